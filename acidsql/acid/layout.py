@@ -1,0 +1,165 @@
+"""Names on disk: what a base, a delta and a bucket file are called, and how to read such a name.
+
+::
+
+    <table>/[<p1>=<v1>/<p2>=<v2>/]
+        base_0000005[_v0000017]                    a whole table as of write id 5
+        delta_0000006_0000006_0000                 insert events of statement 0 of write id 6
+        delete_delta_0000006_0000006_0001          delete events of statement 1
+        delta_0000001_0000005[_v0000017]           a compacted range (no statement id)
+            _orc_acid_version                      "2"
+            bucket_00000[_<attempt>]               one file for each bucket id
+            bucket_00000_flush_length              streaming: how much of the file is committed
+
+Everything that begins with ``_`` or ``.`` is hidden. acidsql writes neither ``_v`` nor attempt
+suffixes, which Hive 3.1 cannot read, and it pads canonically, because Hive finds delete deltas by
+formatting their numbers again.
+
+Source: Hive ``AcidUtils``, ``AcidConstants``, ``FileUtils.escapePathName``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from acidsql.errors import FormatError
+
+ACID_VERSION_FILE = "_orc_acid_version"
+ACID_VERSION = b"2"
+METADATA_FILE = "_metadata_acid"
+FLUSH_LENGTH_SUFFIX = "_flush_length"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+STATEMENT_ID_MAX = 4095  # 12 bits of the bucket property
+BUCKET_ID_MAX = 4095
+# The base of a first major compaction of originals without deltas: Long.MIN_VALUE.
+ORIGINALS_BASE = -9223372036854775808
+
+_BASE = re.compile(r"base_(-?\d+)(?:_v(\d+))?")
+_DELTA = re.compile(r"(delete_)?delta_(\d+)_(\d+)(?:_(\d+))?(?:_v(\d+))?")
+_BUCKET = re.compile(r"bucket_(\d+)(?:_(\d+))?")
+_ORIGINAL = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
+# Hive's list (FileUtils): control characters, DEL and these; a blank is not among them.
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+
+class Kind(Enum):
+    """What a directory holds."""
+
+    BASE = "base"
+    DELTA = "delta"
+    DELETE_DELTA = "delete_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class AcidDirectory:
+    """A parsed directory name.
+
+    Attributes:
+        min_write_id: The lowest write id; of a base, the write id itself.
+        max_write_id: The highest one.
+        statement_id: None for a compacted or streamed range and for a base.
+        visibility_txn_id: The ``_v`` number of Hive 4's compactor, 0 if there is none.
+    """
+
+    name: str
+    kind: Kind
+    min_write_id: int
+    max_write_id: int
+    statement_id: int | None = None
+    visibility_txn_id: int = 0
+
+
+def delta_name(write_id: int, statement_id: int) -> str:
+    """The directory of one statement's insert events."""
+    return f"delta_{write_id:07d}_{write_id:07d}_{_checked(statement_id):04d}"
+
+
+def delete_delta_name(write_id: int, statement_id: int) -> str:
+    """The directory of one statement's delete events."""
+    return f"delete_{delta_name(write_id, statement_id)}"
+
+
+def base_name(write_id: int) -> str:
+    """The directory of INSERT OVERWRITE or TRUNCATE."""
+    return f"base_{write_id:07d}"
+
+
+def bucket_name(bucket_id: int) -> str:
+    """The file of one bucket id."""
+    return f"bucket_{bucket_id:05d}"
+
+
+def parse_directory(name: str) -> AcidDirectory | None:
+    """The meaning of a directory's name, or None if it is no ACID directory."""
+    if found := _BASE.fullmatch(name):
+        write_id, visibility = int(found[1]), int(found[2] or 0)
+        return AcidDirectory(name, Kind.BASE, write_id, write_id, None, visibility)
+    if found := _DELTA.fullmatch(name):
+        kind = Kind.DELETE_DELTA if found[1] else Kind.DELTA
+        statement = None if found[4] is None else int(found[4])
+        return AcidDirectory(
+            name, kind, int(found[2]), int(found[3]), statement, int(found[5] or 0)
+        )
+    return None
+
+
+def bucket_id_of(file_name: str) -> int | None:
+    """The bucket id in ``bucket_00003`` or ``bucket_00003_0``; None for any other name."""
+    found = _BUCKET.fullmatch(file_name)
+    return int(found[1]) if found else None
+
+
+def is_original(file_name: str) -> bool:
+    """True for ``000000_0`` and ``000000_0_copy_1``: a file written before ACID, or loaded."""
+    return _ORIGINAL.fullmatch(file_name) is not None
+
+
+def is_hidden(name: str) -> bool:
+    """Hive's rule for names that readers pass over."""
+    return name.startswith(("_", "."))
+
+
+def partition_name(columns: Sequence[str], values: Sequence[str | None]) -> str:
+    """``p1=a/p2=1``, escaped as Hive does it (``FileUtils.makePartName``)."""
+    pairs = zip(columns, values, strict=True)
+    return "/".join(f"{_escape(name.lower())}={_escape_value(value)}" for name, value in pairs)
+
+
+def parse_partition_name(name: str) -> list[tuple[str, str | None]]:
+    """The columns and values of ``p1=a/p2=1``; None stands for the default partition.
+
+    Raises:
+        FormatError: A part is not of the form ``column=value``.
+    """
+    found = []
+    for part in name.split("/"):
+        column, equals, value = part.partition("=")
+        if not equals:
+            raise FormatError(f"'{name}' is not the name of a partition", name=name)
+        value = _unescape(value)
+        found.append((_unescape(column), None if value == DEFAULT_PARTITION else value))
+    return found
+
+
+def _escape_value(value: str | None) -> str:
+    return _escape(value) if value else DEFAULT_PARTITION
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _unescape(text: str) -> str:
+    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+def _checked(statement_id: int) -> int:
+    if not 0 <= statement_id <= STATEMENT_ID_MAX:
+        raise FormatError(
+            f"A transaction has at most {STATEMENT_ID_MAX + 1} writing statements; commit it",
+            statement_id=statement_id,
+        )
+    return statement_id

@@ -1,0 +1,211 @@
+"""Hive's type text (``struct<a:int,b:array<varchar(3)>>``), parsed.
+
+Source: Hive ``TypeInfoUtils.TypeInfoParser``, Spark's ``DataType.catalogString``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from acidsql.errors import FormatError
+
+_PLAIN = {
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double",
+    "string", "binary", "date", "timestamp",
+}  # fmt: skip
+_SYNONYMS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint",
+             "real": "float", "dec": "decimal", "numeric": "decimal"}  # fmt: skip
+_MAX_LENGTH = {"char": 255, "varchar": 65535}
+_MAX_PRECISION = 38
+_REFUSED = re.compile(
+    r"uniontype|timestamp\s+with\s+(?:local\s+)?time\s+zone|timestamplocaltz|timestamp_ltz"
+    r"|interval\w*|void|variant|geometry|geography",
+    re.IGNORECASE,
+)
+_DEFAULT_DECIMAL = (10, 0)
+_BARE_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class HiveType:
+    """One node of a type.
+
+    Attributes:
+        kind: ``int``, ``decimal``, ``char``, ``array``, ``map``, ``struct``, …
+        parameters: char and varchar: (length,); decimal: (precision, scale); else empty.
+        children: array: (element,); map: (key, value); struct: its fields; else empty.
+        names: The names of a struct's fields; else empty.
+    """
+
+    kind: str
+    parameters: tuple[int, ...] = ()
+    children: tuple[HiveType, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Hive's text; a name is back-quoted where it must be."""
+        return _text(self, {})
+
+
+def parse_type(text: str) -> HiveType:
+    """Parse Hive's type text.
+
+    Args:
+        text: In any case and spacing; field names may be back-quoted.
+
+    Raises:
+        FormatError: The text is no type, or one that a full-ACID table cannot hold here
+            (uniontype, timestamp with local time zone, intervals, void, variant).
+    """
+    parser = _Parser(text)
+    found = parser.type()
+    parser.skip_space()
+    if parser.at < len(text):
+        raise parser.error("something follows the type")
+    return found
+
+
+def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> str:
+    """The type as Spark's DDL has it; CHAR and VARCHAR are STRING there.
+
+    Args:
+        hive_type: Hive's type.
+        timestamp: What a wall clock is in Spark. For the schema of an ORC *read* it must be
+            ``timestamp``: Spark's reader takes a column read as TIMESTAMP_NTZ for a bigint, and
+            gives seconds for microseconds without an error.
+    """
+    parsed = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
+    return _text(parsed, {"timestamp": timestamp, "char": "string", "varchar": "string"})
+
+
+def _text(node: HiveType, renamed: dict[str, str]) -> str:
+    if node.kind in renamed:
+        return renamed[node.kind]
+    children = [_text(child, renamed) for child in node.children]
+    if node.kind == "struct":
+        pairs = zip(node.names, children, strict=True)
+        children = [f"{_quoted(name)}:{child}" for name, child in pairs]
+    if children:
+        return f"{node.kind}<{','.join(children)}>"
+    if node.parameters:
+        return f"{node.kind}({','.join(map(str, node.parameters))})"
+    return node.kind
+
+
+def _quoted(name: str) -> str:
+    if _BARE_NAME.fullmatch(name):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+class _Parser:
+    """Recursive descent over the text; ``at`` is the next character."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def error(self, what: str) -> FormatError:
+        return FormatError(
+            f"'{self.text}' is no type that is known: {what} at character {self.at + 1}",
+            type=self.text,
+        )
+
+    def skip_space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def take(self, token: str) -> bool:
+        self.skip_space()
+        found = self.text.startswith(token, self.at)
+        self.at += len(token) if found else 0
+        return found
+
+    def expect(self, token: str) -> None:
+        if not self.take(token):
+            raise self.error(f"'{token}' is missing")
+
+    def match(self, pattern: str, what: str) -> str:
+        self.skip_space()
+        found = re.compile(pattern).match(self.text, self.at)
+        if found is None:
+            raise self.error(f"{what} is missing")
+        self.at = found.end()
+        return found.group()
+
+    def type(self) -> HiveType:
+        self.skip_space()
+        refused = _REFUSED.match(self.text, self.at)
+        if refused:
+            raise FormatError(
+                f"a column of type {refused.group().upper()} is not supported",
+                condition="UNSUPPORTED_DATATYPE",
+                sqlstate="0A000",
+                type=self.text,
+            )
+        start = self.at
+        kind = self.match(r"[A-Za-z]\w*", "a type").lower()
+        kind = _SYNONYMS.get(kind, kind)
+        if kind in _PLAIN:
+            return HiveType(kind)
+        if kind in ("array", "map"):
+            return self.nested(kind, 1 if kind == "array" else 2)
+        if kind == "struct":
+            return self.struct()
+        if kind in _MAX_LENGTH:
+            return self.sized(kind)
+        if kind == "decimal":
+            return self.decimal()
+        self.at = start
+        raise self.error(f"'{kind}' is not one of Hive's types")
+
+    def nested(self, kind: str, count: int) -> HiveType:
+        self.expect("<")
+        children = [self.type()]
+        for _ in range(count - 1):
+            self.expect(",")
+            children.append(self.type())
+        self.expect(">")
+        return HiveType(kind, children=tuple(children))
+
+    def struct(self) -> HiveType:
+        self.expect("<")
+        names: list[str] = []
+        children: list[HiveType] = []
+        while not names or self.take(","):
+            names.append(self.name())
+            self.expect(":")
+            children.append(self.type())
+        self.expect(">")
+        return HiveType("struct", children=tuple(children), names=tuple(names))
+
+    def name(self) -> str:
+        if self.take("`"):
+            name = self.match(r"(?:[^`]|``)*`", "the closing back-quote")
+            return name[:-1].replace("``", "`")
+        # Hive writes names bare, whatever is in them, so that only its own delimiters end one.
+        return self.match(r"[^:,<>`]+", "a field's name").rstrip()
+
+    def numbers(self) -> tuple[int, ...]:
+        if not self.take("("):
+            return ()
+        found = [int(self.match(r"\d+", "a number"))]
+        while self.take(","):
+            found.append(int(self.match(r"\d+", "a number")))
+        self.expect(")")
+        return tuple(found)
+
+    def sized(self, kind: str) -> HiveType:
+        lengths = self.numbers()
+        if len(lengths) != 1 or not 1 <= lengths[0] <= _MAX_LENGTH[kind]:
+            raise self.error(f"{kind} needs a length from 1 to {_MAX_LENGTH[kind]}")
+        return HiveType(kind, lengths)
+
+    def decimal(self) -> HiveType:
+        given = self.numbers()
+        if len(given) > 2:
+            raise self.error("decimal takes a precision and a scale")
+        precision, scale = given + (0,) * (2 - len(given)) if given else _DEFAULT_DECIMAL
+        if not 1 <= precision <= _MAX_PRECISION or scale > precision:
+            raise self.error(f"decimal({precision},{scale}) is not possible")
+        return HiveType("decimal", (precision, scale))

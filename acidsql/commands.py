@@ -1,0 +1,361 @@
+"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, SHOW, DESCRIBE, USE, ABORT.
+
+Each takes its locks in a transaction of its own. The crash rule of all that change something:
+the store decides first, files follow, and what a crash left is finished by the next statement
+that needs the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql import create
+from acidsql.acid.layout import parse_partition_name, partition_name
+from acidsql.acid.table import Table, TableName
+from acidsql.acid.types import HiveType
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
+from acidsql.metastore.interface import Database, LockComponent, Metastore
+from acidsql.places import Places
+from acidsql.plan import lower
+from acidsql.plan.locking import exclusive, overwriting
+from acidsql.plan.names import Names
+from acidsql.plan.sqltext import Text
+from acidsql.result import Receipt, nothing
+from acidsql.shows import Shows
+from acidsql.sql import statements as st
+from acidsql.sql.tokens import Span
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.publish import Published, discard
+from acidsql.storage.save import Save, Writing
+from acidsql.txn import Txn, TxnManager
+
+_FIXED_PROPERTIES = ("transactional", "transactional_properties", "bucketing_version")
+
+
+class Commands:
+    """Runs them for one session; ``run`` finds the method by the statement's type."""
+
+    def __init__(
+        self, spark: SparkSession, metastore: Metastore, txns: TxnManager, names: Names
+    ) -> None:
+        self._spark, self._metastore, self._txns, self._names = spark, metastore, txns, names
+        self._places = Places(metastore)
+        self._shows = Shows(spark, metastore, names)
+        self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
+            st.CreateTable: self._create_table,
+            st.DropTable: self._drop_table,
+            st.TruncateTable: self._truncate,
+            st.AddColumns: self._add_columns,
+            st.SetTableProperties: self._set_properties,
+            st.DropPartitions: self._drop_partitions,
+            st.RenameTable: self._rename,
+            st.CreateDatabase: self._create_database,
+            st.DropDatabase: self._drop_database,
+            st.Use: self._use,
+            st.AbortTransactions: self._abort_transactions,
+        }
+
+    def run(self, statement: Any, text: str) -> tuple[DataFrame, Receipt | None]:
+        """Run one statement.
+
+        Returns:
+            What ``Session.sql`` gives, and a receipt if something changed.
+        """
+        if type(statement) not in self._by_type:
+            return self._shows.run(statement, text), None
+        receipt = self._by_type[type(statement)](statement, text)
+        return nothing(self._spark), receipt
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
+        name = self._names.new(statement.name, text)
+        if self._exists(statement, name):
+            return None
+        table = self.define(statement, text, name)
+        with self._locked(text, exclusive(name)) as txn:
+            if self._exists(statement, name):
+                return None
+            found = self._places.prepare(table, adopt=statement.location is not None)
+            self._metastore.create_table(table, first_write_id=found.first_write_id)
+            self._places.make(table)
+            txn.commit(add_partitions={name: found.partitions} if found.partitions else None)
+        return Receipt(text, txn_id=txn.id, notes=found.notes)
+
+    def define(
+        self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
+    ) -> Table:
+        """The table that a CREATE TABLE describes. Raises as ``create.define_table``."""
+        location = self._location(statement, name)
+        if statement.like is not None:
+            source = self._need(statement.like, text)
+            return create.like(source, name, location, dict(statement.properties))
+        return create.define_table(
+            statement, text, name, location, type_of=self._type_of(text), fields=fields
+        )
+
+    def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
+        name = self._need(statement.name, text).name
+        with self._locked(text, exclusive(name)) as txn:
+            if self._metastore.get_table(name) is None and statement.if_exists:
+                return None
+            cleanup = self._metastore.drop_table(name)
+            # The store has decided; what happens to the files now can be finished by anyone.
+            self._places.clean(cleanup)
+            txn.commit()
+        return Receipt(text, txn_id=txn.id)
+
+    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt | None:
+        name = self._need(statement.name, text).name
+        with self._locked(text, overwriting(name)) as txn:
+            table = self._again(name)
+            partitions = self._matching(table, [statement.partition], text)
+            published = self._empty(txn, table, partitions)
+            try:
+                txn.commit()
+            except BaseException:
+                self._undo(txn, table, published)
+                raise
+        return Receipt(text, txn_id=txn.id, directories=published.directories)
+
+    def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
+        table = self._need(statement.name, text)
+        columns = [create.bind_column(c, text, self._type_of(text)) for c in statement.columns]
+        for column, given in zip(columns, statement.columns, strict=True):
+            create.check_name(column, text, given.span)
+            if not column.nullable:
+                raise UnsupportedError(
+                    f"Column '{column.name}' cannot be NOT NULL: the rows that are there have no "
+                    "value for it.",
+                    text, given.span.start, given.span.end,
+                )  # fmt: skip
+        with self._locked(text, exclusive(table.name)) as txn:
+            self._metastore.alter_table(table.name, add_columns=columns)
+            txn.commit()
+        return Receipt(text, txn_id=txn.id)
+
+    def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+        table = self._need(statement.name, text)
+        for key, value in statement.properties:
+            if key.lower() in _FIXED_PROPERTIES and table.properties.get(key.lower()) != value:
+                span = statement.name.span
+                raise UnsupportedError(
+                    f"'{key}' cannot be changed.", text, span.start, span.end,
+                    condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL",
+                )  # fmt: skip
+        with self._locked(text, exclusive(table.name)) as txn:
+            self._metastore.alter_table(
+                table.name, set_properties=dict(statement.properties)
+            )
+            txn.commit()
+        return Receipt(text, txn_id=txn.id)
+
+    def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
+        name = self._need(statement.name, text).name
+        new_name = self._names.new(statement.new_name, text)
+        self._refuse_sparks_name(statement.new_name)
+        with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+            self._metastore.rename_table(name, new_name)
+            txn.commit()
+        return Receipt(text, txn_id=txn.id)
+
+    def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
+        """A base without rows hides what is there, even if the partition comes again; the catalog
+        forgets the partition in the same commit; only then are files deleted, that base last."""
+        name = self._need(statement.name, text).name
+        with self._locked(text, overwriting(name)) as txn:
+            table = self._again(name)
+            partitions = self._matching(table, statement.specs, text, statement.if_exists)
+            if not partitions:
+                return None
+            old = self._places.directories(table, partitions)
+            published = self._empty(txn, table, partitions)
+            values = [
+                tuple(value for _, value in parse_partition_name(partition))
+                for partition in partitions
+            ]
+            try:
+                txn.commit(drop_partitions={name: values})
+            except BaseException:
+                self._undo(txn, table, published)
+                raise
+            self._places.remove(table, partitions, [*old, *published.directories])
+        return Receipt(text, txn_id=txn.id, directories=published.directories)
+
+    # ── databases, transactions ──────────────────────────────────────────────────────────────
+
+    def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
+        name = statement.name.parts[-1].lower()
+        if statement.if_not_exists and self._metastore.get_database(name):
+            return
+        default = self._metastore.get_database("default")
+        assert default is not None
+        location = statement.location or f"{default.location}/{name}.db"
+        self._metastore.create_database(Database(name, location.rstrip("/"), statement.comment))
+
+    def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
+        name = statement.name.parts[-1].lower()
+        if statement.if_exists and self._metastore.get_database(name) is None:
+            return
+        if statement.cascade:
+            for table in self._metastore.tables(name):
+                drop = st.DropTable(st.Name((name, table), statement.name.span))
+                self._drop_table(drop, text)
+        self._metastore.drop_database(name)
+
+    def _use(self, statement: st.Use, text: str) -> None:
+        """Both catalogs follow where both have the database."""
+        name = statement.name.parts[-1]
+        ours = self._metastore.get_database(name.lower()) is not None
+        if self._spark.catalog.databaseExists(name):
+            self._spark.catalog.setCurrentDatabase(name)
+        elif not ours:
+            raise AnalysisError(
+                f"There is no database '{name}'.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+            )  # fmt: skip
+        self._names.current_database = name.lower()
+
+    def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
+        for txn_id in statement.txn_ids:
+            # As in Hive, a number that is unknown or over already is passed over.
+            try:
+                self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
+            except AcidSqlError as error:
+                if error.condition != "TXN_NO_SUCH_TRANSACTION":
+                    raise
+        return Receipt(text)
+
+    # ── what they share ──────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
+        with self._txns.open(agent_info=text) as txn:
+            txn.lock(locks)
+            yield txn
+
+    def _empty(self, txn: Txn, table: Table, partitions: list[str]) -> Published:
+        """Put a base without rows into each directory."""
+        statement_id = txn.next_statement_id()
+        save = Save(
+            table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True
+        )
+        with Writing(filesystem_for(table.location), save) as writing:
+            for partition in partitions:
+                writing.empty(partition)
+            return writing.publish()
+
+    def _undo(self, txn: Txn, table: Table, published: Published) -> None:
+        if txn.phase.value == "open":
+            txn.abort("the statement failed")
+            discard(filesystem_for(table.location), published.directories)
+
+    def _matching(
+        self,
+        table: Table,
+        specs: Any,
+        text: str,
+        may_be_missing: bool = False,
+    ) -> list[str]:
+        """The partition directories that PARTITION clauses name; [""] for the table itself."""
+        if not table.partition_columns:
+            return [""]
+        known = self._places.partitions(table)
+        found: list[str] = []
+        for spec in specs:
+            wanted = self._values(table, spec, text)
+            matching = [
+                name
+                for name in known
+                if all(dict(parse_partition_name(name)).get(c) == v for c, v in wanted.items())
+            ]
+            if not matching and spec and not may_be_missing:
+                raise AnalysisError(
+                    f"{table.name} has no such partition.",
+                    text, spec[0].span.start, spec[-1].span.end,
+                    condition="PARTITIONS_NOT_FOUND", sqlstate="428FT",
+                )  # fmt: skip
+            found += [name for name in matching if name not in found]
+        return found
+
+    def _values(self, table: Table, spec: Any, text: str) -> dict[str, str | None]:
+        """A PARTITION clause's values, as they stand in a partition's name."""
+        types = {column.name: column.type for column in table.partition_columns}
+        values: dict[str, str | None] = {}
+        for item in spec:
+            column = item.name.lower()
+            if column not in types:
+                raise AnalysisError(
+                    f"'{item.name}' is not a partition column of {table.name}.",
+                    text, item.span.start, item.span.end,
+                    condition="PARTITION_COLUMN_NOT_FOUND", sqlstate="42703",
+                )  # fmt: skip
+            query = Text(text).raw("SELECT CAST(CAST(").user(item.value)
+            query.raw(f" AS {types[column]}) AS STRING)")
+            with lower.mapped_errors(query):
+                value = lower.frame(self._spark, query, {}).collect()[0][0]
+            name = partition_name([column], [value])
+            values[column] = parse_partition_name(name)[0][1]
+        return values
+
+    def _need(self, name: st.Name, text: str) -> Table:
+        table = self._names.resolve(name.parts)
+        if table is None:
+            raise AnalysisError(
+                f"There is no ACID table '{'.'.join(name.parts)}'.",
+                text, name.span.start, name.span.end,
+                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+            )  # fmt: skip
+        return table
+
+    def _again(self, name: TableName) -> Table:
+        """The table under the lock: it may have changed while we waited."""
+        table = self._metastore.get_table(name)
+        if table is None:
+            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
+        return table
+
+    def _exists(self, statement: st.CreateTable, name: TableName) -> bool:
+        """True if the table is there and that is no error."""
+        if self._metastore.get_table(name) is None:
+            self._refuse_sparks_name(statement.name)
+            return False
+        if statement.if_not_exists:
+            return True
+        raise CatalogError(
+            f"There is an ACID table {name} already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
+        )  # fmt: skip
+
+    def _refuse_sparks_name(self, name: st.Name) -> None:
+        full = ".".join(f"`{part}`" for part in name.parts)
+        if self._spark.catalog.tableExists(full):
+            raise CatalogError(
+                f"Spark has a table or view {full} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
+            )  # fmt: skip
+
+    def _location(self, statement: st.CreateTable, name: TableName) -> str:
+        if statement.location is not None:
+            return statement.location.rstrip("/")
+        database = self._metastore.get_database(name.database)
+        if database is None:
+            raise CatalogError(
+                f"There is no database '{name.database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
+            )  # fmt: skip
+        return f"{database.location}/{name.name}"
+
+    def _type_of(self, text: str) -> Callable[[Span], HiveType]:
+        def type_of(span: Span) -> HiveType:
+            query = Text(text).raw("SELECT ").user(span)
+            return lower.fields(self._spark, query, {})[0][1]
+
+        return type_of
+
+

@@ -1,0 +1,252 @@
+"""Databases and tables: ``Catalog`` over Hive's catalog tables.
+
+Each method is one store transaction. Partitions are in ``partitions``, directories of dropped
+tables in ``cleanups``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.embedded import cleanups, partitions, rows, write_ids
+from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.schema import (
+    COMPLETED_TXN_COMPONENTS,
+    DBS,
+    TBLS,
+    TXN_COMPONENTS,
+    WRITE_SET,
+)
+from acidsql.metastore.interface import Database, PendingCleanup
+
+DEFAULT_DATABASE = "default"
+
+
+class EmbeddedCatalog:
+    """The ``Catalog`` part of the embedded metastore; see there for each method's promise."""
+
+    _store: Store
+
+    # ── databases ────────────────────────────────────────────────────────────────────────────
+
+    def databases(self) -> list[Database]:
+        """See ``Catalog.databases``."""
+        with self._store.read() as connection:
+            found = connection.execute(select(DBS).order_by(DBS.c.NAME))
+            return [Database(row.NAME, row.DB_LOCATION_URI, row.DESC) for row in found]
+
+    def get_database(self, name: str) -> Database | None:
+        """See ``Catalog.get_database``."""
+        with self._store.read() as connection:
+            row = connection.execute(select(DBS).where(DBS.c.NAME == name)).first()
+            return None if row is None else Database(row.NAME, row.DB_LOCATION_URI, row.DESC)
+
+    def create_database(self, database: Database) -> None:
+        """See ``Catalog.create_database``."""
+        with self._store.write() as connection:
+            if _database_id(connection, database.name) is not None:
+                raise CatalogError(
+                    f"The database '{database.name}' is there already.",
+                    condition="SCHEMA_ALREADY_EXISTS",
+                    sqlstate="42P06",
+                    schemaName=database.name,
+                )
+            connection.execute(
+                insert(DBS).values(
+                    NAME=database.name, DB_LOCATION_URI=database.location, DESC=database.comment
+                )
+            )
+
+    def drop_database(self, name: str) -> None:
+        """See ``Catalog.drop_database``."""
+        if name == DEFAULT_DATABASE:
+            raise CatalogError(
+                "The database 'default' cannot be dropped.",
+                condition="UNSUPPORTED_FEATURE.DROP_DATABASE",
+                sqlstate="0A000",
+            )
+        with self._store.write() as connection:
+            db_id = _need_database(connection, name)
+            left = connection.execute(
+                select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
+            ).scalars()
+            if table := left.first():
+                raise CatalogError(
+                    f"The database '{name}' is not empty: it has the table '{table}'.",
+                    condition="SCHEMA_NOT_EMPTY",
+                    sqlstate="2BP01",
+                    schemaName=name,
+                )
+            connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    def tables(self, database: str) -> list[str]:
+        """See ``Catalog.tables``."""
+        with self._store.read() as connection:
+            found = select(TBLS.c.TBL_NAME).join(DBS).where(DBS.c.NAME == database)
+            return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
+
+    def get_table(self, name: TableName) -> Table | None:
+        """See ``Catalog.get_table``."""
+        with self._store.read() as connection:
+            table_id = rows.table_id(connection, name)
+            return None if table_id is None else rows.read_table(connection, name, table_id)
+
+    def create_table(self, table: Table, *, first_write_id: int = 1) -> None:
+        """See ``Catalog.create_table``."""
+        with self._store.write() as connection:
+            db_id = _need_database(connection, table.name.database)
+            _need_no_table(connection, table.name)
+            _need_free_location(connection, table.location)
+            first = write_ids.begin_table(connection, table.name, first_write_id)
+            rows.write_table(connection, db_id, table, first)
+
+    def drop_table(self, name: TableName) -> PendingCleanup:
+        """See ``Catalog.drop_table``."""
+        with self._store.write() as connection:
+            table_id = rows.need_table(connection, name)
+            location = connection.execute(
+                select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
+            ).scalar_one()
+            # What hangs on the table goes with it (ON DELETE CASCADE).
+            connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
+            for components, prefix in _COMPONENTS[:2]:
+                ours = write_ids.of_table(components, prefix, name)
+                connection.execute(delete(components).where(ours))
+            now_ms = self._store.now_ms(connection)
+            return cleanups.enqueue(connection, name, location, now_ms)
+
+    def rename_table(self, name: TableName, new_name: TableName) -> None:
+        """See ``Catalog.rename_table``."""
+        with self._store.write() as connection:
+            table_id = rows.need_table(connection, name)
+            db_id = _need_database(connection, new_name.database)
+            _need_no_table(connection, new_name)
+            connection.execute(
+                update(TBLS)
+                .where(TBLS.c.TBL_ID == table_id)
+                .values(DB_ID=db_id, TBL_NAME=new_name.name)
+            )
+            write_ids.rename(connection, name, new_name)
+            for components, prefix in _COMPONENTS:
+                connection.execute(
+                    update(components)
+                    .where(write_ids.of_table(components, prefix, name))
+                    .values(
+                        {
+                            f"{prefix}_DATABASE": new_name.database,
+                            f"{prefix}_TABLE": new_name.name,
+                        }
+                    )
+                )
+
+    def alter_table(
+        self,
+        name: TableName,
+        *,
+        add_columns: Sequence[Column] = (),
+        set_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """See ``Catalog.alter_table``."""
+        with self._store.write() as connection:
+            table_id = rows.need_table(connection, name)
+            table = rows.read_table(connection, name, table_id)
+            known = {column.name for column in table.all_columns}
+            for column in add_columns:
+                if column.name in known:
+                    raise CatalogError(
+                        f"The table '{name}' has a column '{column.name}' already.",
+                        condition="COLUMN_ALREADY_EXISTS",
+                        sqlstate="42711",
+                        columnName=column.name,
+                    )
+                known.add(column.name)
+            rows.add_columns(connection, table_id, add_columns, start=len(table.columns))
+            rows.set_properties(connection, table_id, set_properties or {})
+
+    def partitions(self, name: TableName) -> list[Partition]:
+        """See ``Catalog.partitions``."""
+        with self._store.read() as connection:
+            table_id = rows.table_id(connection, name)
+            return [] if table_id is None else partitions.read(connection, table_id)
+
+    # ── directories of dropped tables ────────────────────────────────────────────────────────
+
+    def pending_cleanups(self) -> list[PendingCleanup]:
+        """See ``Catalog.pending_cleanups``."""
+        with self._store.read() as connection:
+            return cleanups.pending(connection)
+
+    def mark_cleaned(self, cleanup_id: int) -> None:
+        """See ``Catalog.mark_cleaned``."""
+        with self._store.write() as connection:
+            cleanups.remove(connection, cleanup_id)
+
+
+# What DROP forgets (the first two) and RENAME renames. Conflicts with a dropped table's writers
+# stay findable; of its locks only those of the DROP itself are left.
+_COMPONENTS = ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC"), (WRITE_SET, "WS"))
+
+
+def _database_id(connection: Connection, name: str) -> int | None:
+    return connection.execute(select(DBS.c.DB_ID).where(DBS.c.NAME == name)).scalar()
+
+
+def _need_database(connection: Connection, name: str) -> int:
+    db_id = _database_id(connection, name)
+    if db_id is None:
+        raise CatalogError(
+            f"There is no database '{name}'.",
+            condition="SCHEMA_NOT_FOUND",
+            sqlstate="42704",
+            schemaName=name,
+        )
+    return db_id
+
+
+def _need_no_table(connection: Connection, name: TableName) -> None:
+    if rows.table_id(connection, name) is not None:
+        raise CatalogError(
+            f"The table '{name}' is there already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+            sqlstate="42P07",
+            relationName=name,
+        )
+
+
+def _need_free_location(connection: Connection, location: str) -> None:
+    """Refuse a directory that is another table's, lies in one, or contains one.
+
+    DROP deletes a directory with all that is in it.
+    """
+    owner = DBS.c.NAME + "." + TBLS.c.TBL_NAME
+    tables = connection.execute(select(owner, TBLS.c.LOCATION).join_from(TBLS, DBS)).all()
+    dropped = [
+        (f"{gone.table}, which was dropped and whose files are still to be deleted", gone.location)
+        for gone in cleanups.pending(connection)
+    ]
+    for whose, other in itertools.chain(tables, dropped):
+        if _contains(other, location) or _contains(location, other):
+            raise CatalogError(
+                f"The location '{location}' overlaps '{other}' of {whose}.",
+                condition="LOCATION_ALREADY_EXISTS",
+                sqlstate="42710",
+                location=location,
+            )
+
+
+def _contains(outer: str, inner: str) -> bool:
+    return f"{_normal(inner)}/".startswith(f"{_normal(outer)}/")
+
+
+def _normal(location: str) -> str:
+    """``file:/a/``, ``file:///a`` and ``/a`` are one directory."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    return location.rstrip("/")

@@ -1,0 +1,181 @@
+"""A ``Table`` value ⇄ the rows of the catalog tables that it is spread over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Table as SqlTable
+
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.embedded.schema import (
+    BUCKETING_COLS,
+    CHECK_CONSTRAINT,
+    COLUMNS_V2,
+    DBS,
+    KEY_CONSTRAINTS,
+    PARTITION_KEYS,
+    TABLE_PARAMS,
+    TBLS,
+)
+
+
+def table_id(connection: Connection, name: TableName) -> int | None:
+    """The table's TBL_ID; None if it is not there."""
+    found = select(TBLS.c.TBL_ID).join(DBS)
+    found = found.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
+    return connection.execute(found).scalar()
+
+
+def need_table(connection: Connection, name: TableName) -> int:
+    """The table's TBL_ID. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND."""
+    found = table_id(connection, name)
+    if found is None:
+        raise CatalogError(f"There is no table '{name}'.", relationName=name)
+    return found
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
+    """The table of that TBL_ID, which must be there."""
+    row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
+    checks = _of(connection, KEY_CONSTRAINTS, table_id, "POSITION")
+    return Table(
+        name=name,
+        location=row.LOCATION,
+        columns=_columns(connection, table_id),
+        partition_columns=_partition_columns(connection, table_id),
+        bucket_columns=tuple(
+            bucket.BUCKET_COL_NAME
+            for bucket in _of(connection, BUCKETING_COLS, table_id, "INTEGER_IDX")
+        ),
+        num_buckets=row.NUM_BUCKETS,
+        properties={
+            property.PARAM_KEY: property.PARAM_VALUE
+            for property in _of(connection, TABLE_PARAMS, table_id, "PARAM_KEY")
+        },
+        comment=row.COMMENT,
+        checks={check.CONSTRAINT_NAME: check.DEFAULT_VALUE for check in checks},
+    )
+
+
+def _columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+    return tuple(
+        Column(row.COLUMN_NAME, row.TYPE_NAME, row.IS_NULLABLE, row.DEFAULT_VALUE, row.COMMENT)
+        for row in _of(connection, COLUMNS_V2, table_id, "INTEGER_IDX")
+    )
+
+
+def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
+    return tuple(
+        Column(row.PKEY_NAME, row.PKEY_TYPE, row.IS_NULLABLE, row.DEFAULT_VALUE, row.PKEY_COMMENT)
+        for row in _of(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
+    )
+
+
+def _of(connection: Connection, table: SqlTable, table_id: int, order: str) -> Sequence[Any]:
+    found = select(table).where(table.c.TBL_ID == table_id).order_by(table.c[order])
+    return connection.execute(found).all()
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def write_table(connection: Connection, db_id: int, table: Table, first_write_id: int) -> None:
+    """Insert all rows of a new table."""
+    new_id = insert_one(
+        connection,
+        TBLS,
+        DB_ID=db_id,
+        TBL_NAME=table.name.name,
+        LOCATION=table.location,
+        NUM_BUCKETS=table.num_buckets,
+        COMMENT=table.comment,
+        FIRST_WRITE_ID=first_write_id,
+    )
+    add_columns(connection, new_id, table.columns, start=0)
+    _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))
+    _insert(connection, BUCKETING_COLS, _buckets(new_id, table.bucket_columns))
+    _insert(connection, KEY_CONSTRAINTS, _checks(new_id, table.checks))
+    set_properties(connection, new_id, table.properties)
+
+
+def add_columns(
+    connection: Connection, table_id: int, columns: Sequence[Column], *, start: int
+) -> None:
+    """Append data columns; ``start`` is how many there are."""
+    new = [
+        {
+            "TBL_ID": table_id,
+            "COLUMN_NAME": column.name,
+            "TYPE_NAME": column.type,
+            "COMMENT": column.comment,
+            "INTEGER_IDX": index,
+            "IS_NULLABLE": column.nullable,
+            "DEFAULT_VALUE": column.default,
+        }
+        for index, column in enumerate(columns, start)
+    ]
+    _insert(connection, COLUMNS_V2, new)
+
+
+def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
+    """Set TBLPROPERTIES; the others stay."""
+    replaced = TABLE_PARAMS.c.PARAM_KEY.in_(list(properties))
+    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, replaced))
+    new = [
+        {"TBL_ID": table_id, "PARAM_KEY": key, "PARAM_VALUE": value}
+        for key, value in properties.items()
+    ]
+    _insert(connection, TABLE_PARAMS, new)
+
+
+def _partition_keys(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
+    return [
+        {
+            "TBL_ID": table_id,
+            "PKEY_NAME": column.name,
+            "PKEY_TYPE": column.type,
+            "PKEY_COMMENT": column.comment,
+            "INTEGER_IDX": index,
+            "IS_NULLABLE": column.nullable,
+            "DEFAULT_VALUE": column.default,
+        }
+        for index, column in enumerate(columns)
+    ]
+
+
+def _buckets(table_id: int, names: Sequence[str]) -> list[dict[str, object]]:
+    return [
+        {"TBL_ID": table_id, "INTEGER_IDX": index, "BUCKET_COL_NAME": name}
+        for index, name in enumerate(names)
+    ]
+
+
+def _checks(table_id: int, checks: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
+        {
+            "TBL_ID": table_id,
+            "CONSTRAINT_NAME": name,
+            "CONSTRAINT_TYPE": CHECK_CONSTRAINT,
+            "POSITION": position,
+            "DEFAULT_VALUE": expression,
+        }
+        for position, (name, expression) in enumerate(checks.items())
+    ]
+
+
+def insert_one(connection: Connection, table: SqlTable, **values: object) -> int:
+    """Insert one row; returns the key that the database gave it."""
+    key = connection.execute(insert(table).values(values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def _insert(connection: Connection, table: SqlTable, new: list[dict[str, Any]]) -> None:
+    if new:  # an empty list would insert one row of defaults
+        connection.execute(insert(table), new)

@@ -1,0 +1,291 @@
+"""The tables, with Hive's names and letters (``hive-schema-3.1.0``, ``4.0.0``).
+
+The transaction tables are Hive's. Of the catalog, Hive's chain TBLS → SDS → CDS → COLUMNS_V2 is
+shortened: what hangs on a storage descriptor there hangs on the table here. Three things are
+ours: TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and the text in VERSION.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
+
+SCHEMA_VERSION = 1
+VERSION_COMMENT = "acidsql embedded metastore"
+
+metadata = MetaData()
+
+NAME = String(256)
+PARTITION = String(767)
+LOCATION = String(4000)
+PERSON = String(128)  # users and hosts
+AGENT = String(1024)  # Hive: 128; a statement's beginning should be readable in messages
+LETTER = String(1)
+
+
+def _id(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[int]:
+    # SQLite numbers rows itself only in a column whose type is exactly INTEGER.
+    number = BigInteger().with_variant(Integer, "sqlite")
+    if primary_key:
+        return Column(name, number, primary_key=True)
+    return Column(name, number, nullable=nullable)
+
+
+def _counter(table: str, column: str) -> Table:
+    """One row that holds the next number."""
+    return Table(table, metadata, Column(column, BigInteger, nullable=False))
+
+
+def _table_id() -> Column[int]:
+    return Column(
+        "TBL_ID",
+        BigInteger().with_variant(Integer, "sqlite"),
+        ForeignKey("TBLS.TBL_ID", ondelete="CASCADE"),
+        primary_key=True,
+    )
+
+
+# ── catalog ──────────────────────────────────────────────────────────────────────────────────
+
+VERSION = Table(
+    "VERSION",
+    metadata,
+    _id("VER_ID", primary_key=True),
+    Column("SCHEMA_VERSION", Integer, nullable=False),
+    Column("VERSION_COMMENT", String(256), nullable=False),
+)
+
+DBS = Table(
+    "DBS",
+    metadata,
+    _id("DB_ID", primary_key=True),
+    Column("NAME", NAME, nullable=False, unique=True),
+    Column("DB_LOCATION_URI", LOCATION, nullable=False),
+    Column("DESC", Text),
+)
+
+TBLS = Table(
+    "TBLS",
+    metadata,
+    _id("TBL_ID", primary_key=True),
+    Column("DB_ID", ForeignKey("DBS.DB_ID"), nullable=False),
+    Column("TBL_NAME", NAME, nullable=False),
+    Column("LOCATION", LOCATION, nullable=False),
+    Column("NUM_BUCKETS", Integer, nullable=False),
+    Column("COMMENT", Text),
+    Column("FIRST_WRITE_ID", BigInteger, nullable=False),
+    UniqueConstraint("DB_ID", "TBL_NAME"),
+)
+
+COLUMNS_V2 = Table(
+    "COLUMNS_V2",
+    metadata,
+    _table_id(),
+    Column("COLUMN_NAME", String(767), primary_key=True),
+    Column("TYPE_NAME", Text, nullable=False),
+    Column("COMMENT", Text),
+    Column("INTEGER_IDX", Integer, nullable=False),
+    Column("IS_NULLABLE", Boolean, nullable=False),
+    Column("DEFAULT_VALUE", Text),
+)
+
+PARTITION_KEYS = Table(
+    "PARTITION_KEYS",
+    metadata,
+    _table_id(),
+    Column("PKEY_NAME", String(128), primary_key=True),
+    Column("PKEY_TYPE", Text, nullable=False),
+    Column("PKEY_COMMENT", Text),
+    Column("INTEGER_IDX", Integer, nullable=False),
+    Column("IS_NULLABLE", Boolean, nullable=False),
+    Column("DEFAULT_VALUE", Text),
+)
+
+BUCKETING_COLS = Table(
+    "BUCKETING_COLS",
+    metadata,
+    _table_id(),
+    Column("INTEGER_IDX", Integer, primary_key=True),
+    Column("BUCKET_COL_NAME", NAME, nullable=False),
+)
+
+TABLE_PARAMS = Table(
+    "TABLE_PARAMS",
+    metadata,
+    _table_id(),
+    Column("PARAM_KEY", NAME, primary_key=True),
+    Column("PARAM_VALUE", Text, nullable=False),
+)
+
+CHECK_CONSTRAINT = 5  # Hive: 0 primary key, 1 foreign key, 2 unique, 3 not null, 4 default
+
+KEY_CONSTRAINTS = Table(
+    "KEY_CONSTRAINTS",
+    metadata,
+    _table_id(),
+    Column("CONSTRAINT_NAME", NAME, primary_key=True),
+    Column("CONSTRAINT_TYPE", Integer, nullable=False),
+    Column("POSITION", Integer, nullable=False),
+    Column("DEFAULT_VALUE", Text, nullable=False),
+)
+
+PARTITIONS = Table(
+    "PARTITIONS",
+    metadata,
+    _id("PART_ID", primary_key=True),
+    Column("TBL_ID", ForeignKey("TBLS.TBL_ID", ondelete="CASCADE"), nullable=False),
+    Column("PART_NAME", PARTITION, nullable=False),
+    Column("LOCATION", LOCATION, nullable=False),
+    UniqueConstraint("TBL_ID", "PART_NAME"),
+)
+
+PARTITION_KEY_VALS = Table(
+    "PARTITION_KEY_VALS",
+    metadata,
+    Column("PART_ID", ForeignKey("PARTITIONS.PART_ID", ondelete="CASCADE"), primary_key=True),
+    Column("INTEGER_IDX", Integer, primary_key=True),
+    Column("PART_KEY_VAL", Text),
+)
+
+# ── transactions ─────────────────────────────────────────────────────────────────────────────
+
+TXNS = Table(
+    "TXNS",
+    metadata,
+    Column("TXN_ID", BigInteger, primary_key=True, autoincrement=False),
+    Column("TXN_STATE", LETTER, nullable=False),
+    Column("TXN_STARTED", BigInteger, nullable=False),
+    Column("TXN_LAST_HEARTBEAT", BigInteger, nullable=False),
+    Column("TXN_USER", PERSON, nullable=False),
+    Column("TXN_HOST", PERSON, nullable=False),
+    Column("TXN_AGENT_INFO", AGENT),
+    Column("TXN_META_INFO", AGENT),
+    Column("TXN_TYPE", Integer, nullable=False),
+    # Committed rows are kept; every question is about the few that are not.
+    Index("TXNS_STATE_INDEX", "TXN_STATE", "TXN_ID"),
+)
+
+TXN_COMPONENTS = Table(
+    "TXN_COMPONENTS",
+    metadata,
+    Column("TC_TXNID", ForeignKey("TXNS.TXN_ID"), nullable=False, index=True),
+    Column("TC_DATABASE", NAME, nullable=False),
+    Column("TC_TABLE", NAME),
+    Column("TC_PARTITION", PARTITION),
+    Column("TC_OPERATION_TYPE", LETTER, nullable=False),
+    Column("TC_WRITEID", BigInteger),
+    Index("TXN_COMPONENTS_TABLE_INDEX", "TC_DATABASE", "TC_TABLE"),
+)
+
+COMPLETED_TXN_COMPONENTS = Table(
+    "COMPLETED_TXN_COMPONENTS",
+    metadata,
+    Column("CTC_TXNID", BigInteger, nullable=False),
+    Column("CTC_DATABASE", NAME, nullable=False),
+    Column("CTC_TABLE", NAME),
+    Column("CTC_PARTITION", PARTITION),
+    Column("CTC_TIMESTAMP", DateTime, nullable=False, server_default=func.current_timestamp()),
+    Column("CTC_WRITEID", BigInteger),
+    Column("CTC_UPDATE_DELETE", LETTER, nullable=False),
+    Index("COMPLETED_TXN_COMPONENTS_IDX", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION"),
+)
+
+NEXT_TXN_ID = _counter("NEXT_TXN_ID", "NTXN_NEXT")
+
+TXN_TO_WRITE_ID = Table(
+    "TXN_TO_WRITE_ID",
+    metadata,
+    Column("T2W_TXNID", BigInteger, nullable=False),
+    Column("T2W_DATABASE", NAME, nullable=False),
+    Column("T2W_TABLE", NAME, nullable=False),
+    Column("T2W_WRITEID", BigInteger, nullable=False),
+    UniqueConstraint("T2W_DATABASE", "T2W_TABLE", "T2W_TXNID"),
+    UniqueConstraint("T2W_DATABASE", "T2W_TABLE", "T2W_WRITEID"),
+)
+
+NEXT_WRITE_ID = Table(
+    "NEXT_WRITE_ID",
+    metadata,
+    Column("NWI_DATABASE", NAME, primary_key=True),
+    Column("NWI_TABLE", NAME, primary_key=True),
+    Column("NWI_NEXT", BigInteger, nullable=False),
+)
+
+DROPPED_WRITE_IDS = Table(
+    "DROPPED_WRITE_IDS",
+    metadata,
+    Column("DWI_DATABASE", NAME, primary_key=True),
+    Column("DWI_TABLE", NAME, primary_key=True),
+    Column("DWI_WRITEID", BigInteger, primary_key=True, autoincrement=False),
+)
+
+WRITE_SET = Table(
+    "WRITE_SET",
+    metadata,
+    Column("WS_DATABASE", NAME, nullable=False),
+    Column("WS_TABLE", NAME, nullable=False),
+    Column("WS_PARTITION", PARTITION),
+    Column("WS_TXNID", BigInteger, nullable=False),
+    Column("WS_COMMIT_ID", BigInteger, nullable=False),
+    Column("WS_OPERATION_TYPE", LETTER, nullable=False),
+    Index("WRITE_SET_INDEX", "WS_DATABASE", "WS_TABLE", "WS_COMMIT_ID"),
+)
+
+# ── locks ────────────────────────────────────────────────────────────────────────────────────
+
+HIVE_LOCKS = Table(
+    "HIVE_LOCKS",
+    metadata,
+    Column("HL_LOCK_EXT_ID", BigInteger, primary_key=True, autoincrement=False),
+    Column("HL_LOCK_INT_ID", BigInteger, primary_key=True, autoincrement=False),
+    Column("HL_TXNID", BigInteger, nullable=False, index=True),
+    Column("HL_DB", NAME, nullable=False),
+    Column("HL_TABLE", NAME),
+    Column("HL_PARTITION", PARTITION),
+    Column("HL_LOCK_STATE", LETTER, nullable=False),
+    Column("HL_LOCK_TYPE", LETTER, nullable=False),
+    Column("HL_LAST_HEARTBEAT", BigInteger, nullable=False),
+    Column("HL_ACQUIRED_AT", BigInteger),
+    Column("HL_USER", PERSON, nullable=False),
+    Column("HL_HOST", PERSON, nullable=False),
+    Column("HL_AGENT_INFO", AGENT),
+    Column("HL_BLOCKEDBY_EXT_ID", BigInteger),
+    Column("HL_BLOCKEDBY_INT_ID", BigInteger),
+)
+
+NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")
+
+# ── clean-up ─────────────────────────────────────────────────────────────────────────────────
+
+READY_FOR_CLEANING = "r"  # CQ_STATE
+MAJOR = "a"  # CQ_TYPE
+
+COMPACTION_QUEUE = Table(
+    "COMPACTION_QUEUE",
+    metadata,
+    Column("CQ_ID", BigInteger, primary_key=True, autoincrement=False),
+    Column("CQ_DATABASE", NAME, nullable=False),
+    Column("CQ_TABLE", NAME, nullable=False),
+    Column("CQ_PARTITION", PARTITION),
+    Column("CQ_STATE", LETTER, nullable=False),
+    Column("CQ_TYPE", LETTER, nullable=False),
+    Column("CQ_TBLPROPERTIES", Text),
+    Column("CQ_ENQUEUE_TIME", BigInteger),
+)
+
+NEXT_COMPACTION_QUEUE_ID = _counter("NEXT_COMPACTION_QUEUE_ID", "NCQ_NEXT")
+
+COUNTERS = (NEXT_TXN_ID, NEXT_LOCK_ID, NEXT_COMPACTION_QUEUE_ID)

@@ -1,0 +1,211 @@
+"""Write ids: one for each table and transaction, never used twice under one table name.
+
+A write id whose transaction has committed, or that no row knows, is visible; one whose transaction
+is open or aborted is not. So rows of aborted transactions are kept for ever.
+
+**Names that are used again.** A writer whose transaction was aborted may not know it and publish
+its directory late, perhaps into the directory of a new table of the same name. Therefore a name
+keeps its counter when its table is dropped or renamed away, and when the name gets a new table
+the ids that never committed are moved to DROPPED_WRITE_IDS. They are hidden in any table of that
+name below its TBLS.FIRST_WRITE_ID, the counter when it was created: nothing that is its own can
+lie below. (A table that adopts an existing directory has FIRST_WRITE_ID 1, as all is its own.)
+
+Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFunction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import Table as SqlTable
+
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.embedded.schema import (
+    DBS,
+    DROPPED_WRITE_IDS,
+    NEXT_WRITE_ID,
+    TBLS,
+    TXN_COMPONENTS,
+    TXN_TO_WRITE_ID,
+    TXNS,
+)
+from acidsql.metastore.interface import TxnState
+
+T2W, NWI, DWI, TC = (
+    TXN_TO_WRITE_ID.c,
+    NEXT_WRITE_ID.c,
+    DROPPED_WRITE_IDS.c,
+    TXN_COMPONENTS.c,
+)
+
+
+def of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[bool]:
+    """The condition ``<prefix>_DATABASE = … AND <prefix>_TABLE = …``."""
+    return and_(
+        table.c[f"{prefix}_DATABASE"] == name.database, table.c[f"{prefix}_TABLE"] == name.name
+    )
+
+
+def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
+    """The transaction's write id in the table; made at the first call."""
+    known = find(connection, txn_id, name)
+    if known is not None:
+        return known
+    write_id = next_write_id(connection, name)
+    _set_next(connection, name, write_id + 1)
+    connection.execute(
+        insert(TXN_TO_WRITE_ID).values(
+            T2W_TXNID=txn_id,
+            T2W_DATABASE=name.database,
+            T2W_TABLE=name.name,
+            T2W_WRITEID=write_id,
+        )
+    )
+    connection.execute(
+        update(TXN_COMPONENTS)
+        .where(TC.TC_TXNID == txn_id, of_table(TXN_COMPONENTS, "TC", name))
+        .values(TC_WRITEID=write_id)
+    )
+    return write_id
+
+
+def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
+    """The transaction's write id in the table, if it has one."""
+    return connection.execute(
+        select(T2W.T2W_WRITEID).where(
+            T2W.T2W_TXNID == txn_id, of_table(TXN_TO_WRITE_ID, "T2W", name)
+        )
+    ).scalar()
+
+
+def next_write_id(connection: Connection, name: TableName) -> int:
+    """The number that the next transaction gets."""
+    found = connection.execute(
+        select(NWI.NWI_NEXT).where(of_table(NEXT_WRITE_ID, "NWI", name))
+    ).scalar()
+    return 1 if found is None else int(found)
+
+
+def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> ValidWriteIdList:
+    """Which write ids of the table the snapshot sees; Hive's rule (§2.4)."""
+    mark = _high_water_mark(connection, snapshot, name)
+    own, aborted = of_table(TXN_TO_WRITE_ID, "T2W", name), set(_dropped(connection, name))
+    # What the snapshot does not see is young, or aborted by now: the index finds both.
+    unsure = or_(
+        T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1),
+        T2W.T2W_TXNID.in_(select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)),
+    )
+    rows = connection.execute(
+        select(T2W.T2W_WRITEID, T2W.T2W_TXNID)
+        .where(own, T2W.T2W_WRITEID <= mark, unsure)
+        .order_by(T2W.T2W_WRITEID)
+    ).all()
+    aborted_txns, open_ids = set(snapshot.aborted), []
+    for write_id, txn_id in rows:
+        if txn_id in aborted_txns:
+            aborted.add(write_id)
+        elif not snapshot.is_valid(txn_id):
+            open_ids.append(write_id)
+    return ValidWriteIdList(mark, tuple(open_ids), tuple(sorted(aborted)), table=str(name))
+
+
+def _high_water_mark(connection: Connection, snapshot: ValidTxnList, name: TableName) -> int:
+    """The highest write id of a transaction that had begun by the time of the snapshot."""
+    highest = connection.execute(
+        select(T2W.T2W_WRITEID)
+        .where(of_table(TXN_TO_WRITE_ID, "T2W", name), T2W.T2W_TXNID <= snapshot.high_water_mark)
+        .order_by(T2W.T2W_WRITEID.desc())
+        .limit(1)
+    ).scalar()
+    return int(highest) if highest is not None else next_write_id(connection, name) - 1
+
+
+def _dropped(connection: Connection, name: TableName) -> list[int]:
+    """Ids of earlier tables of this name that must not be seen in the present one."""
+    first = (
+        select(TBLS.c.FIRST_WRITE_ID)
+        .join(DBS)
+        .where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
+        .scalar_subquery()
+    )
+    found = select(DWI.DWI_WRITEID).where(
+        of_table(DROPPED_WRITE_IDS, "DWI", name), DWI.DWI_WRITEID < first
+    )
+    return list(connection.execute(found).scalars())
+
+
+# ── names that come and go ───────────────────────────────────────────────────────────────────
+
+
+def begin_table(connection: Connection, name: TableName, first_write_id: int) -> int:
+    """Prepare a name for a new table; returns its FIRST_WRITE_ID.
+
+    Args:
+        connection: In a store transaction that writes.
+        name: The new table's.
+        first_write_id: 1, or the number above an adopted directory's highest.
+    """
+    _retire(connection, name)
+    next_id = max(next_write_id(connection, name), first_write_id)
+    _set_next(connection, name, next_id)
+    return 1 if first_write_id > 1 else next_id
+
+
+def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
+    """Move the rows to a name that may have belonged to another table before.
+
+    The directory stays, so the write ids do; the old name keeps its counter and the ids that
+    never committed, since a later table may get both the name and the directory.
+    """
+    _retire(connection, new_name)
+    _remember_dropped(connection, name)
+    _hide(connection, new_name, _hidden(connection, name))
+    next_id = max(next_write_id(connection, name), next_write_id(connection, new_name))
+    _set_next(connection, new_name, next_id)
+    connection.execute(
+        update(TXN_TO_WRITE_ID)
+        .where(of_table(TXN_TO_WRITE_ID, "T2W", name))
+        .values(T2W_DATABASE=new_name.database, T2W_TABLE=new_name.name)
+    )
+
+
+def _retire(connection: Connection, name: TableName) -> None:
+    """Free the name of a dropped table's rows; what never committed stays hidden."""
+    _remember_dropped(connection, name)
+    connection.execute(delete(TXN_TO_WRITE_ID).where(of_table(TXN_TO_WRITE_ID, "T2W", name)))
+
+
+def _remember_dropped(connection: Connection, name: TableName) -> None:
+    uncommitted = (
+        select(T2W.T2W_WRITEID)
+        .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
+        .where(of_table(TXN_TO_WRITE_ID, "T2W", name), TXNS.c.TXN_STATE != TxnState.COMMITTED.value)
+    )
+    _hide(connection, name, connection.execute(uncommitted).scalars().all())
+
+
+def _hidden(connection: Connection, name: TableName) -> Sequence[int]:
+    found = select(DWI.DWI_WRITEID).where(of_table(DROPPED_WRITE_IDS, "DWI", name))
+    return connection.execute(found).scalars().all()
+
+
+def _hide(connection: Connection, name: TableName, write_ids: Sequence[int]) -> None:
+    new = [
+        {"DWI_DATABASE": name.database, "DWI_TABLE": name.name, "DWI_WRITEID": write_id}
+        for write_id in sorted(set(write_ids) - set(_hidden(connection, name)))
+    ]
+    if new:
+        connection.execute(insert(DROPPED_WRITE_IDS), new)
+
+
+def _set_next(connection: Connection, name: TableName, next_id: int) -> None:
+    condition = of_table(NEXT_WRITE_ID, "NWI", name)
+    changed = connection.execute(update(NEXT_WRITE_ID).where(condition).values(NWI_NEXT=next_id))
+    if changed.rowcount == 0:
+        connection.execute(
+            insert(NEXT_WRITE_ID).values(
+                NWI_DATABASE=name.database, NWI_TABLE=name.name, NWI_NEXT=next_id
+            )
+        )

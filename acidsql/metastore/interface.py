@@ -1,0 +1,281 @@
+"""What acidsql asks of a metastore: two Protocols, one for tables and one for transactions.
+
+Every implementation runs the same contract suite (``tests/metastore/contract.py``). Each method
+says in one word how it may be retried, as Hive's ``TxnStore`` does with ``@RetrySemantics``:
+
+* *read-only*: changes nothing;
+* *idempotent*: calling it again gives the same state and answer;
+* *cannot-retry*: a lost reply leaves the caller not knowing whether it happened.
+
+Names of databases and tables are lower case. All methods raise ``MetastoreError`` where the
+store cannot be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+
+
+class LockType(Enum):
+    """Hive 4's lock types; the value is the letter in HIVE_LOCKS.HL_LOCK_TYPE."""
+
+    SHARED_READ = "r"
+    SHARED_WRITE = "w"
+    EXCL_WRITE = "x"
+    EXCLUSIVE = "e"
+
+
+class LockState(Enum):
+    """The value is the letter in HIVE_LOCKS.HL_LOCK_STATE."""
+
+    ACQUIRED = "a"
+    WAITING = "w"
+
+
+class Operation(Enum):
+    """Hive's DataOperationType; the value is the letter in TXN_COMPONENTS, or '' for none."""
+
+    SELECT = "s"
+    INSERT = "i"
+    UPDATE = "u"
+    DELETE = "d"
+    NO_TXN = ""
+
+
+class TxnState(Enum):
+    """The value is the letter in TXNS.TXN_STATE."""
+
+    OPEN = "o"
+    ABORTED = "a"
+    COMMITTED = "c"
+
+
+class TxnType(Enum):
+    """Hive 4's TXN_TYPE numbers."""
+
+    DEFAULT = 0
+    READ_ONLY = 2
+    COMPACTION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LockComponent:
+    """One thing to lock: a database (table None), a table (partition None) or a partition.
+
+    Attributes:
+        operation: What the transaction will do there; INSERT, UPDATE and DELETE are recorded in
+            TXN_COMPONENTS, the others are not.
+    """
+
+    lock_type: LockType
+    database: str
+    table: str | None = None
+    partition: str | None = None
+    operation: Operation = Operation.NO_TXN
+
+
+@dataclass(frozen=True, slots=True)
+class LockInfo:
+    """One row of SHOW LOCKS; times in milliseconds since the epoch by the store's clock."""
+
+    lock_id: int
+    internal_id: int
+    txn_id: int
+    database: str
+    table: str | None
+    partition: str | None
+    state: LockState
+    lock_type: LockType
+    acquired_at_ms: int | None
+    user: str
+    host: str
+    agent_info: str
+    blocked_by: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockResponse:
+    """The answer to ``lock`` and ``check_lock``; ``blocked_by`` is what stands in the way."""
+
+    lock_id: int
+    state: LockState
+    blocked_by: LockInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TxnInfo:
+    """One row of SHOW TRANSACTIONS; times in milliseconds since the epoch, store's clock."""
+
+    txn_id: int
+    state: TxnState
+    started_ms: int
+    last_heartbeat_ms: int
+    user: str
+    host: str
+    agent_info: str = ""
+    meta_info: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database and the directory its tables lie in."""
+
+    name: str
+    location: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCleanup:
+    """A directory of a dropped table that is still to be deleted (COMPACTION_QUEUE, state r)."""
+
+    id: int
+    table: TableName
+    location: str
+
+
+class Catalog(Protocol):
+    """Databases, tables, partitions."""
+
+    def databases(self) -> list[Database]:
+        """All databases, by name. *Read-only.*"""
+
+    def get_database(self, name: str) -> Database | None:
+        """One database, or None. *Read-only.*"""
+
+    def create_database(self, database: Database) -> None:
+        """Add it. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
+
+    def drop_database(self, name: str) -> None:
+        """Remove an empty one. *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or
+        SCHEMA_NOT_EMPTY (2BP01)."""
+
+    def tables(self, database: str) -> list[str]:
+        """Names of a database's tables, in order. *Read-only.*"""
+
+    def get_table(self, name: TableName) -> Table | None:
+        """One table, or None. *Read-only.*"""
+
+    def create_table(self, table: Table, *, first_write_id: int = 1) -> None:
+        """Add it. *Cannot-retry.*
+
+        Write ids go on above those of a dropped table of the same name, and above
+        ``first_write_id - 1``. Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07),
+        SCHEMA_NOT_FOUND (42704), or LOCATION_ALREADY_EXISTS (42710) where another table, or one
+        whose directory is not cleaned up yet, has the same location.
+        """
+
+    def drop_table(self, name: TableName) -> PendingCleanup:
+        """Remove it, its partitions and queue its directory for deletion, in one step.
+        *Cannot-retry.* Its write ids are remembered: those of a namesake begin above them.
+        Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
+
+    def rename_table(self, name: TableName, new_name: TableName) -> None:
+        """Change the name everywhere, transactions' rows included; the directory stays.
+        *Cannot-retry.* Raises as ``drop_table`` and ``create_table``."""
+
+    def alter_table(
+        self,
+        name: TableName,
+        *,
+        add_columns: Sequence[Column] = (),
+        set_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Append columns, set properties. *Cannot-retry.* Raises CatalogError if the table is
+        missing or has such a column (COLUMN_ALREADY_EXISTS, 42711)."""
+
+    def partitions(self, name: TableName) -> list[Partition]:
+        """All partitions, by values. *Read-only.*"""
+
+    def pending_cleanups(self) -> list[PendingCleanup]:
+        """Directories of dropped tables that are still to be deleted. *Read-only.*"""
+
+    def mark_cleaned(self, cleanup_id: int) -> None:
+        """Take one from the queue. *Idempotent.*"""
+
+
+class TxnStore(Protocol):
+    """Transactions, locks, write ids: what Hive's ``TxnStore`` keeps."""
+
+    def open_txn(
+        self, *, user: str, host: str, agent_info: str = "", txn_type: TxnType = TxnType.DEFAULT
+    ) -> int:
+        """Open one and return its number. *Cannot-retry.*"""
+
+    def heartbeat(self, txn_id: int) -> None:
+        """Say that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
+
+    def lock(self, txn_id: int, components: Sequence[LockComponent]) -> LockResponse:
+        """Enqueue all components and try to acquire them, all or none. *Cannot-retry.*
+
+        Compatibility as in Hive 4 (only earlier locks of other transactions block, waiting ones
+        included). INSERT, UPDATE and DELETE components are recorded in TXN_COMPONENTS.
+        Raises TxnAbortedError, NoSuchTxnError.
+        """
+
+    def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        """Heartbeat, and try again to acquire a waiting lock. *Idempotent.* Raises as ``lock``;
+        TxnError NO_SUCH_LOCK if the lock is gone."""
+
+    def unlock(self, txn_id: int, lock_id: int) -> None:
+        """Give up a lock that is still waiting; one that is gone is passed over. *Idempotent.*
+        Raises TxnError TXN_OPEN for an acquired one: it is held to the transaction's end."""
+
+    def allocate_write_id(self, txn_id: int, table: TableName) -> int:
+        """The transaction's write id in a table: one for each table. *Idempotent.* The write id
+        is also filled into the transaction's TXN_COMPONENTS rows of that table. Raises
+        TxnAbortedError, NoSuchTxnError."""
+
+    def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
+        """A snapshot: which transactions are committed now. *Read-only.* The transaction's own
+        number is left out of the exceptions."""
+
+    def valid_write_ids(
+        self, valid_txns: ValidTxnList, tables: Sequence[TableName]
+    ) -> dict[TableName, ValidWriteIdList]:
+        """The snapshot's write ids of each table. *Read-only.*"""
+
+    def commit_txn(
+        self,
+        txn_id: int,
+        *,
+        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
+        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
+    ) -> None:
+        """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
+        wrote.
+
+        ``add_partitions`` become known to the catalog in the same step (those already known are
+        passed over), ``drop_partitions`` unknown. Raises TxnAbortedError, NoSuchTxnError.
+        """
+
+    def abort_txn(self, txn_id: int, reason: str = "") -> None:
+        """Abort, releasing its locks. *Idempotent*: an aborted one stays so. Raises
+        NoSuchTxnError for one that is committed or was never opened."""
+
+    def txn_state(self, txn_id: int) -> TxnState | None:
+        """What became of a transaction; None if the store does not know it (any more).
+        *Read-only.*"""
+
+    def show_txns(self) -> list[TxnInfo]:
+        """Open and aborted transactions, by number. *Read-only.*"""
+
+    def show_locks(self) -> list[LockInfo]:
+        """All locks: acquired before waiting, then by number. *Read-only.*"""
+
+    def abort_timed_out(self, timeout_ms: int) -> list[int]:
+        """Abort open transactions whose last heartbeat is older than ``timeout_ms`` by the
+        store's clock; returns their numbers. *Idempotent.*"""
+
+
+class Metastore(Catalog, TxnStore, Protocol):
+    """Both, and how to let go of them."""
+
+    def close(self) -> None:
+        """Release connections. *Idempotent.*"""

@@ -1,0 +1,140 @@
+"""Where tables lie: making directories, adopting what is there, deleting what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
+from acidsql.acid.table import Partition, Table
+from acidsql.errors import CatalogError
+from acidsql.metastore.interface import Metastore, PendingCleanup
+from acidsql.storage.filesystem import Entry, filesystem_for
+from acidsql.storage.listing import discover_partitions
+
+# Hive seeds a converted table's counter so that its first write id is this one.
+FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What CREATE TABLE … LOCATION found.
+
+    Attributes:
+        first_write_id: Write ids begin here, above those of the files.
+        partitions: Partition directories.
+        notes: For a person.
+    """
+
+    first_write_id: int = 1
+    partitions: tuple[Partition, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Places:
+    """The directories of one metastore's tables."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self._metastore = metastore
+
+    def prepare(self, table: Table, *, adopt: bool) -> Adopted:
+        """See that a new table's place is free, or take over what lies there.
+
+        Call it under the table's lock. What a dropped table left there is deleted first.
+
+        Raises:
+            CatalogError: LOCATION_ALREADY_EXISTS: something is there, and LOCATION was not said.
+        """
+        for cleanup in self._metastore.pending_cleanups():
+            if cleanup.location == table.location:
+                self.clean(cleanup)
+        fs = filesystem_for(table.location)
+        names = [entry.name for entry in fs.list(table.location)]
+        if not names:
+            return Adopted()
+        if not adopt:
+            raise CatalogError(
+                f"The directory '{table.location}' is not empty ({names[0]} …). Say LOCATION to "
+                "take over what is there, or remove it.",
+                condition="LOCATION_ALREADY_EXISTS",
+                sqlstate="42710",
+                location=table.location,
+            )
+        return self._adopt(table)
+
+    def make(self, table: Table) -> None:
+        """Make a table's directory, durably."""
+        fs = filesystem_for(table.location)
+        fs.create_directory(table.location)
+        fs.sync_directory(table.location.rpartition("/")[0])
+
+    def clean(self, cleanup: PendingCleanup) -> None:
+        """Delete a dropped table's directory. Call it under the table's lock."""
+        filesystem_for(cleanup.location).delete_directory(cleanup.location)
+        self._metastore.mark_cleaned(cleanup.id)
+
+    def partitions(self, table: Table) -> list[str]:
+        """The partition directories that the catalog knows, below the table's."""
+        prefix = f"{table.location}/"
+        found = self._metastore.partitions(table.name)
+        return [partition.location.removeprefix(prefix) for partition in found]
+
+    def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
+        """What lies in these partition directories now."""
+        fs = filesystem_for(table.location)
+        return [
+            entry.path
+            for partition in partitions
+            for entry in fs.list(f"{table.location}/{partition}")
+            if entry.is_dir
+        ]
+
+    def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
+        """Delete directories in this order, then the partitions' own if nothing is left in them.
+
+        Nothing reads them any more, so that a failure leaves only litter.
+        """
+        fs = filesystem_for(table.location)
+        try:
+            for directory in directories:
+                fs.delete_directory(directory)
+            for partition in partitions:
+                self._remove_empty(table.location, partition)
+        except OSError:
+            return
+
+    def _remove_empty(self, location: str, partition: str) -> None:
+        fs = filesystem_for(location)
+        while partition and fs.remove_empty_directory(f"{location}/{partition}"):
+            partition = partition.rpartition("/")[0]
+
+    def _adopt(self, table: Table) -> Adopted:
+        fs = filesystem_for(table.location)
+        columns = [column.name for column in table.partition_columns]
+        found = discover_partitions(fs, table.location, columns)
+        entries = [
+            entry
+            for name in found
+            for entry in fs.list(f"{table.location}/{name}".rstrip("/"))
+            if not is_hidden(entry.name)
+        ]
+        highest = max((_highest_write_id(entry) for entry in entries), default=0)
+        originals = [entry for entry in entries if _highest_write_id(entry) == 0]
+        first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)
+        notes = (
+            f"adopted {len(entries) - len(originals)} ACID directories up to write id {highest} "
+            f"and {len(originals)} original files; all of it is taken as committed",
+        )
+        partitions = tuple(
+            Partition(
+                tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
+            )
+            for name in found
+            if name
+        )
+        return Adopted(first, partitions, notes)
+
+
+def _highest_write_id(entry: Entry) -> int:
+    directory = parse_directory(entry.name) if entry.is_dir else None
+    return max(directory.max_write_id, 1) if directory else 0

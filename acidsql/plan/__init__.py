@@ -1,0 +1,1 @@
+"""Bound statement → query of events → DataFrame of events."""

@@ -1,0 +1,177 @@
+"""Store assignment: which values may go into which column, and the SQL that takes them there.
+
+The rules are Spark's ANSI store assignment (``Cast.canANSIStoreAssign``): a number goes into any
+number, anything atomic into a string, a date or timestamp into the other, NULL anywhere; a string
+does not slip into an INT. A value that does not fit is an error. CAST alone cannot be relied on
+for that, because with ``spark.sql.ansi.enabled=false`` it wraps around; ``try_cast`` does not
+depend on the session, so each cast that can fail is checked by one.
+"""
+
+from __future__ import annotations
+
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import AnalysisError
+from acidsql.sql.tokens import Span
+from acidsql.storage.columns import literal, nested, quote, shown_type
+
+_INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # digits
+_FLOATS = {"float", "double"}
+_DATETIMES = {"date", "timestamp", "timestamp_ltz"}
+_TEXTS = {"string", "char", "varchar"}
+_NESTED = {"array", "map", "struct"}
+
+# How raise_error's text is told from the user's own: condition and SQLSTATE between bars.
+RAISED = "acidsql|"
+
+
+def assign(sql: str, source: HiveType, column: str, target: str, text: str, where: Span) -> str:
+    """SQL of a value of type ``source`` made fit for a column.
+
+    Args:
+        sql: The value; it is repeated, so it should be a column, not an expression.
+        source: Its type, as Spark found it.
+        column: The target column's name, for messages.
+        target: The target column's Hive type.
+        text: The user's statement.
+        where: The value's place in it.
+
+    Raises:
+        AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: no value of that type may go there.
+    """
+    wanted = parse_type(target)
+    if not can_assign(source, wanted):
+        raise AnalysisError(
+            f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
+            f"type {target.upper()}. Say CAST(… AS {target.upper()}) if that is meant.",
+            text,
+            where.start,
+            where.end,
+            condition="INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
+            sqlstate="KD000",
+            column=column,
+        )
+    return _assigned(sql, source, wanted, column, 0)
+
+
+def can_assign(source: HiveType, target: HiveType) -> bool:
+    """Spark's ``Cast.canANSIStoreAssign``."""
+    if source.kind == "void" or source == target:
+        return True
+    if source.kind in _NESTED or target.kind in _NESTED:
+        return (
+            source.kind == target.kind
+            and len(source.children) == len(target.children)
+            and all(map(can_assign, source.children, target.children))
+        )
+    if target.kind in _TEXTS:
+        return _is_atomic(source)
+    return (_is_number(source) and _is_number(target)) or (
+        source.kind in _DATETIMES and target.kind in _DATETIMES
+    )
+
+
+def _assigned(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:
+    if source.kind == "void":
+        return f"CAST({sql} AS {shown_type(str(target))})"
+    if target.kind in _NESTED:
+        return _nested(sql, source, target, column, depth)
+    if target.kind in ("char", "varchar"):
+        text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
+        return _fitted(text, target, column)
+    if source == target:
+        return sql
+    wanted = shown_type(str(target))
+    if _is_safe(source, target):
+        return f"CAST({sql} AS {wanted})"
+    failed = raise_sql(
+        "CAST_OVERFLOW_IN_TABLE_INSERT",
+        "22003",
+        f"A value is out of the range of column '{column}' of type {str(target).upper()}.",
+    )
+    cast = f"try_cast({sql} AS {wanted})"
+    return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failed} ELSE {cast} END"
+
+
+def raise_sql(condition: str, sqlstate: str, message: str) -> str:
+    """SQL that fails the job with one of our errors."""
+    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{message}|')})"
+
+
+def _nested(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:
+    if _same_for_storage(source, target):
+        return sql
+    if source.kind == "struct":
+        from_names = source.names
+        parts = zip(target.names, from_names, source.children, target.children, strict=True)
+        fields = ", ".join(
+            f"{literal(to)}, {_assigned(f'{sql}.{quote(name)}', inner, outer, column, depth)}"
+            for to, name, inner, outer in parts
+        )
+        return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({fields}) END"
+    sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
+    return nested(
+        sql,
+        target,
+        lambda part, child, deeper: _assigned(part, sources[id(child)], child, column, deeper),
+        depth,
+    )
+
+
+def _fitted(sql: str, target: HiveType, column: str) -> str:
+    """Only blanks may be cut off; CHAR's padding is the writer's work."""
+    length = target.parameters[0]
+    failed = raise_sql(
+        "EXCEED_LIMIT_LENGTH",
+        "22001",
+        f"A text is longer than column '{column}' of type {str(target).upper()} allows.",
+    )
+    return (
+        f"CASE WHEN {sql} IS NULL OR char_length({sql}) <= {length} THEN {sql} "
+        f"WHEN char_length(rtrim({sql})) <= {length} THEN left({sql}, {length}) "
+        f"ELSE {failed} END"
+    )
+
+
+def _is_safe(source: HiveType, target: HiveType) -> bool:
+    """True if no value can be out of range."""
+    if target.kind in _TEXTS or target.kind in _FLOATS or source.kind in _DATETIMES:
+        return True
+    if source.kind in _FLOATS:
+        return False
+    # An integer does not use its last digit's full range, and rounding may carry into a new one.
+    must_be_wider = source.kind == "decimal" and (
+        target.kind in _INTEGERS or source.parameters[1] > target.parameters[1]
+    )
+    return _digits(source) + must_be_wider <= _digits(target)
+
+
+def _digits(node: HiveType) -> int:
+    """Digits before the point, at most."""
+    if node.kind == "decimal":
+        return node.parameters[0] - node.parameters[1]
+    return _INTEGERS[node.kind]
+
+
+def _is_number(node: HiveType) -> bool:
+    return node.kind in _INTEGERS or node.kind in _FLOATS or node.kind == "decimal"
+
+
+def _is_atomic(node: HiveType) -> bool:
+    known = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary"} or _is_number(node)
+    return known or node.kind.startswith(("interval", "time"))
+
+
+def _same_for_storage(source: HiveType, target: HiveType) -> bool:
+    if target.kind in ("char", "varchar"):
+        return False
+    if target.kind in _NESTED:
+        return source.names == target.names and all(
+            map(_same_for_storage, source.children, target.children)
+        )
+    return source == target
+
+
+def _shown(node: HiveType) -> str:
+    return str(node).replace("timestamp_ltz", "\0").replace("timestamp", "timestamp_ntz").replace(
+        "\0", "timestamp"
+    )

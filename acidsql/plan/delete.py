@@ -1,0 +1,21 @@
+"""DELETE → a query whose rows are delete events."""
+
+from __future__ import annotations
+
+from acidsql.plan.event_query import EventQuery, Planned, row_id_columns
+from acidsql.sql.statements import Delete
+from acidsql.storage import event_writer as ew
+from acidsql.storage.columns import quote
+
+
+def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
+    """Rewrite a DELETE."""
+    alias = statement.alias or statement.target.parts[-1]
+    query = planned.new()
+    if statement.ctes is not None:
+        query.verbatim(statement.ctes).raw("\n")
+    query.raw("SELECT\n").commas([*row_id_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
+    query.raw(f"\nFROM {planned.standin} AS {quote(alias)}")
+    if statement.where is not None:
+        query.raw("\nWHERE ").user(statement.where)
+    return EventQuery(planned.table, query, deletes=True)

@@ -1,0 +1,124 @@
+"""What every statement that changes rows is rewritten to: one query that yields events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import HiveType
+from acidsql.plan.assignment import assign
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import default_sql
+from acidsql.sql.tokens import Span
+from acidsql.storage import event_writer as ew
+from acidsql.storage.columns import quote
+
+# Spark's answer to "what columns would this query give": names and types, in order.
+Fields = Sequence[tuple[str, HiveType]]
+Analyse = Callable[[Text], Fields]
+
+SOURCE = f"{ew.PREFIX}source"
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuery:
+    """A query over stand-ins whose rows are events.
+
+    Its columns, all but the user's with the reserved prefix, are those that
+    ``storage.event_writer`` names: where the query only inserts, the table's columns and the
+    partition values as text; else also ``action`` and the row id of the row that was read.
+
+    Attributes:
+        table: The target.
+        query: Spark SQL, with a map to the user's text.
+        deletes: Some events may be delete events.
+        overwrite: INSERT OVERWRITE.
+        static_partition: Values of all partition columns as text expressions, where the
+            statement names them all; else None.
+        merge: A row matched twice is a cardinality violation, not an error of ours.
+        allow_duplicate_deletes: … but not here (an only, unconditional WHEN MATCHED DELETE).
+        literal_rows: Rows of a VALUES list; None for any other source.
+    """
+
+    table: Table
+    query: Text
+    deletes: bool = False
+    overwrite: bool = False
+    static_partition: Text | None = None
+    merge: bool = False
+    allow_duplicate_deletes: bool = False
+    literal_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the rewrites need to know of the statement they rewrite.
+
+    Attributes:
+        text: The user's statement.
+        table: The target.
+        standin: The view that the target's live rows are read from.
+        blank: A text over the statement, its references replaced.
+        analyse: Asks Spark for a query's columns.
+    """
+
+    text: str
+    table: Table
+    standin: str
+    blank: Text
+    analyse: Analyse
+
+    def new(self) -> Text:
+        """An empty text over the statement."""
+        return self.blank.new()
+
+
+def assigned(planned: Planned, sql: str, kind: HiveType, column: Column, where: Span) -> str:
+    """SQL of a value made fit for a column (see ``assignment.assign``)."""
+    return assign(sql, kind, column.name, column.type, planned.text, where)
+
+
+def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, HiveType]:
+    """The types of the columns' defaults, by column name."""
+    given = [column for column in columns if column.default]
+    if not given:
+        return {}
+    query = planned.new().raw("SELECT ").commas([default_sql(column) for column in given])
+    fields = planned.analyse(query)
+    return {column.name: kind for column, (_, kind) in zip(given, fields, strict=True)}
+
+
+def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) -> str:
+    """SQL of what a column gets that the statement does not name: its DEFAULT, or NULL."""
+    kind = types.get(column.name, HiveType("void"))
+    return assigned(planned, default_sql(column), kind, column, Span(0, 0))
+
+
+def row_id_columns(alias: str) -> list[str]:
+    """The key columns of the row that was read from the target."""
+    row_id = f"{quote(alias)}.row__id"
+    return [
+        f"{row_id}.writeid AS {ew.WRITE_ID}",
+        f"{row_id}.bucketid AS {ew.BUCKET_PROPERTY}",
+        f"{row_id}.rowid AS {ew.ROW_ID}",
+        f"{quote(alias)}.{ew.PARTITION} AS {ew.PARTITION}",
+    ]
+
+
+KEY_NAMES = [ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.PARTITION]
+
+
+def partition_text(sql: str, ordinal: int) -> str:
+    """A partition column's value as Hive writes it into the directory's name."""
+    return f"CAST({sql} AS STRING) AS {ew.VALUE}{ordinal}"
+
+
+def value_name(number: int) -> str:
+    """The name of a value of the user's between two steps of a query."""
+    return f"{ew.PREFIX}v{number}"
+
+
+def single(value: Text) -> Text:
+    """A value that may not yield several rows: Spark refuses a generator inside a call."""
+    return value.new().raw("if(true, ").add(value).raw(", NULL)")

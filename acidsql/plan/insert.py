@@ -1,0 +1,202 @@
+"""INSERT → a query whose rows are insert events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.acid.table import Column
+from acidsql.acid.types import HiveType
+from acidsql.errors import AnalysisError
+from acidsql.plan.assignment import raise_sql
+from acidsql.plan.event_query import (
+    SOURCE,
+    EventQuery,
+    Fields,
+    Planned,
+    assigned,
+    default_fields,
+    omitted_value,
+    partition_text,
+)
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default
+from acidsql.sql.statements import Insert, Values
+from acidsql.sql.tokens import Span
+from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.event_writer import VALUE
+
+
+def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
+    """Rewrite one INSERT.
+
+    Raises:
+        AnalysisError: Names, counts or types do not fit.
+    """
+    bound = bind_insert(planned.text, planned.table, statement.columns, statement.partition)
+    source, rows = _source(statement, bound, planned)
+    return plan_source(planned, bound, source, statement.source.span, rows,
+                       statement.overwrite, statement.by_name)  # fmt: skip
+
+
+def plan_source(
+    planned: Planned,
+    bound: InsertColumns,
+    source: Text,
+    place: Span,
+    literal_rows: int | None = None,
+    overwrite: bool = False,
+    by_name: bool = False,
+) -> EventQuery:
+    """Rewrite the insertion of a query's rows.
+
+    Args:
+        planned: The statement.
+        bound: Where the values go.
+        source: The query.
+        place: Its place in the user's text.
+        literal_rows: How many rows it has, if it is a VALUES list.
+        overwrite: INSERT OVERWRITE.
+        by_name: Its columns are matched with the table's by their names.
+    """
+    fields = planned.analyse(source)
+    columns = _by_name(planned, bound, fields, place) if by_name else bound.from_source
+    _check_count(planned, columns, fields, place)
+    values = {
+        column.name: assigned(planned, quote(f"c{i}"), kind, column, place)
+        for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=True))
+    }
+    query = planned.new().raw("SELECT\n").commas(_projection(planned, bound, columns, values))
+    names = ", ".join(quote(f"c{i}") for i in range(len(fields)))
+    query.raw("\nFROM (").add(source).raw(f"\n) AS {SOURCE} ({names})")
+    return EventQuery(
+        planned.table,
+        query,
+        overwrite=overwrite,
+        static_partition=_static_partition(planned, bound),
+        literal_rows=literal_rows,
+    )
+
+
+def _projection(
+    planned: Planned,
+    bound: InsertColumns,
+    columns: Sequence[Column],
+    values: dict[str, str],
+) -> list[Text | str]:
+    table = planned.table
+    omitted = [c for c in (*columns, *bound.omitted) if c.name not in values]
+    omitted += [c for c in bound.from_source if c not in columns and c not in omitted]
+    types = default_fields(planned, omitted)
+    for column in omitted:
+        values[column.name] = omitted_value(planned, column, types)
+    static = {column.name: span for column, span in bound.static}
+    parts: list[Text | str] = [f"{values[c.name]} AS {quote(c.name)}" for c in table.columns]
+    for ordinal, column in enumerate(table.partition_columns):
+        if column.name in static:
+            text = _static_value(planned, column, static[column.name])
+            parts.append(text.raw(f" AS {VALUE}{ordinal}"))
+        else:
+            parts.append(partition_text(values[column.name], ordinal))
+    return parts
+
+
+def _static_value(planned: Planned, column: Column, span: Span) -> Text:
+    """A value of the PARTITION clause as text. As in Hive and Spark, ``p = '1'`` may stand for an
+    INT, but it must be one."""
+    cast = planned.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
+    failed = raise_sql(
+        "CAST_INVALID_INPUT",
+        "22018",
+        f"The value of partition column '{column.name}' is no {column.type.upper()}.",
+    )
+    return (
+        planned.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
+        .raw(f" IS NULL THEN {failed} ELSE ").add(cast).raw(" END AS STRING)")
+    )  # fmt: skip
+
+
+def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
+    """A query of one row: the directory values, where all partition columns are static."""
+    if not planned.table.partition_columns:
+        return None
+    if len(bound.static) != len(planned.table.partition_columns):
+        return None
+    static = {column.name: span for column, span in bound.static}
+    values = [
+        _static_value(planned, column, static[column.name]).raw(f" AS {quote(column.name)}")
+        for column in planned.table.partition_columns
+    ]
+    return planned.new().raw("SELECT ").commas(list(values))
+
+
+def _source(
+    statement: Insert, bound: InsertColumns, planned: Planned
+) -> tuple[Text, int | None]:
+    source = planned.new()
+    if statement.ctes is not None:
+        source.verbatim(statement.ctes).raw("\n")
+    if not isinstance(statement.source, Values):
+        return source.verbatim(statement.source.span), None
+    return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)
+
+
+def _values(values: Values, bound: InsertColumns, planned: Planned) -> Text:
+    """The VALUES list, with DEFAULT replaced by what it means."""
+    text = planned.new().raw("SELECT * FROM VALUES\n")
+    for number, row in enumerate(values.rows):
+        _check_row(planned, bound, row, values)
+        text.raw(",\n(" if number else "(")
+        for i, value in enumerate(row):
+            text.raw(", " if i else "")
+            if is_default(value):
+                text.raw(default_sql(bound.from_source[i]))
+            else:
+                assert isinstance(value, Span)
+                text.user(value)
+        text.raw(")")
+    return text
+
+
+def _check_row(
+    planned: Planned, bound: InsertColumns, row: Sequence[object], values: Values
+) -> None:
+    if len(row) != len(bound.from_source):
+        fields = [("", HiveType("void"))] * len(row)
+        _check_count(planned, bound.from_source, fields, values.span)
+
+
+def _check_count(
+    planned: Planned, columns: Sequence[Column], fields: Fields, place: Span
+) -> None:
+    if len(columns) == len(fields):
+        return
+    few = len(fields) < len(columns)
+    kind = "NOT_ENOUGH_DATA_COLUMNS" if few else "TOO_MANY_DATA_COLUMNS"
+    names = ", ".join(f"`{column.name}`" for column in columns)
+    raise AnalysisError(
+        f"{planned.table.name} takes {len(columns)} value(s) here ({names}), "
+        f"the source gives {len(fields)}.",
+        planned.text,
+        place.start,
+        place.end,
+        condition=f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
+        sqlstate="21S01",
+    )
+
+
+def _by_name(
+    planned: Planned, bound: InsertColumns, fields: Fields, place: Span
+) -> tuple[Column, ...]:
+    known = {column.name: column for column in bound.from_source}
+    found = []
+    for name, _ in fields:
+        column = known.get(name.lower())
+        if column is None or column in found:
+            raise AnalysisError(
+                f"{planned.table.name} has no column for the source's column '{name}'"
+                + (", which comes twice." if column else "."),
+                planned.text, place.start, place.end,
+                condition="INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS", sqlstate="KD000",
+            )  # fmt: skip
+        found.append(column)
+    return tuple(found)

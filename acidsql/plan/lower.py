@@ -1,0 +1,148 @@
+"""Composed text + DataFrames → a lazy DataFrame: the only Spark in ``plan/``.
+
+Stand-ins become temporary views, Spark analyses the text once, and the views are dropped: the
+DataFrame keeps what they showed. Spark's errors come back as ours, at the user's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.types import HiveType
+from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError
+from acidsql.plan.assignment import RAISED
+from acidsql.plan.event_query import Fields
+from acidsql.plan.sqltext import Text
+from acidsql.sql.tokens import Span
+
+Args = Mapping[str, Any] | None
+_KINDS = {
+    T.BooleanType: "boolean",
+    T.ByteType: "tinyint",
+    T.ShortType: "smallint",
+    T.IntegerType: "int",
+    T.LongType: "bigint",
+    T.FloatType: "float",
+    T.DoubleType: "double",
+    T.StringType: "string",
+    T.BinaryType: "binary",
+    T.DateType: "date",
+    T.TimestampNTZType: "timestamp",
+    T.TimestampType: "timestamp_ltz",
+    T.NullType: "void",
+}
+# Spark ends its messages with the state, and quotes our text below them; neither is wanted.
+_NOISE = re.compile(r"\s*SQLSTATE: \w{5}|; line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*", re.S)
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+
+
+def frame(
+    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
+) -> DataFrame:
+    """The lazy DataFrame of a composed query.
+
+    Args:
+        spark: The session.
+        text: The query.
+        views: The stand-ins by name.
+        args: Values of the query's parameters.
+
+    Raises:
+        SqlSyntaxError, AnalysisError: Spark's own, with a caret at the user's text.
+    """
+    with _views(views), mapped_errors(text):
+        return spark.sql(text.sql, args=dict(args) if args else None)
+
+
+def fields(
+    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
+) -> Fields:
+    """The names and types of a query's columns, by analysis alone."""
+    schema = frame(spark, text, views, args).schema
+    return [(field.name, hive_type(field.dataType)) for field in schema.fields]
+
+
+def hive_type(kind: T.DataType) -> HiveType:
+    """A type of Spark's in Hive's words. ``timestamp`` is the wall clock (TIMESTAMP_NTZ);
+    ``timestamp_ltz`` is Spark's TIMESTAMP."""
+    if isinstance(kind, T.DecimalType):
+        return HiveType("decimal", (kind.precision, kind.scale))
+    if isinstance(kind, T.ArrayType):
+        return HiveType("array", children=(hive_type(kind.elementType),))
+    if isinstance(kind, T.MapType):
+        return HiveType("map", children=(hive_type(kind.keyType), hive_type(kind.valueType)))
+    if isinstance(kind, T.StructType):
+        children = tuple(hive_type(field.dataType) for field in kind.fields)
+        return HiveType("struct", children=children, names=tuple(kind.names))
+    return HiveType(_KINDS.get(type(kind), kind.simpleString()))
+
+
+@contextmanager
+def mapped_errors(text: Text) -> Iterator[None]:
+    """Raise Spark's errors as ours, at the user's own words.
+
+    A job's failure is translated too: what ``raise_error`` was told by us, and all else as it is.
+    """
+    try:
+        yield
+    except ParseException as error:
+        raise _sql_error(SqlSyntaxError, error, text) from None
+    except AnalysisException as error:
+        raise _sql_error(AnalysisError, error, text) from None
+    except PySparkException as error:
+        raise _job_error(error, text) from error
+
+
+@contextmanager
+def _views(views: Mapping[str, DataFrame]) -> Iterator[None]:
+    made = []
+    try:
+        for name, view in views.items():
+            view.createOrReplaceTempView(name)
+            made.append((view.sparkSession, name))
+        yield
+    finally:
+        for session, name in made:
+            session.catalog.dropTempView(name)
+
+
+def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
+    place = _place(error, text) or Span(0, len(text.source))
+    message = _NOISE.sub("", str(error)).strip()
+    message = re.sub(r"^\[[\w.]+\]\s*", "", message)
+    return kind(
+        message,
+        text.source,
+        place.start,
+        place.end,
+        condition=error.getCondition(),
+        sqlstate=error.getSqlState(),
+    )
+
+
+def _place(error: Any, text: Text) -> Span | None:
+    for context in error.getQueryContext() or ():
+        if context.startIndex() >= 0:
+            place = text.place(context.startIndex(), max(context.stopIndex(), 0))
+            if place is not None:
+                return place
+    if found := _POSITION.search(str(error)):
+        lines = text.sql.split("\n")
+        offset = sum(len(line) + 1 for line in lines[: int(found[1]) - 1]) + int(found[2])
+        return text.place(offset, offset)
+    return None
+
+
+def _job_error(error: PySparkException, text: Text) -> AcidSqlError | PySparkException:
+    message = str(error)
+    if RAISED in message:
+        condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]
+        return ConstraintError(words, condition=condition, sqlstate=sqlstate)
+    return error

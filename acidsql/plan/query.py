@@ -1,0 +1,218 @@
+"""ACID tables in the user's queries → stand-ins: views that Spark can read.
+
+Only the tables' names are replaced, where they stand; all else stays the user's text. A stand-in
+shows ``row__id`` only where the text names it, and there every ``*`` is told to leave it out.
+Where that cannot be done with certainty the statement is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Table
+from acidsql.errors import UnsupportedError
+from acidsql.plan.sqltext import Edit
+from acidsql.sql.references import Obstacle, Reference, References, Star, StarKind, cte_names, references
+from acidsql.sql.statements import (
+    Delete,
+    InsertAction,
+    Merge,
+    MultiInsert,
+    Statement,
+    Update,
+    UpdateAction,
+)
+from acidsql.sql.tokens import Kind, Span, tokenize
+from acidsql.storage.columns import quote
+
+Resolve = Callable[[tuple[str, ...]], Table | None]
+
+VIEW_PREFIX = "__acidsql_"
+_unique = itertools.count()
+_process = uuid.uuid4().hex[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A view that takes the place of one reference to an ACID table.
+
+    Attributes:
+        view: Its name, unique in the Spark session.
+        table: What it shows.
+        row_id: It has the column ``row__id`` first.
+        is_target: It has all that ``storage.scan`` gives, for a statement that changes the table.
+    """
+
+    view: str
+    table: Table
+    row_id: bool = False
+    is_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What became of a statement's references."""
+
+    edits: tuple[Edit, ...]
+    standins: tuple[StandIn, ...]
+    source_view: str | None = None
+
+
+def new_standin(table: Table, *, row_id: bool = False, is_target: bool = False) -> StandIn:
+    """A stand-in under a name that nobody else uses."""
+    return StandIn(view_name(), table, row_id, is_target)
+
+
+def view_name() -> str:
+    """A name for a temporary view that nobody else uses in the Spark session."""
+    return f"{VIEW_PREFIX}{_process}_{next(_unique)}"
+
+
+def rewrite(
+    text: str, statement: Statement, resolve: Resolve, *, double_quoted: bool = False
+) -> Rewritten:
+    """Find a statement's references to ACID tables, and what to put in their places.
+
+    Args:
+        text: The user's statement.
+        statement: The same, parsed.
+        resolve: The ACID table of a name, or None.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        UnsupportedError: Time travel, or ``row__id`` where ``*`` cannot be kept free of it.
+    """
+    edits: list[Edit] = []
+    standins: list[StandIn] = []
+    for found in _references(text, statement, double_quoted):
+        _rewrite_slice(text, found, resolve, edits, standins)
+    source_view = None
+    if isinstance(statement, Merge) and statement.source_name is not None:
+        table = resolve(statement.source_name.parts)
+        if table is not None:
+            standins.append(new_standin(table, row_id=_mentions_row_id(text)))
+            source_view = standins[-1].view
+    return Rewritten(tuple(edits), tuple(standins), source_view)
+
+
+def placeholders(text: str) -> list[Edit]:
+    """``?`` → ``:__acidsql_arg0`` …: named, because composed text may reorder them."""
+    marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
+    return [
+        Edit(token.start, token.end, f":{argument_name(number)}")
+        for number, token in enumerate(marks)
+    ]
+
+
+def argument_name(number: int) -> str:
+    """The name that the n-th ``?`` is given."""
+    return f"{VIEW_PREFIX}arg{number}"
+
+
+def _references(text: str, statement: Statement, double_quoted: bool) -> Iterator[References]:
+    if not isinstance(statement, Update | Delete | Merge):
+        yield references(text, double_quoted_identifiers=double_quoted)
+        return
+    visible: frozenset[str] = frozenset()
+    if statement.ctes is not None:
+        visible = cte_names(text, statement.ctes, double_quoted_identifiers=double_quoted)
+        yield references(text, statement.ctes, double_quoted_identifiers=double_quoted)
+    for span in _expressions(statement):
+        yield references(
+            text, span, double_quoted_identifiers=double_quoted, visible=visible
+        )
+
+
+def _expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
+    """The slices that may hold queries."""
+    if isinstance(statement, Merge):
+        if statement.source_name is None:
+            yield statement.source
+        yield statement.on
+        for clause in statement.clauses:
+            if clause.condition is not None:
+                yield clause.condition
+            if isinstance(clause.action, UpdateAction):
+                yield from _spans(item.value for item in clause.action.assignments)
+            elif isinstance(clause.action, InsertAction):
+                yield from _spans(clause.action.values)
+        return
+    if isinstance(statement, Update):
+        yield from _spans(item.value for item in statement.assignments)
+    if statement.where is not None:
+        yield statement.where
+
+
+def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
+    return (value for value in values if isinstance(value, Span))
+
+
+def _rewrite_slice(
+    text: str,
+    found: References,
+    resolve: Resolve,
+    edits: list[Edit],
+    standins: list[StandIn],
+) -> None:
+    shown = found.shows_row_id()
+    visible: dict[int, list[Reference]] = {}
+    for reference in found.references:
+        table = resolve(reference.parts)
+        if table is None:
+            continue
+        _refuse_time_travel(text, reference)
+        row_id = reference.block in shown and not table.is_insert_only
+        standins.append(new_standin(table, row_id=row_id))
+        edits += _replaced(reference, standins[-1].view)
+        if row_id:
+            visible.setdefault(reference.block, []).append(reference)
+    for doubt in found.doubts:
+        if doubt.block in visible and doubt.obstacle is not Obstacle.IDENTIFIER:
+            raise UnsupportedError(
+                f"row__id cannot be told from the table's own columns beside "
+                f"{doubt.obstacle.value}. Name the columns instead.",
+                text, doubt.span.start, doubt.span.end,
+                condition="UNSUPPORTED_FEATURE.ROW_ID",
+            )  # fmt: skip
+    for block in found.blocks:
+        for star in block.stars:
+            if block.id in visible and star.kind is not StarKind.ARGUMENT:
+                edits += _without_row_id(star, visible[block.id])
+
+
+def _replaced(reference: Reference, view: str) -> list[Edit]:
+    edits = [Edit(reference.span.start, reference.span.end, view)]
+    if reference.alias is None and reference.alias_at is not None:
+        alias = f" AS {quote(reference.parts[-1])}"
+        edits.append(Edit(reference.alias_at, reference.alias_at, alias))
+    return edits + [Edit(span.start, span.end, "") for span in reference.prefixes]
+
+
+def _without_row_id(star: Star, tables: Sequence[Reference]) -> list[Edit]:
+    aliases = [reference.alias or reference.parts[-1] for reference in tables]
+    if star.qualifier is not None:
+        if star.qualifier[-1].lower() not in {alias.lower() for alias in aliases}:
+            return []
+        names = ["row__id"]
+    else:
+        names = [f"{quote(alias)}.row__id" for alias in aliases]
+    if star.excepted is not None:
+        return [Edit(star.excepted.end, star.excepted.end, f", {', '.join(names)}")]
+    return [Edit(star.span.end, star.span.end, f" EXCEPT ({', '.join(names)})")]
+
+
+def _refuse_time_travel(text: str, reference: Reference) -> None:
+    for span, what in ((reference.time_travel, "Time travel"), (reference.options, "WITH (…)")):
+        if span is not None:
+            raise UnsupportedError(
+                f"{what} is not supported for ACID tables.",
+                text, span.start, span.end,
+                condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+            )  # fmt: skip
+
+
+def _mentions_row_id(text: str) -> bool:
+    return "row__id" in text.lower()

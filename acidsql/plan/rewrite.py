@@ -1,0 +1,209 @@
+"""A statement that changes rows → its event queries, ready to be run under any snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.plan.delete import plan_delete
+from acidsql.plan.event_query import EventQuery, Fields, Planned
+from acidsql.plan.insert import plan_insert, plan_source
+from acidsql.plan.merge import plan_merge
+from acidsql.plan.query import (
+    Resolve,
+    StandIn,
+    new_standin,
+    placeholders,
+    rewrite,
+    view_name,
+)
+from acidsql.plan.sqltext import Text
+from acidsql.plan.update import plan_update
+from acidsql.sql.binder import bind_insert
+from acidsql.sql.statements import Delete, Dml, Insert, InsertBranch, Merge, MultiInsert, Update
+from acidsql.sql.tokens import Kind, Span, Token, tokenize
+from acidsql.storage.columns import quote
+
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A view over another query: the source of a multi-insert, evaluated once for all branches."""
+
+    view: str
+    query: Text
+
+
+# Asks Spark for the columns of a query over these views.
+AnalyseOver = Callable[[Text, tuple[StandIn, ...], Derived | None], Fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement, said and understood; nothing is open yet.
+
+    Attributes:
+        queries: One for each target; a multi-insert has several.
+        standins: The views that the queries read, in no order.
+        source: Of a multi-insert: what the branches read.
+    """
+
+    queries: tuple[EventQuery, ...]
+    standins: tuple[StandIn, ...]
+    source: Derived | None = None
+
+    @property
+    def reads(self) -> list[TableName]:
+        """The tables that are read, targets of UPDATE, DELETE and MERGE included."""
+        return list(dict.fromkeys(standin.table.name for standin in self.standins))
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables concerned, each once."""
+        found = {query.table.name: query.table for query in self.queries}
+        found.update({standin.table.name: standin.table for standin in self.standins})
+        return list(found.values())
+
+
+def plan_dml(
+    text: str, statement: Dml, resolve: Resolve, analyse: AnalyseOver, *, double_quoted: bool
+) -> Prepared:
+    """Rewrite a statement.
+
+    Args:
+        text: The user's statement.
+        statement: The same, parsed; its targets are ACID tables.
+        resolve: The ACID table of a name.
+        analyse: Spark's analysis.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        SqlError: A name, a type or a count is wrong, or something is refused by name.
+    """
+    rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
+    blank = Text(text, [*rewritten.edits, *placeholders(text)])
+    if isinstance(statement, MultiInsert):
+        return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins)
+    table = _target(text, statement, resolve)
+    standins = rewritten.standins
+    view = ""
+    if not isinstance(statement, Insert):
+        _refuse_insert_only(text, statement, table)
+        standins = (*standins, new_standin(table, row_id=True, is_target=True))
+        view = standins[-1].view
+    planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, None))
+    return Prepared((_plan(statement, planned, rewritten.source_view),), standins)
+
+
+def _plan(statement: Dml, planned: Planned, source_view: str | None) -> EventQuery:
+    match statement:
+        case Insert():
+            return plan_insert(statement, planned)
+        case Update():
+            return plan_update(statement, planned)
+        case Delete():
+            return plan_delete(statement, planned)
+        case Merge():
+            return plan_merge(statement, planned, source_view)
+    raise AssertionError(statement)
+
+
+def _multi_insert(
+    text: str,
+    statement: MultiInsert,
+    resolve: Resolve,
+    analyse: AnalyseOver,
+    blank: Text,
+    standins: tuple[StandIn, ...],
+) -> Prepared:
+    """``FROM s INSERT … INSERT …``: the branches read one evaluation of the source."""
+    relation, alias = _relation(text, statement.source)
+    source = _with_ctes(statement, blank).raw("SELECT * FROM ").verbatim(relation)
+    view = view_name()
+    derived = Derived(view, source)
+    queries: list[EventQuery] = []
+    for branch in statement.branches:
+        table = _target(text, branch, resolve)
+        _refuse_hidden(text, branch, table, queries)
+        query = _with_ctes(statement, blank).raw(f"FROM {view}")
+        if alias is not None:
+            query.raw(f" AS {quote(alias)}")
+        query.raw("\n").verbatim(branch.body)
+        planned = Planned(
+            text, table, "", blank, lambda query: analyse(query, standins, derived)
+        )
+        bound = bind_insert(text, table, branch.columns, branch.partition)
+        queries.append(
+            plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite)
+        )
+    return Prepared(tuple(queries), standins, derived)
+
+
+def _with_ctes(statement: MultiInsert, blank: Text) -> Text:
+    text = blank.new()
+    return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
+
+
+def _relation(text: str, source: Span) -> tuple[Span, str | None]:
+    """The relation of a multi-insert's FROM, and the name that columns are qualified with."""
+    tokens = [token for token in tokenize(source.of(text)) if token.kind is not Kind.END]
+    length = _relation_length(tokens)
+    rest = [token for token in tokens[length:] if token.upper != "AS"]
+    if length == 0 or len(rest) > 1 or any(not token.is_name for token in rest):
+        raise UnsupportedError(
+            "The source of a multi-insert is one table, view or subquery, because it is evaluated "
+            "once for all branches. Put a join into a subquery: FROM (SELECT …) AS s INSERT ….",
+            text, source.start, source.end,
+            condition="UNSUPPORTED_FEATURE.MULTI_INSERT_SOURCE",
+        )  # fmt: skip
+    last = tokens[length - 1]
+    alias = rest[0].value if rest else (last.value if last.is_name else None)
+    return Span(source.start, source.start + last.end), alias
+
+
+def _relation_length(tokens: list[Token]) -> int:
+    """How many tokens the relation has without its alias; 0 if it is none of ours."""
+    if tokens[0].text == "(":
+        depth = 0
+        for number, token in enumerate(tokens, 1):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0:
+                return number
+        return 0
+    length = 1
+    while len(tokens) > length + 1 and tokens[length].text == ".":
+        length += 2
+    return length
+
+
+def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table:
+    assert not isinstance(statement, MultiInsert)
+    table = resolve(statement.target.parts)
+    if table is None:
+        # The parser saw it a moment ago.
+        raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
+    if isinstance(statement, Insert | InsertBranch) and table.is_insert_only:
+        raise _refusal(text, statement.target.span, "INSERT into an insert-only table")
+    return table
+
+
+def _refuse_insert_only(text: str, statement: Update | Delete | Merge, table: Table) -> None:
+    if table.is_insert_only:
+        what = f"{type(statement).__name__.upper()} of an insert-only table (Hive 10414)"
+        raise _refusal(text, statement.target.span, what)
+
+
+def _refuse_hidden(
+    text: str, branch: InsertBranch, table: Table, before: list[EventQuery]
+) -> None:
+    """One branch's base would hide what another branch of the same write id inserts."""
+    others = [query for query in before if query.table.name == table.name]
+    if others and (branch.overwrite or any(query.overwrite for query in others)):
+        what = "INSERT OVERWRITE of a table that another branch writes to"
+        raise _refusal(text, branch.target.span, what)
+
+
+def _refusal(text: str, span: Span, what: str) -> UnsupportedError:
+    return UnsupportedError(f"{what} is not supported.", text, span.start, span.end)

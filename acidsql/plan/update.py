@@ -1,0 +1,76 @@
+"""UPDATE → a query whose rows are a delete event and an insert event each."""
+
+from __future__ import annotations
+
+from acidsql.plan.event_query import (
+    KEY_NAMES,
+    EventQuery,
+    Planned,
+    assigned,
+    partition_text,
+    row_id_columns,
+    single,
+    value_name,
+)
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import BoundAssignment, bind_assignments, default_sql, is_default, value_span
+from acidsql.sql.statements import Update
+from acidsql.sql.tokens import Span
+from acidsql.storage import event_writer as ew
+from acidsql.storage.columns import quote
+
+
+def plan_update(statement: Update, planned: Planned) -> EventQuery:
+    """Rewrite an UPDATE.
+
+    Raises:
+        AnalysisError: A name or a type does not fit.
+        UnsupportedError: A partition or bucketing column is assigned.
+    """
+    alias = statement.alias or statement.target.parts[-1]
+    bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
+    rows = _new_values(statement, alias, bound, planned)
+    kinds = {name: kind for name, kind in planned.analyse(rows)}
+    values = {
+        item.column.name: assigned(
+            planned, value_name(i), kinds[value_name(i)], item.column, value_span(item.value)
+        )
+        for i, item in enumerate(bound)
+    }
+    table = planned.table
+    query = planned.new().raw("SELECT\n").commas(
+        [
+            *KEY_NAMES,
+            f"{ew.INSERT | ew.DELETE} AS {ew.ACTION}",
+            *(f"{values.get(c.name, quote(c.name))} AS {quote(c.name)}" for c in table.columns),
+            *(
+                partition_text(quote(column.name), ordinal)
+                for ordinal, column in enumerate(table.partition_columns)
+            ),
+        ]
+    )
+    query.raw("\nFROM (").add(rows).raw("\n)")
+    return EventQuery(table, query, deletes=True)
+
+
+def _new_values(
+    statement: Update, alias: str, bound: tuple[BoundAssignment, ...], planned: Planned
+) -> Text:
+    """The rows to change: their keys, their old values, the values of SET."""
+    rows = planned.new()
+    if statement.ctes is not None:
+        rows.verbatim(statement.ctes).raw("\n")
+    columns: list[Text | str] = [*row_id_columns(alias)]
+    columns += [f"{quote(alias)}.{quote(c.name)}" for c in planned.table.all_columns]
+    columns += [_value(item, planned).raw(f" AS {value_name(i)}") for i, item in enumerate(bound)]
+    rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {planned.standin} AS {quote(alias)}")
+    if statement.where is not None:
+        rows.raw("\nWHERE ").user(statement.where)
+    return rows
+
+
+def _value(item: BoundAssignment, planned: Planned) -> Text:
+    if is_default(item.value):
+        return planned.new().raw(default_sql(item.column))
+    assert isinstance(item.value, Span)
+    return single(planned.new().user(item.value))

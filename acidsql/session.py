@@ -1,0 +1,228 @@
+"""A session: what a person holds in the hand."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.errors import CatalogError, SettingError
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.interface import Metastore
+from acidsql.result import Receipt
+from acidsql.runner import Runner
+from acidsql.settings import Settings, known_settings
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.jvm import ship_package
+
+_CONF = "spark.acidsql."
+_METASTORE_FILE = ".acidsql/metastore.db"
+_newest: list[Session] = []
+
+
+def connect(
+    spark: SparkSession | None = None,
+    *,
+    warehouse: str | None = None,
+    metastore: str | None = None,
+    retries: int = 0,
+    compactor: str = "background",
+    settings: Mapping[str, str] | None = None,
+) -> Session:
+    """Open a new, independent session.
+
+    Args:
+        spark: The Spark session to run in; default: the active one, else a new one.
+        warehouse: The directory that tables lie in, on ``file:`` or ``hdfs:``; default: the Spark
+            conf ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``.
+        metastore: A URL; default: the Spark conf ``spark.acidsql.metastore``, else an SQLite file
+            in the warehouse.
+        retries: How often a statement that failed because of others (``TransientTxnError``) is
+            run again on a fresh snapshot.
+        compactor: ``background``, ``inline`` or ``off``. Accepted; nothing compacts yet.
+        settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``); the Spark conf
+            ``spark.acidsql.<name>`` sets them too, these win.
+
+    Returns:
+        The session. Close it, or use it as a context manager.
+
+    Raises:
+        SettingError: A setting has no such name or value, or no metastore can be derived.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if spark is None:
+        spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if compactor not in ("background", "inline", "off"):
+        raise SettingError(f"compactor='{compactor}' is none of background, inline, off.")
+    chosen = Settings.of({**_conf_settings(spark), **(settings or {})})
+    where = warehouse or _conf(spark, "warehouse") or spark.conf.get("spark.sql.warehouse.dir")
+    assert where is not None
+    where = where.rstrip("/")
+    store = _open_metastore(metastore or _conf(spark, "metastore"), where, chosen)
+    ship_package(spark)
+    session = Session(spark, where, store, chosen, retries)
+    _newest[:] = [session]
+    return session
+
+
+class Session:
+    """Runs statements; made by ``connect``.
+
+    Attributes:
+        spark: The Spark session.
+        warehouse: The directory that tables lie in.
+        metastore: Where tables and transactions are kept.
+        last: What the last statement that changed something did, or None.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: str,
+        metastore: Metastore,
+        settings: Settings,
+        retries: int,
+    ) -> None:
+        self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
+        self._runner = Runner(
+            spark, metastore, settings, user=getpass.getuser(), host=socket.gethostname()
+        )
+        self._retries = retries
+        self._closed = False
+        self._lock = threading.RLock()
+
+    @property
+    def last(self) -> Receipt | None:
+        """What the last statement that changed something did."""
+        return self._runner.last
+
+    def sql(
+        self,
+        text: str,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        retries: int | None = None,
+    ) -> DataFrame:
+        """Run one statement.
+
+        Args:
+            text: The statement; one ``;`` may end it.
+            args: Values: a dict for ``:name``, a list for ``?``.
+            retries: As in ``connect``, for this statement.
+
+        Returns:
+            For SELECT and SHOW the rows, lazily. For INSERT, UPDATE, DELETE and MERGE one row:
+            num_affected_rows, num_inserted_rows, num_updated_rows, num_deleted_rows, txn_id,
+            write_id, all bigint (a multi-insert: one row for each branch; write_id is NULL where
+            nothing changed). For all else no rows and no columns.
+
+        Raises:
+            SqlError: The text is wrong; nothing was done.
+            TxnError: The transaction failed; the table is as it was.
+            AcidSqlError: See ``acidsql.errors``. Whatever fails leaves the table as it was.
+        """
+        if self._closed:
+            raise SettingError("The session is closed. Open a new one with acidsql.connect().")
+        with self._lock:
+            return self._runner.run(text, args, self._retries if retries is None else retries)
+
+    def table(self, name: str, *, row_id: bool = False) -> DataFrame:
+        """The live rows of a table, lazily, in one snapshot.
+
+        Args:
+            name: ``table`` or ``database.table``.
+            row_id: Put ``row__id`` (struct of writeid, bucketid, rowid) first.
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        return self._runner.read_table(self._table(name), row_id=row_id)
+
+    def files(self, table: str) -> DataFrame:
+        """The files of a table.
+
+        Returns:
+            One row for each file, by path: ``partition`` string, ``directory`` string, ``kind``
+            string (base, delta, delete_delta, original), ``min_write_id`` and ``max_write_id``
+            bigint, ``statement_id`` int, ``file`` string, ``bytes`` bigint, ``state`` string
+            (visible, obsolete or aborted, in a snapshot of now).
+
+        Raises:
+            CatalogError: There is no such table.
+        """
+        return self._runner.files(self._table(table))
+
+    def close(self) -> None:
+        """Abort what is open and let go of the metastore. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._runner.close()
+            self.metastore.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _table(self, name: str) -> Table:
+        table = self._runner.resolve(tuple(part.strip("`") for part in name.split(".")))
+        if table is None:
+            raise CatalogError(f"There is no ACID table '{name}'.", table=name)
+        return table
+
+
+def newest() -> Session | None:
+    """The session that was opened last and is not closed: what ``%%acidsql`` uses."""
+    return _newest[0] if _newest and not _newest[0]._closed else None
+
+
+def _conf(spark: SparkSession, name: str) -> str | None:
+    return spark.conf.get(f"{_CONF}{name}", None)
+
+
+def _conf_settings(spark: SparkSession) -> dict[str, str]:
+    """``spark.acidsql.hive.txn.timeout`` and the like; spark-submit drops ``--conf hive.…``."""
+    found = {}
+    for setting in known_settings():
+        name = setting.name
+        value = _conf(spark, name.removeprefix("acidsql."))
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
+    files = filesystem_for(warehouse)
+    files.create_directory(warehouse)
+    if url is None:
+        if not _is_local(warehouse):
+            raise SettingError(
+                f"The warehouse '{warehouse}' is not on this machine: say metastore=…, because "
+                "an SQLite file cannot be shared over a network."
+            )
+        path = f"{_plain(warehouse)}/{_METASTORE_FILE}"
+        files.create_directory(path.rpartition("/")[0])
+        url = sqlite_url(path)
+    return EmbeddedMetastore(url, warehouse=warehouse, settings=settings)
+
+
+def _is_local(warehouse: str) -> bool:
+    return warehouse.startswith(("/", "file:")) or ":" not in warehouse.split("/")[0]
+
+
+def _plain(warehouse: str) -> str:
+    return "/" + warehouse[len("file:") :].lstrip("/") if warehouse.startswith("file:") else warehouse
+
+

@@ -1,0 +1,221 @@
+"""Every limit, interval and timeout: its unit, the Hive parameter it mirrors, Hive's default.
+
+A setting has Hive's name wherever Hive has it (``hive.…``), else it is ours (``acidsql.…``).
+Values are given as Hive writes them (``300s``, ``100ms``, ``5min``, ``1000``); a duration without
+a unit is in Hive's unit for that parameter. In Python a setting is an attribute, and durations
+are whole milliseconds:
+
+    >>> Settings.of({"hive.txn.timeout": "2min"}).txn_timeout_ms
+    120000
+
+Source: Hive ``HiveConf`` and ``MetastoreConf``; units as in ``TimeValidator``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acidsql.errors import SettingError
+
+DEFAULT_PARTITION_NAME = "__HIVE_DEFAULT_PARTITION__"
+FIRST_LOCK_SLEEP_MS = 100  # DbLockManager: 100 ms, then twice as long each time
+LEAST_LOCK_SLEEP_CAP_MS = 15_000  # DbLockManager.MAX_SLEEP: the cap is never lower than this
+
+_MS_PER_UNIT: Mapping[str, float] = {
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1000),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("us", "usec", "microsecond", "microseconds"), 1e-3),
+    **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1e-6),
+}
+_DURATION = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_UNITS = "d, h, min, s, ms, us, ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as a person sees it.
+
+    Attributes:
+        name: Hive's name, or ours.
+        default: The default, as text.
+        expects: What a value must be, in words for an error message.
+        parse: Text → value; raises ValueError.
+        show: Value → text; the inverse of ``parse``.
+        doc: What it is for.
+    """
+
+    name: str
+    default: str
+    expects: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str]
+    doc: str
+
+
+def _duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
+    """A dataclass field in milliseconds; ``unit`` is what a bare number means."""
+
+    def parse(text: str) -> int:
+        match = _DURATION.fullmatch(text)
+        if not match:
+            raise ValueError(text)
+        number, suffix = match.groups()
+        milliseconds = int(number) * _MS_PER_UNIT[(suffix or unit).lower()]
+        if milliseconds < least_ms:
+            raise ValueError(text)
+        return int(milliseconds)
+
+    expects = f"a duration of at least {least_ms} ms, such as {default} (units: {_UNITS})"
+    return _field(Setting(name, default, expects, parse, lambda ms: f"{ms}ms", doc))
+
+
+def _count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
+    """A dataclass field that is a whole number."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
+            raise ValueError(text)
+        return int(text)
+
+    expects = f"a whole number of at least {least}, such as {default}"
+    return _field(Setting(name, default, expects, parse, str, doc))
+
+
+def _fixed(name: str, value: str, doc: str) -> Any:
+    """A dataclass field that Hive lets one change and acidsql does not."""
+
+    def parse(text: str) -> str:
+        if text != value:
+            raise ValueError(text)
+        return text
+
+    return _field(Setting(name, value, f"{value}, which is fixed", parse, str, doc))
+
+
+def _field(setting: Setting) -> Any:
+    default = setting.parse(setting.default)
+    return dataclasses.field(default=default, metadata={"setting": setting})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a session; immutable. Build one with ``Settings.of``."""
+
+    txn_timeout_ms: int = _duration(
+        "hive.txn.timeout",
+        "300s",
+        "A transaction without a heartbeat for so long is aborted by whoever notices.",
+        least_ms=10,
+    )
+    lock_numretries: int = _count(
+        "hive.lock.numretries", "100", "How often Hive looks at a waiting lock before it gives up."
+    )
+    lock_sleep_between_retries_ms: int = _duration(
+        "hive.lock.sleep.between.retries",
+        "60s",
+        "Hive's longest pause between two such looks; with numretries it bounds the whole wait.",
+    )
+    lock_poll_interval_ms: int = _duration(
+        "acidsql.lock.poll.interval",
+        "2s",
+        "Our longest pause between two looks: a person should not wait a minute for a free lock.",
+    )
+    metastore_busy_timeout_ms: int = _duration(
+        "acidsql.metastore.busy.timeout",
+        "60s",
+        "How long one operation waits for another process that is writing to the SQLite file.",
+    )
+    values_max_rows: int = _count(
+        "acidsql.values.max.rows",
+        "10000",
+        "Literal VALUES rows up to this number are evaluated without a Spark job.",
+        least=0,
+    )
+    max_dynamic_partitions: int = _count(
+        "hive.exec.max.dynamic.partitions",
+        "1000",
+        "A statement that would write to more partitions than this fails.",
+    )
+    default_partition_name: str = _fixed(
+        "hive.exec.default.partition.name",
+        DEFAULT_PARTITION_NAME,
+        "The directory that stands for NULL and for the empty string.",
+    )
+
+    @classmethod
+    def of(cls, values: Mapping[str, object] | None = None) -> Settings:
+        """The defaults, with these values by Hive's names. Raises SettingError."""
+        settings = cls()
+        for name, value in (values or {}).items():
+            settings = settings.with_(name, value)
+        return settings
+
+    def with_(self, name: str, value: object) -> Settings:
+        """A copy with one value changed. Raises SettingError for a bad name or value."""
+        attribute, setting = _find(name)
+        text = str(value).strip()
+        try:
+            parsed = setting.parse(text)
+        except (ValueError, KeyError, OverflowError):
+            raise SettingError(
+                f"'{name}' cannot be '{value}': expected {setting.expects}.",
+                name=name,
+                value=value,
+                expected=setting.expects,
+            ) from None
+        return dataclasses.replace(self, **{attribute: parsed})
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Names and values as text, by name; ``of(dict(items()))`` gives the same settings."""
+        for name, (attribute, setting) in sorted(_BY_NAME.items()):
+            yield name, setting.show(getattr(self, attribute))
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        """Half of ``hive.txn.timeout``, as in Hive's DbTxnManager."""
+        return max(1, self.txn_timeout_ms // 2)
+
+    @property
+    def lock_wait_ms(self) -> int:
+        """The longest wait for a lock: the sum of all sleeps of Hive's DbLockManager.
+
+        Hive sleeps 100, 200, 400 … ms up to max(15 s, hive.lock.sleep.between.retries), and
+        hive.lock.numretries times; with the defaults that is 91 min 42 s.
+        """
+        cap = max(LEAST_LOCK_SLEEP_CAP_MS, self.lock_sleep_between_retries_ms)
+        total, sleep = 0, FIRST_LOCK_SLEEP_MS
+        for retry in range(self.lock_numretries):
+            if sleep >= cap:
+                return total + cap * (self.lock_numretries - retry)
+            total, sleep = total + sleep, sleep * 2
+        return total
+
+
+_BY_NAME: Mapping[str, tuple[str, Setting]] = {
+    field.metadata["setting"].name: (field.name, field.metadata["setting"])
+    for field in dataclasses.fields(Settings)
+}
+
+
+def known_settings() -> tuple[Setting, ...]:
+    """All settings with their documentation, by name."""
+    return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
+
+
+def _find(name: str) -> tuple[str, Setting]:
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, _BY_NAME, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(_BY_NAME)}."
+        raise SettingError(
+            f"There is no setting '{name}'.{hint}", name=name, condition="UNKNOWN_SETTING"
+        ) from None

@@ -1,0 +1,232 @@
+"""SHOW, DESCRIBE and the listing of files: what is there, as DataFrames."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import partition_name
+from acidsql.acid.table import Column, Table
+from acidsql.errors import AnalysisError
+from acidsql.metastore.interface import Metastore, TxnState
+from acidsql.plan.names import Names
+from acidsql.result import rows_frame
+from acidsql.sql import statements as st
+from acidsql.storage.columns import quote
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.inventory import inventory
+
+_OURS, _SPARKS = "acidsql", "spark_catalog"
+_FILES = (
+    "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
+    "statement_id int, file string, bytes bigint, state string"
+)
+
+
+class Shows:
+    """Answers them for one session; ``run`` finds the method by the statement's type."""
+
+    def __init__(self, spark: SparkSession, metastore: Metastore, names: Names) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._by_type: dict[type, Callable[[Any, str], DataFrame]] = {
+            st.ShowDatabases: self._databases,
+            st.ShowTables: self._tables,
+            st.ShowPartitions: self._partitions,
+            st.ShowCreateTable: self._create_table,
+            st.ShowTableProperties: self._properties,
+            st.ShowColumns: self._columns,
+            st.DescribeTable: self._describe,
+            st.ShowTransactions: self._transactions,
+        }
+
+    def run(self, statement: Any, text: str) -> DataFrame:
+        """Answer one statement."""
+        return self._by_type[type(statement)](statement, text)
+
+    def files(self, table: Table) -> DataFrame:
+        """See ``Session.files``."""
+        valid = self._metastore.valid_txns()
+        write_ids = self._metastore.valid_write_ids(valid, [table.name])[table.name]
+        prefix = f"{table.location}/"
+        partitions = [
+            partition.location.removeprefix(prefix)
+            for partition in self._metastore.partitions(table.name)
+        ]
+        where = partitions if table.partition_columns else [""]
+        rows = inventory(filesystem_for(table.location), table.location, where, write_ids, valid)
+        return self._frame(_FILES, rows)
+
+    def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
+        """Ours and Spark's, saying which."""
+        rows = [(database.name, _OURS) for database in self._metastore.databases()]
+        rows += [(database.name, _SPARKS) for database in self._spark.catalog.listDatabases()]
+        found = [row for row in rows if _like(row[0], statement.pattern)]
+        return self._frame("namespace string, catalog string", sorted(found))
+
+    def _tables(self, statement: st.ShowTables, text: str) -> DataFrame:
+        database = self._names.current_database
+        if statement.database is not None:
+            database = statement.database.parts[-1].lower()
+        ours = self._metastore.get_database(database) is not None
+        sparks = self._spark.catalog.databaseExists(database)
+        if not ours and not sparks:
+            raise AnalysisError(
+                f"There is no database '{database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+            )  # fmt: skip
+        rows = []
+        if ours:
+            tables = self._metastore.tables(database)
+            rows += [(database, name, False, _OURS) for name in tables]
+        if sparks:
+            rows += [
+                (".".join(table.namespace or []), table.name, table.isTemporary, _SPARKS)
+                for table in self._spark.catalog.listTables(database)
+            ]
+        found = [row for row in rows if _like(row[1], statement.pattern)]
+        return self._frame(
+            "namespace string, tableName string, isTemporary boolean, catalog string",
+            sorted(found),
+        )
+
+    def _partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
+        table = self._need(statement.name, text)
+        names = [column.name for column in table.partition_columns]
+        if not names:
+            raise AnalysisError(
+                f"{table.name} is not partitioned.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
+                sqlstate="42601",
+            )  # fmt: skip
+        found = (
+            partition_name(names, partition.values)
+            for partition in self._metastore.partitions(table.name)
+        )
+        wanted = [_stated(item, text) for item in statement.partition]
+        rows = [(name,) for name in found if all(part in name.split("/") for part in wanted)]
+        return self._frame("partition string", rows)
+
+    def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
+        table = self._need(statement.name, text)
+        return self._frame("createtab_stmt string", [(create_statement(table),)])
+
+    def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+        table = self._need(statement.name, text)
+        rows = sorted(table.properties.items())
+        if statement.key is not None:
+            missing = f"Table {table.name} does not have property: {statement.key}"
+            rows = [(statement.key, table.properties.get(statement.key, missing))]
+        return self._frame("key string, value string", rows)
+
+    def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
+        table = self._need(statement.name, text)
+        return self._frame("col_name string", [(column.name,) for column in table.all_columns])
+
+    def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
+        table = self._need(statement.name, text)
+        rows = [_column_row(column) for column in table.all_columns]
+        if table.partition_columns:
+            rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [_column_row(column) for column in table.partition_columns]
+        if statement.extended:
+            rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+            rows += [(key, value, "") for key, value in _details(table)]
+        return self._frame("col_name string, data_type string, comment string", rows)
+
+    def _transactions(self, _: st.ShowTransactions, __: str) -> DataFrame:
+        rows = [
+            (
+                str(txn.txn_id),
+                "OPEN" if txn.state is TxnState.OPEN else "ABORTED",
+                str(txn.started_ms),
+                str(txn.last_heartbeat_ms),
+                txn.user,
+                txn.host,
+            )
+            for txn in self._metastore.show_txns()
+        ]
+        return self._frame(
+            "txnid string, state string, startedtime string, lastheartbeattime string, "
+            "user string, host string",
+            rows,
+        )
+
+    def _need(self, name: st.Name, text: str) -> Table:
+        table = self._names.resolve(name.parts)
+        if table is None:
+            raise AnalysisError(
+                f"There is no ACID table '{'.'.join(name.parts)}'.",
+                text, name.span.start, name.span.end,
+                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+            )  # fmt: skip
+        return table
+
+    def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
+        return rows_frame(self._spark, schema, rows)
+
+
+def create_statement(table: Table) -> str:
+    """The CREATE TABLE that makes such a table again."""
+    columns = ",\n  ".join(_column_sql(column) for column in table.columns)
+    lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
+    if table.comment:
+        lines.append(f"COMMENT {_string(table.comment)}")
+    if table.partition_columns:
+        names = ", ".join(_column_sql(column) for column in table.partition_columns)
+        lines.append(f"PARTITIONED BY ({names})")
+    if table.is_bucketed:
+        names = ", ".join(map(quote, table.bucket_columns))
+        lines.append(f"CLUSTERED BY ({names}) INTO {table.num_buckets} BUCKETS")
+    lines.append("STORED AS ORC")
+    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
+    lines.append(f"TBLPROPERTIES (\n  {pairs})")
+    return "\n".join(lines)
+
+
+def _column_sql(column: Column) -> str:
+    sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
+    if not column.nullable:
+        sql += " NOT NULL"
+    if column.default is not None:
+        sql += f" DEFAULT {column.default}"
+    return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _column_row(column: Column) -> tuple[str, str, str]:
+    return column.name, column.type, column.comment or ""
+
+
+def _details(table: Table) -> list[tuple[str, str]]:
+    return [
+        ("Database", table.name.database),
+        ("Table", table.name.name),
+        ("Location", table.location),
+        ("Num Buckets", str(table.num_buckets)),
+        ("Bucket Columns", ", ".join(table.bucket_columns)),
+        ("Comment", table.comment or ""),
+        ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
+    ]
+
+
+def _stated(item: st.PartitionItem, text: str) -> str:
+    assert item.value is not None
+    value = item.value.of(text).strip().strip("'\"")
+    return partition_name([item.name], [value])
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    """Hive's patterns: ``*`` for anything, ``|`` between choices; SQL's ``%`` is taken too."""
+    if pattern is None:
+        return True
+    choices = re.split(r"\|", pattern.lower().replace("%", "*"))
+    return any(fnmatch.fnmatchcase(name.lower(), choice) for choice in choices)

@@ -1,0 +1,189 @@
+"""Statement + Table → which column gets which value; names resolved, errors with a caret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Column, Table
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.sql.statements import Assignment, Default, Name, PartitionItem, Value
+from acidsql.sql.tokens import Span
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAssignment:
+    """A column and its new value."""
+
+    column: Column
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class InsertColumns:
+    """Where an INSERT's values go.
+
+    Attributes:
+        from_source: The columns that the source's columns fill, in the source's order.
+        static: Partition columns that the statement names a value for.
+        omitted: Columns that get their default, or NULL.
+    """
+
+    from_source: tuple[Column, ...]
+    static: tuple[tuple[Column, Span], ...]
+    omitted: tuple[Column, ...]
+
+
+def bind_insert(
+    text: str,
+    table: Table,
+    columns: Sequence[Name] | None,
+    partition: Sequence[PartitionItem],
+) -> InsertColumns:
+    """Resolve an INSERT's column list and PARTITION clause.
+
+    Raises:
+        AnalysisError: A column does not exist, is named twice, or a partition column has no value.
+    """
+    static = _static_partitions(text, table, partition)
+    taken = {column.name for column, _ in static}
+    if columns is None:
+        wanted = [column for column in table.all_columns if column.name not in taken]
+        return InsertColumns(tuple(wanted), static, ())
+    named: list[Column] = []
+    for name in columns:
+        column = _column(text, table, name.parts[-1], name.span)
+        if column.name in taken:
+            raise _error(
+                text, name.span, "DUPLICATE_ASSIGNMENTS", "42701",
+                f"Column '{column.name}' is given twice.",
+            )  # fmt: skip
+        taken.add(column.name)
+        named.append(column)
+    omitted = tuple(column for column in table.all_columns if column.name not in taken)
+    for column in omitted:
+        if column in table.partition_columns and column.default is None:
+            raise _error(
+                text, columns[0].span, "NEED_PARTITION", "42000",
+                f"Partition column '{column.name}' needs a value: name it in the column list or "
+                "in PARTITION (…).",
+            )  # fmt: skip
+    return InsertColumns(tuple(named), static, omitted)
+
+
+def bind_assignments(
+    text: str, table: Table, alias: str, assignments: Sequence[Assignment]
+) -> tuple[BoundAssignment, ...]:
+    """Resolve the columns of SET.
+
+    Raises:
+        AnalysisError: A column does not exist, or is assigned twice.
+        UnsupportedError: It is a partition or bucketing column (Hive 10292, 10302), or a field of
+            a struct.
+    """
+    bound: list[BoundAssignment] = []
+    for assignment in assignments:
+        column = _assigned_column(text, table, alias, assignment.target)
+        _refuse_placing_column(text, table, column, assignment.target.span)
+        if any(column is other.column for other in bound):
+            raise _error(
+                text, assignment.target.span, "DUPLICATE_ASSIGNMENTS", "42701",
+                f"Column '{column.name}' is assigned twice.",
+            )  # fmt: skip
+        bound.append(BoundAssignment(column, assignment.value))
+    return tuple(bound)
+
+
+def default_sql(column: Column) -> str:
+    """What DEFAULT means for a column: its DEFAULT, or NULL."""
+    return f"({column.default}\n)" if column.default else "NULL"
+
+
+def is_default(value: Value) -> bool:
+    """True for the word DEFAULT."""
+    return isinstance(value, Default)
+
+
+def value_span(value: Value) -> Span:
+    """The place of a value in the user's text."""
+    return value.span if isinstance(value, Default) else value
+
+
+def _static_partitions(
+    text: str, table: Table, partition: Sequence[PartitionItem]
+) -> tuple[tuple[Column, Span], ...]:
+    names = {column.name: column for column in table.partition_columns}
+    static: list[tuple[Column, Span]] = []
+    seen: set[str] = set()
+    for item in partition:
+        column = names.get(item.name.lower())
+        if column is None:
+            raise _error(
+                text, item.span, "PARTITION_COLUMN_NOT_FOUND", "42703",
+                f"'{item.name}' is not a partition column of {table.name}"
+                + (f" ({', '.join(names)})." if names else ", which is not partitioned."),
+            )  # fmt: skip
+        if column.name in seen:
+            raise _error(
+                text, item.span, "DUPLICATE_KEY", "23505",
+                f"Partition column '{column.name}' is named twice.",
+            )  # fmt: skip
+        seen.add(column.name)
+        if item.value is not None:
+            static.append((column, item.value))
+    if partition and (missing := [name for name in names if name not in seen]):
+        raise _error(
+            text, partition[0].span, "NEED_PARTITION", "42000",
+            f"PARTITION (…) must name every partition column; '{missing[0]}' is missing.",
+        )  # fmt: skip
+    return tuple(static)
+
+
+def _assigned_column(text: str, table: Table, alias: str, target: Name) -> Column:
+    parts = list(target.parts)
+    names = {column.name for column in table.all_columns}
+    if len(parts) > 1 and parts[0].lower() == alias.lower():
+        parts = parts[1:]
+    elif len(parts) > 2 and f"{parts[0]}.{parts[1]}".lower() == str(table.name):
+        parts = parts[2:]
+    if len(parts) > 1 and parts[0].lower() in names:
+        raise UnsupportedError(
+            f"SET assigns whole columns; assign '{parts[0]}' as a struct (named_struct(…)).",
+            text, target.span.start, target.span.end,
+            condition="UNSUPPORTED_FEATURE.NESTED_ASSIGNMENT",
+        )  # fmt: skip
+    return _column(text, table, ".".join(parts), target.span)
+
+
+def _refuse_placing_column(text: str, table: Table, column: Column, span: Span) -> None:
+    kind = (
+        "partition" if column in table.partition_columns
+        else "bucketing" if column.name in table.bucket_columns
+        else None
+    )  # fmt: skip
+    if kind:
+        raise UnsupportedError(
+            f"'{column.name}' is a {kind} column of {table.name} and cannot be updated (Hive "
+            f"{'10292' if kind == 'partition' else '10302'}). DELETE the row and INSERT it anew.",
+            text, span.start, span.end,
+            condition=f"UNSUPPORTED_FEATURE.UPDATE_{kind.upper()}_COLUMN",
+        )  # fmt: skip
+
+
+def _column(text: str, table: Table, name: str, span: Span) -> Column:
+    for column in table.all_columns:
+        if column.name == name.lower():
+            return column
+    known = ", ".join(f"`{column.name}`" for column in table.all_columns)
+    raise _error(
+        text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
+        f"{table.name} has no column '{name}'. Its columns are {known}.",
+    )  # fmt: skip
+
+
+def _error(text: str, span: Span, condition: str, sqlstate: str, message: str) -> AnalysisError:
+    return AnalysisError(
+        message, text, span.start, span.end, condition=condition, sqlstate=sqlstate
+    )
+
+

@@ -1,0 +1,257 @@
+"""A place in a list of tokens, and the small words that statement grammars are written in.
+
+``at`` looks, ``accept`` takes if it is there, ``expect`` takes or raises. Words are matched by
+their upper-cased text and are never reserved: what may be a keyword may be a name as well.
+Expressions are not parsed. They are islands: runs of tokens with balanced brackets, ended by the
+words that the statement's grammar allows to follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+from acidsql.errors import SqlSyntaxError, UnsupportedError
+from acidsql.sql.statements import Name
+from acidsql.sql.tokens import Kind, Span, Token, match_brackets
+
+# Words after which an operand must follow: what stands next is no end of an expression.
+_OPERATORS = frozenset(
+    "AND OR NOT IN LIKE RLIKE ILIKE REGEXP BETWEEN IS DISTINCT ESCAPE DIV "
+    "CASE WHEN THEN ELSE WHERE SET ON BY".split()
+)
+# A column of such a name may follow an operator; then it is no end either.
+_BINARY = frozenset("= < > + - * / % . , ) ] <=> == <= >= != <> || | & ^ :: ; -> =>".split())
+
+_INFIX = _BINARY - {")", "]"}
+
+
+class Cursor:
+    """The tokens of one statement, and where the parser stands among them.
+
+    Args:
+        text: The user's text.
+        tokens: All its tokens; brackets must match.
+    """
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.partner = match_brackets(text, tokens)
+        end = tokens[-1].end if tokens else len(text)
+        self._end = len(tokens)
+        self.tokens = [*tokens, Token(Kind.END, "", "", end, end)]
+        self.index = 0
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def token(self) -> Token:
+        """The next token, or the END."""
+        return self.tokens[self.index]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self.index >= self._end
+
+    def peek(self, ahead: int = 1) -> Token:
+        """The token ``ahead`` places behind the next one."""
+        return self.tokens[min(self.index + ahead, self._end)]
+
+    def at(self, *words: str) -> bool:
+        """Whether the next tokens are these words or symbols."""
+        return self.words_at(self.index, *words)
+
+    def words_at(self, index: int, *words: str) -> bool:
+        """Whether these words or symbols stand at ``index``."""
+        tokens = self.tokens[index : index + len(words)]
+        return [token.upper for token in tokens] == list(words)
+
+    def at_any(self, words: Iterable[str]) -> bool:
+        """Whether the next token is one of these words or symbols."""
+        return self.token.upper in words and self.token.upper != ""
+
+    # ── taking ───────────────────────────────────────────────────────────────────────────────
+
+    def accept(self, *words: str) -> Token | None:
+        """Takes these words if they come next; returns the first of them."""
+        if not self.at(*words):
+            return None
+        return self.take(len(words))
+
+    def take(self, count: int = 1) -> Token:
+        """Takes ``count`` tokens and returns the first."""
+        token = self.token
+        self.index = min(self.index + count, self._end)
+        return token
+
+    def expect(self, *words: str) -> Token:
+        """Takes these words, or raises an error that says so."""
+        for offset, word in enumerate(words):
+            if self.peek(offset).upper != word:
+                self.index += offset
+                self.fail(f"Expected {word}")
+        return self.take(len(words))
+
+    def name_part(self, what: str = "a name") -> Token:
+        """Takes one part of a name."""
+        if not self.token.is_name:
+            self.fail(f"Expected {what}")
+        return self.take()
+
+    def name(self, what: str = "a name") -> Name:
+        """Takes a possibly qualified name."""
+        if self.at("IDENTIFIER", "("):
+            self.refuse("IDENTIFIER(…) in the place of a name is not supported")
+        first = last = self.name_part(what)
+        parts = [first.value]
+        while self.accept("."):
+            last = self.name_part("a name behind '.'")
+            parts.append(last.value)
+        return Name(tuple(parts), Span(first.start, last.end))
+
+    def string(self, what: str = "a string in quotes") -> str:
+        """Takes a string literal and returns what it says."""
+        if self.token.kind is not Kind.STRING:
+            self.fail(f"Expected {what}")
+        return self.take().value
+
+    def number(self) -> int:
+        """Takes a whole number."""
+        if not self.token.text.isascii() or not self.token.text.isdigit():
+            self.fail("Expected a whole number")
+        return int(self.take().text)
+
+    def inside(self) -> bool:
+        """For a list in brackets: takes ``,`` and says True, or takes ``)`` and says False."""
+        if self.accept(","):
+            return True
+        if not self.accept(")"):
+            self.fail("Expected ',' or ')'")
+        return False
+
+    def end(self, expected: str = "the end of the statement") -> None:
+        """Raises unless nothing is left."""
+        if not self.done:
+            self.fail(f"Expected {expected}")
+
+    def skip_brackets(self) -> Span:
+        """Takes a bracket and all up to the one that closes it; spans both."""
+        start = self.index
+        self.index = self.partner[start] + 1
+        return Span(self.tokens[start].start, self.tokens[self.index - 1].end)
+
+    def span_from(self, index: int) -> Span:
+        """From the token at ``index`` to the last one taken."""
+        return Span(self.tokens[index].start, self.tokens[max(index, self.index - 1)].end)
+
+    def rest(self) -> Span:
+        """Takes all that is left."""
+        start = self.index
+        self.index = self._end
+        return Span(self.tokens[start].start, self.tokens[self._end].end)
+
+    # ── failing ──────────────────────────────────────────────────────────────────────────────
+
+    def fail(self, expected: str, token: Token | None = None) -> NoReturn:
+        """Raises a syntax error: what was expected, what stands there."""
+        token = token or self.token
+        found = "the end of the statement" if token.kind is Kind.END else f"'{_short(token.text)}'"
+        raise SqlSyntaxError(f"{expected}, found {found}.", self.text, token.start, token.end)
+
+    def refuse(self, what: str, span: Span | None = None) -> NoReturn:
+        """Raises an UnsupportedError that names what is refused."""
+        span = span or self.token.span
+        raise UnsupportedError(f"{what}.", self.text, span.start, span.end)
+
+    # ── islands ──────────────────────────────────────────────────────────────────────────────
+
+    def expression(
+        self,
+        stops: Iterable[str] = (),
+        refused: Mapping[str, str] | None = None,
+        what: str = "an expression",
+    ) -> Span:
+        """Takes an expression: all up to one of ``stops`` outside brackets and CASE … END.
+
+        Args:
+            stops: Symbols, words, or pairs of words (``"WHEN MATCHED"``) that end it.
+            refused: Words that would end it in a dialect which is not ours, each with the
+                sentence that refuses it.
+            what: What is missing if it is empty.
+        """
+        start = self.index
+        ends = tuple(tuple(stop.split()) for stop in stops)
+        while not self.done:
+            if self._ends_here(start, ends):
+                break
+            if refused and self.token.upper in refused and self._follows_operand(start):
+                self.refuse(refused[self.token.upper])
+            self._step()
+        if self.index == start:
+            self.fail(f"Expected {what}")
+        return self.span_from(start)
+
+    def skip_to(self, *stops: tuple[str, ...]) -> None:
+        """Goes on to the first of ``stops`` outside brackets, or to the end."""
+        while not self.done:
+            if any(self.at(*stop) for stop in stops) and not self._behind("."):
+                return
+            self._step()
+
+    def _step(self) -> None:
+        if self.index in self.partner:
+            self.index = self.partner[self.index] + 1
+        elif self.token.upper == "CASE" and (end := self._case_end()) is not None:
+            self.index = end + 1
+        else:
+            self.index += 1
+
+    def _behind(self, symbol: str) -> bool:
+        return self.index > 0 and self.tokens[self.index - 1].text == symbol
+
+    def _ends_here(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
+        if not any(self.at(*end) for end in ends):
+            return False
+        if self.token.kind is Kind.SYMBOL:
+            return True
+        return not self._behind(".") and not self._is_operand(start)
+
+    def _is_operand(self, start: int) -> bool:
+        """Whether a word that could end the expression is a column in it (``where = 1``)."""
+        before = self.tokens[self.index - 1]
+        if self.index > start and before.text not in _INFIX and before.upper not in _OPERATORS:
+            return False
+        following = self.peek()
+        return following.upper in _BINARY or following.upper == self.token.upper
+
+    def _follows_operand(self, start: int) -> bool:
+        if self.index == start or self._behind("."):
+            return False
+        before = self.tokens[self.index - 1]
+        if before.kind is Kind.SYMBOL:
+            return before.text in (")", "]", "?", "*")
+        # `IS [NOT] DISTINCT FROM` ends with a word that is no operand either.
+        return before.upper not in _OPERATORS
+
+    def _case_end(self) -> int | None:
+        """The index of the END that closes the CASE here; None if ``case`` is a name."""
+        if self._behind(".") or self.peek().upper in _BINARY - {"-", "+"}:
+            return None
+        depth, index = 1, self.index + 1
+        while index < self._end:
+            word = self.tokens[index].upper if self.tokens[index - 1].text != "." else ""
+            if word == "CASE" and self.tokens[index + 1].upper not in _BINARY:
+                depth += 1
+            elif word == "END":
+                depth -= 1
+                if depth == 0:
+                    return index
+            elif word in (")", "]"):
+                return None
+            index = self.partner.get(index, index) + 1
+        return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"

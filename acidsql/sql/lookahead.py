@@ -1,0 +1,171 @@
+"""What can be told of a place in a query's tokens by looking a few tokens ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from acidsql.sql.tokens import Kind, Span, Token, match_brackets
+
+SET_OPERATORS = frozenset("UNION EXCEPT INTERSECT MINUS SETMINUS".split())
+JOIN_WORDS = frozenset("INNER CROSS LEFT RIGHT FULL SEMI ANTI OUTER".split())
+CLAUSES = frozenset(
+    "WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY".split()
+)
+RELATION_ENDS = (
+    SET_OPERATORS | JOIN_WORDS | CLAUSES
+    | frozenset(
+        "JOIN NATURAL ON USING LATERAL PIVOT UNPIVOT TABLESAMPLE SELECT INSERT FOR MAP REDUCE "
+        "WITH".split()
+    )
+)
+QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
+TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
+# A word with one of these behind it is a column or a table, not the start of a query.
+AFTER_NAME = frozenset(". , ) = < > + / % <=> <= >= != <> || ; -> => ::".split())
+INSERT_TARGET_WORDS = frozenset({"INTO", "OVERWRITE", "TABLE", "LOCAL", "DIRECTORY"})
+
+
+@dataclass(slots=True)
+class FoundStar:
+    """A star; ``kind`` is a name of ``StarKind``."""
+
+    span: Span
+    qualifier: tuple[str, ...] | None
+    kind: str
+    excepted: Span | None = None
+
+
+@dataclass(slots=True)
+class FoundBlock:
+    """A block in the making."""
+
+    parent: int | None
+    mentions_row_id: bool = False
+    stars: list[FoundStar] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """A relation in the making."""
+
+    parts: tuple[str, ...]
+    span: Span
+    block: int
+    alias_at: int | None
+    alias: str | None = None
+    alias_span: Span | None = None
+    time_travel: Span | None = None
+    sample: Span | None = None
+    options: Span | None = None
+
+
+class Lookahead:
+    """The tokens of a query, and decisions that depend on nothing else."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        tokens = [t for t in tokens if t.kind is not Kind.HINT and t.upper != ";"]
+        self.text = text
+        self.size = len(tokens)
+        self.partner = match_brackets(text, tokens)
+        end = tokens[-1].end if tokens else len(text)
+        # Sentinels: looking a few tokens ahead is always safe.
+        self.tokens = tokens + [Token(Kind.END, "", "", end, end)] * 4
+
+    def _word(self, i: int) -> str:
+        """The upper-cased word at ``i``; empty behind a dot, where any word is a name."""
+        return "" if i and self.tokens[i - 1].text == "." else self.tokens[i].upper
+
+    def _span(self, start: int, end: int) -> Span:
+        return Span(self.tokens[start].start, self.tokens[max(start, end - 1)].end)
+
+    def _chain(self, i: int) -> tuple[tuple[str, ...], int]:
+        """The dotted name at ``i`` and the index behind it."""
+        parts = [self.tokens[i].value]
+        i += 1
+        while self.tokens[i].text == "." and self.tokens[i + 1].is_name:
+            parts.append(self.tokens[i + 1].value)
+            i += 2
+        return tuple(parts), i
+
+    def _starts_query(self, i: int) -> bool:
+        """Whether a query begins at ``i``."""
+        word, following = self._word(i), self.tokens[i + 1]
+        if word not in QUERY_WORDS or following.upper in AFTER_NAME:
+            return False
+        if following.kind is Kind.END:
+            return False
+        if word == "TABLE":
+            behind = self._chain(i + 1)[1] if following.is_name else i + 1
+            after = self.tokens[behind]
+            return following.is_name and (
+                after.kind is Kind.END or after.text in (")", "|>")
+                or after.upper in SET_OPERATORS | CLAUSES
+            )
+        if word == "WITH":
+            return following.is_name
+        if word in ("MAP", "REDUCE"):
+            return following.text != "(" and following.text != "["
+        if word == "FROM":
+            return following.is_name or following.text == "("
+        return following.upper not in ("*",) if word == "VALUES" else True
+
+    def _is_query(self, i: int) -> bool:
+        while self.tokens[i].text == "(":
+            i += 1
+        return self._starts_query(i)
+
+    def _behind_target(self, i: int) -> int:
+        """The index behind ``INSERT INTO|OVERWRITE [TABLE] t``."""
+        i += 1
+        if self._word(i) == "WITH":
+            i += 3
+        while self._word(i) in INSERT_TARGET_WORDS and (
+            self.tokens[i + 1].is_name or self.tokens[i + 1].kind is Kind.STRING
+        ) and not (self._word(i) == "TABLE" and self._starts_source(i + 1)):
+            i += 1
+        return self._chain(i)[1] if self.tokens[i].is_name else i + 1
+
+    def _starts_source(self, i: int) -> bool:
+        return self._starts_query(i) and self.tokens[i].upper in ("SELECT", "VALUES")
+
+    def _ends_term(self, i: int) -> bool:
+        if self._word(i) not in SET_OPERATORS:
+            return False
+        following = self._word(i + 1)
+        if self.tokens[i + 1].text == "(":
+            return self._word(i) != "EXCEPT" or self._is_query(i + 1)
+        return following in ("ALL", "DISTINCT") or following in QUERY_WORDS
+
+    def _is_from(self, i: int, clause: str) -> bool:
+        before, following = self.tokens[i - 1].upper if i else "", self.tokens[i + 1]
+        if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not Kind.END:
+            return False  # SELECT from FROM t
+        if clause == "OTHER":
+            return False
+        if before == "DISTINCT" and self.tokens[i - 2].upper in ("IS", "NOT"):
+            return False
+        return following.is_name or following.text == "("
+
+    def _is_clause(self, i: int) -> bool:
+        """Whether the word here begins a clause, rather than naming a column."""
+        following = self.tokens[i + 1]
+        if self.tokens[i].upper in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
+            return following.upper == "BY"
+        if following.upper == "FROM" or following.kind is Kind.END:
+            return False
+        return following.upper not in AFTER_NAME
+
+    def _ends_travel(self, i: int) -> bool:
+        token = self.tokens[i]
+        before = self.tokens[i - 1]
+        if token.is_name and before.kind in (Kind.STRING, Kind.NUMBER) and i >= 3:
+            # `'2024' x`: an alias, unless the string belongs to INTERVAL '1' DAY.
+            return self._word(i - 2) == "OF"
+        return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
+
+    def _is_star(self, i: int) -> bool:
+        """Whether ``*`` stands where an operand would, so that it does not multiply."""
+        before = self.tokens[i - 1] if i else self.tokens[-1]
+        return i == 0 or before.text in ("(", ",", "[") or self._word(i - 1) in (
+            "SELECT", "DISTINCT", "ALL", "EXTEND", "AGGREGATE",
+        )

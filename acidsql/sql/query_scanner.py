@@ -1,0 +1,365 @@
+"""Reads the tokens of a query for relations, query blocks and stars.
+
+No grammar of expressions: a token is looked at only where it can open a query, name a relation,
+or be a star. FROM means a relation list only where a query block stands, so that
+``extract(year FROM x)`` and ``IS DISTINCT FROM`` need no list of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acidsql.sql.lookahead import (
+    CLAUSES,
+    Found,
+    FoundBlock,
+    FoundStar,
+    Lookahead,
+    RELATION_ENDS,
+    TRAVEL,
+)
+from acidsql.sql.tokens import Kind, Span, Token
+
+Names = frozenset[str]
+
+
+class QueryScanner(Lookahead):
+    """One pass over the tokens; what it finds is in ``blocks``, ``found`` and ``doubts``."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        super().__init__(text, tokens)
+        self.blocks: list[FoundBlock] = []
+        self.found: list[Found] = []
+        self.doubts: list[tuple[str, Span, int]] = []
+        self.chains: list[tuple[int, int, int]] = []
+
+    # ── small words ──────────────────────────────────────────────────────────────────────────
+
+    def block(self, parent: int | None) -> int:
+        """A new block's id."""
+        self.blocks.append(FoundBlock(parent))
+        return len(self.blocks) - 1
+
+    def _doubt(self, kind: str, start: int, end: int, block: int) -> None:
+        self.doubts.append((kind, self._span(start, end), block))
+
+    # ── queries ──────────────────────────────────────────────────────────────────────────────
+
+    def with_clause(self, i: int, parent: int, visible: Names) -> tuple[int, Names]:
+        """Reads ``WITH a AS (…), …``; the index behind it, and the names it declares."""
+        i += 1
+        recursive = self._word(i) == "RECURSIVE" and self.tokens[i + 1].is_name
+        i += recursive
+        declared: Names = frozenset()
+        while self.tokens[i].is_name:
+            name = self.tokens[i].value.lower()
+            i += 1
+            if self.tokens[i].text == "(" and not self._starts_query(i + 1):
+                i = self.partner[i] + 1
+            if self._word(i) == "MAX":
+                i += 4
+            i += self._word(i) == "AS"
+            if self.tokens[i].text != "(":
+                break
+            # A name is not visible in its own body, unless it is recursive.
+            inside = visible | declared | ({name} if recursive else frozenset())
+            self._query(i + 1, self.partner[i], parent, inside)
+            declared |= {name}
+            i = self.partner[i] + 1
+            if self.tokens[i].text != ",":
+                break
+            i += 1
+        return i, declared
+
+    def _query(self, i: int, end: int, parent: int | None, visible: Names) -> None:
+        """Reads ``[WITH …] term {UNION term} …`` in ``[i, end)``."""
+        if i < end and self._word(i) == "WITH" and self._starts_query(i):
+            if parent is None:
+                parent = self.block(None)
+            i, declared = self.with_clause(i, parent, visible)
+            visible |= declared
+        while i < end:
+            block = self.block(parent)
+            i = self._term(i, end, block, visible)
+            if i < end:
+                i += 1
+                while self._word(i) in ("ALL", "DISTINCT"):
+                    i += 1
+
+    def _term(self, i: int, end: int, block: int, visible: Names) -> int:
+        """Reads one query block; returns the index of the set operator behind it, or ``end``."""
+        if self.tokens[i].text == "(":
+            close = self.partner[i]
+            self._query(i + 1, close, block, visible)
+            return self._clauses(close + 1, end, block, visible, "")
+        if self._word(i) == "TABLE" and self._starts_query(i):
+            _, behind = self._chain(i + 1)
+            self._doubt("TABLE_QUERY", i, behind, block)
+            self._relation_name(i + 1, block, visible, can_alias=False)
+            return self._clauses(behind, end, block, visible, "")
+        if self._word(i) == "VALUES":
+            return self._clauses(self._rows(i + 1, end, block, visible), end, block, visible, "")
+        return self._clauses(i, end, block, visible, "")
+
+    def _clauses(self, i: int, end: int, block: int, visible: Names, clause: str) -> int:
+        """Reads a block's clauses from ``i``; ``clause`` is SELECT, FROM, or empty."""
+        while i < end:
+            word = self._word(i)
+            if self._ends_term(i):
+                return i
+            if self.tokens[i].text == "|>":
+                self._doubt("PIPE", i, i + 1, block)
+                clause = "OTHER"
+            elif word == "SELECT" and clause != "SELECT":
+                clause = "SELECT"
+            elif word == "FROM" and clause != "FROM" and self._is_from(i, clause):
+                clause = "FROM"
+                i = self._relation(i + 1, end, block, visible)
+                continue
+            elif word in CLAUSES and clause and self._is_clause(i):
+                clause = "OTHER"
+            elif word == "INSERT" and self.tokens[i + 1].upper in ("INTO", "OVERWRITE"):
+                i, clause = self._behind_target(i), ""
+                continue
+            elif clause == "FROM" or word == "JOIN" and clause != "SELECT":
+                behind = self._from_word(i, end, block, visible)
+                if behind is not None:
+                    clause = "OTHER" if word == "LATERAL" else "FROM"
+                    i = behind
+                    continue
+            i = self._token(i, block, visible, in_call=False)
+        return end
+
+    def _from_word(self, i: int, end: int, block: int, visible: Names) -> int | None:
+        """Within FROM: goes behind the next relation; None if this token begins none."""
+        word = self._word(i)
+        if word == "JOIN" or self.tokens[i].text == ",":
+            return self._relation(i + 1, end, block, visible)
+        if word == "NATURAL":
+            self._doubt("NATURAL_JOIN", i, i + 1, block)
+            return i + 1
+        if word in ("PIVOT", "UNPIVOT") and (
+            self.tokens[i + 1].text == "(" or self._word(i + 1) in ("INCLUDE", "EXCLUDE")
+        ):
+            self._doubt(word, i, i + 1, block)
+            return i + 1
+        if word == "LATERAL" and self._word(i + 1) == "VIEW":
+            return i + 2
+        return None
+
+    # ── relations ────────────────────────────────────────────────────────────────────────────
+
+    def _relation(self, i: int, end: int, block: int, visible: Names) -> int:
+        """Reads one relation with its alias; returns the index behind it."""
+        if self._word(i) == "LATERAL" and i + 1 < end:
+            i += 1
+        if i >= end:
+            return end
+        if self.tokens[i].text == "(":
+            self._brackets(i, block, visible)
+            return self._alias(self.partner[i] + 1, None)
+        if self._word(i) == "VALUES" and self._starts_query(i):
+            return self._alias(self._rows(i + 1, end, block, visible), None)
+        if not self.tokens[i].is_name:
+            return i
+        _, behind = self._chain(i)
+        if self.tokens[behind].text == "(":
+            if self._word(i) == "IDENTIFIER":
+                self._doubt("IDENTIFIER", i, self.partner[behind] + 1, block)
+            self._expression(behind + 1, self.partner[behind], block, visible, in_call=True)
+            return self._alias(self.partner[behind] + 1, None)
+        return self._relation_name(i, block, visible)
+
+    def _brackets(self, i: int, block: int, visible: Names) -> None:
+        """``(query)`` or ``(relation JOIN relation)``."""
+        inner, close = i + 1, self.partner[i]
+        is_query = self._starts_query(inner)
+        if self.tokens[inner].text == "(":
+            behind = self.partner[inner] + 1
+            is_query = self._is_query(inner) and (
+                behind == close or self._ends_term(behind) or self._word(behind) in CLAUSES
+            )
+        if is_query:
+            self._query(inner, close, block, visible)
+        else:
+            self._clauses(
+                self._relation(inner, close, block, visible), close, block, visible, "FROM"
+            )
+
+    def _relation_name(
+        self, i: int, block: int, visible: Names, *, can_alias: bool = True
+    ) -> int:
+        parts, behind = self._chain(i)
+        found = Found(parts, self._span(i, behind), block, None)
+        if can_alias:
+            behind = self._behind_name(behind, found)
+            found.alias_at = self.tokens[behind - 1].end
+            behind = self._alias(behind, found)
+        if len(parts) > 1 or parts[0].lower() not in visible or found.time_travel:
+            self.found.append(found)
+        return behind
+
+    def _name(self, i: int, block: int) -> None:
+        parts, behind = self._chain(i)
+        self.found.append(Found(parts, self._span(i, behind), block, None))
+
+    def _behind_name(self, i: int, found: Found) -> int:
+        """Goes behind time travel, options and TABLESAMPLE."""
+        start = i
+        if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
+            i += 1
+        if self._word(i) in TRAVEL and self._word(i + 1) == "AS" and self._word(i + 2) == "OF":
+            i += 3
+            if "VERSION" in self._word(i - 3) or self.tokens[i].kind is Kind.STRING:
+                i += 1
+            while i < self.size and not self._ends_travel(i):
+                i = self.partner.get(i, i) + 1
+            found.time_travel = self._span(start, i)
+        else:
+            i = start
+        if self._word(i) == "WITH" and self.tokens[i + 1].text == "(":
+            close = self.partner[i + 1] + 1
+            found.options, i = self._span(i, close), close
+        if self._word(i) == "TABLESAMPLE" and i + 1 < self.size:
+            start = i
+            i += 1 + (self._word(i + 1) in ("SYSTEM", "BERNOULLI"))
+            i = self.partner.get(i, i) + 1
+            if self._word(i) == "REPEATABLE":
+                i = self.partner.get(i + 1, i) + 1
+            found.sample = self._span(start, i)
+        return i
+
+    def _alias(self, i: int, found: Found | None) -> int:
+        """Goes behind ``[AS] x [(a, b)]``."""
+        token = self.tokens[i]
+        if self._word(i) == "AS" and self.tokens[i + 1].is_name:
+            i, token = i + 1, self.tokens[i + 1]
+        elif not token.is_name or self._word(i) in RELATION_ENDS:
+            return i
+        if found is not None:
+            found.alias, found.alias_span = token.value, token.span
+        i += 1
+        return self.partner[i] + 1 if self.tokens[i].text == "(" else i
+
+    def _rows(self, i: int, end: int, block: int, visible: Names) -> int:
+        """Reads the rows behind VALUES; returns the index of what follows the last."""
+        while i < end:
+            after_operand = False
+            while i < end and self.tokens[i].text != ",":
+                token = self.tokens[i]
+                if after_operand and (token.is_name or token.text == "|>"):
+                    return i
+                after_operand = token.kind is not Kind.SYMBOL or token.text == "("
+                # `DATE '…'`: a word is no operand until something else stands behind it.
+                if token.kind is Kind.WORD and self.tokens[i + 1].kind is Kind.STRING:
+                    after_operand = False
+                i = self._token(i, block, visible, in_call=False)
+            if i >= end:
+                return end
+            i += 1
+        return end
+
+    # ── expressions ──────────────────────────────────────────────────────────────────────────
+
+    def _expression(
+        self, i: int, end: int, block: int, visible: Names, *, in_call: bool = False
+    ) -> None:
+        while i < end:
+            i = self._token(i, block, visible, in_call=in_call)
+
+    def _token(self, i: int, block: int, visible: Names, *, in_call: bool) -> int:
+        """Reads one token of an expression, or a bracket with all in it."""
+        token = self.tokens[i]
+        if token.text == "(" and token.kind is Kind.SYMBOL:
+            return self._bracket(i, block, visible)
+        if i in self.partner:
+            self._expression(i + 1, self.partner[i], block, visible)
+            return self.partner[i] + 1
+        if token.is_name:
+            return self._name_or_star(i, block, visible, in_call)
+        if token.text == "*" and self._is_star(i):
+            return self._star(i, i, None, block, in_call)
+        return i + 1
+
+    def _bracket(self, i: int, block: int, visible: Names) -> int:
+        close, before = self.partner[i], self.tokens[i - 1] if i else self.tokens[-1]
+        if self._is_query(i + 1) and not (before.is_name and self._word(i - 1) == "TRANSFORM"):
+            self._query(i + 1, close, block, visible)
+            return close + 1
+        is_call = before.is_name
+        only_star = close == i + 2 and self.tokens[i + 1].text == "*"
+        if not (is_call and only_star and before.upper == "COUNT"):
+            self._expression(i + 1, close, block, visible, in_call=True)
+        return close + 1
+
+    def _name_or_star(self, i: int, block: int, visible: Names, in_call: bool) -> int:
+        if in_call and self._word(i) == "TABLE":
+            behind = self._table_argument(i, block, visible)
+            if behind is not None:
+                return behind
+        parts, behind = self._chain(i)
+        if any(part.lower() == "row__id" for part in parts):
+            self.blocks[block].mentions_row_id = True
+        if len(parts) > 1:
+            self.chains.append((i, behind, block))
+        if self.tokens[behind].text == "." and self.tokens[behind + 1].text == "*":
+            self.chains.append((i, behind + 2, block))
+            return self._star(i, behind + 1, parts, block, in_call)
+        return behind
+
+    def _table_argument(self, i: int, block: int, visible: Names) -> int | None:
+        """``f(TABLE t)`` and ``f(TABLE(t))``; ``TABLE(SELECT …)`` is read as any bracket."""
+        if self.tokens[i - 1].text not in ("(", ",", "=>"):
+            return None
+        if self.tokens[i + 1].is_name:
+            self._relation_name(i + 1, block, visible, can_alias=False)
+            return self._chain(i + 1)[1]
+        if self.tokens[i + 1].text == "(" and self.tokens[i + 2].is_name:
+            close = self.partner[i + 1]
+            if self._chain(i + 2)[1] == close:
+                self._relation_name(i + 2, block, visible, can_alias=False)
+                return close + 1
+        return None
+
+    def _star(
+        self, start: int, i: int, qualifier: tuple[str, ...] | None, block: int, in_call: bool
+    ) -> int:
+        behind, kind, excepted = i + 1, "PLAIN", None
+        if self._word(behind) == "EXCEPT" and self.tokens[behind + 1].text == "(":
+            if not self._is_query(behind + 1):
+                kind, opening = "EXCEPT", behind + 1
+                behind = self.partner[opening] + 1
+                excepted = Span(self.tokens[opening].end, self.tokens[behind - 1].start)
+                self._mention(opening, behind, block)
+        if in_call:
+            kind = "ARGUMENT"
+            self._doubt("STAR_ARGUMENT", start, behind, block)
+        star = FoundStar(self._span(start, behind), qualifier, kind, excepted)
+        self.blocks[block].stars.append(star)
+        return behind
+
+    def _mention(self, start: int, end: int, block: int) -> None:
+        if any(t.is_name and t.value.lower() == "row__id" for t in self.tokens[start:end]):
+            self.blocks[block].mentions_row_id = True
+
+    # ── qualified columns ────────────────────────────────────────────────────────────────────
+
+    def prefixes(self, found: Found) -> tuple[Span, ...]:
+        """The qualifiers of ``db.t.c`` to drop once ``db.t`` is called ``t``."""
+        if len(found.parts) == 1 or found.alias is not None or found.alias_at is None:
+            return ()
+        wanted, spans = [part.lower() for part in found.parts], set()
+        for start, end, block in self.chains:
+            parts = [self.tokens[i].value.lower() for i in range(start, end, 2)]
+            is_call = self.tokens[end].text == "("
+            if parts[: len(wanted)] == wanted and len(parts) > len(wanted) and not is_call:
+                if found.block in self._around(block):
+                    last = self.tokens[start + 2 * (len(wanted) - 1)]
+                    spans.add(Span(self.tokens[start].start, last.start))
+        return tuple(sorted(spans, key=lambda span: span.start))
+
+    def _around(self, block: int) -> Iterator[int]:
+        at: int | None = block
+        while at is not None:
+            yield at
+            at = self.blocks[at].parent

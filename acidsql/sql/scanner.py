@@ -1,0 +1,78 @@
+"""Finds the queries in a statement, and hands them to the query scanner."""
+
+from __future__ import annotations
+
+from acidsql.sql.query_scanner import Names, QueryScanner
+
+
+class StatementScanner(QueryScanner):
+    """A pass over the tokens of a statement of Spark's, a query, or an expression."""
+
+    def statement(self, visible: Names) -> None:
+        """Scans all tokens, whatever they are (see ``references``)."""
+        i = 0
+        if self._word(0) == "EXPLAIN" and self.size > 1:
+            i = 1
+            while self._word(i) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"):
+                i += 1
+        word, following = self._word(i), self.tokens[i + 1]
+        if word == "INSERT" and following.upper in ("INTO", "OVERWRITE", "WITH"):
+            self._insert(i, visible)
+        elif word in ("CREATE", "CACHE", "ALTER", "REPLACE", "DESCRIBE", "DESC") and (
+            following.is_name or following.text == "("
+        ):
+            self._holder(i + 1, visible)
+        elif self._is_query(i):
+            self._query(i, self.size, None, visible)
+        else:
+            root = self.block(None)
+            self._expression(i, self.size, root, visible)
+
+    def _insert(self, i: int, visible: Names) -> None:
+        """``INSERT INTO t … query``: goes behind the target, then reads the query."""
+        i = self._behind_target(i)
+        root = self.block(None)
+        while i < self.size and not self._starts_query(i):
+            if self.tokens[i].text == "(":
+                if self._is_query(i):
+                    break
+                self._expression(i + 1, self.partner[i], root, visible)
+                i = self.partner[i]
+            i += 1
+        self._query(i, self.size, root, visible)
+
+    def _holder(self, i: int, visible: Names) -> None:
+        """``CREATE … AS query`` and the like; without a query nothing is found."""
+        start = i
+        while i < self.size:
+            if self.tokens[i].text == "(":
+                if i > start + 1 and self._is_query(i):
+                    break
+                i = self.partner[i]
+            elif self._word(i) == "AS" and self._is_query(i + 1):
+                i += 1
+                break
+            elif self._word(i) in ("SELECT", "WITH", "FROM", "VALUES") and (
+                self._starts_query(i) and i > start + 1 or i == start
+            ):
+                break
+            elif self._word(i) == "QUERY" and i == start and self._is_query(i + 1):
+                i += 1
+                break
+            i += 1
+        if i < self.size and self._is_query(i):
+            self._query(i, self.size, None, visible)
+
+    def targets(self) -> None:
+        """Lists the names behind the words that a statement's own tables stand behind."""
+        root, i = self.block(None), 0
+        if self._word(0) in ("DESCRIBE", "DESC", "REFRESH", "UPDATE") and self.tokens[1].is_name:
+            self._name(1, root)
+        words = ("TABLE", "INTO", "VIEW", "FROM", "USING", "LIKE", "EXISTS", "JOIN", "TABLES")
+        while i < self.size:
+            word = self._word(i)
+            if word == "AS" and self._is_query(i + 1):
+                return
+            if word in words and self.tokens[i + 1].is_name:
+                self._name(i + 1, root)
+            i = self.partner.get(i, i) + 1

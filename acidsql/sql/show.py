@@ -1,0 +1,189 @@
+"""SHOW, DESCRIBE, databases, and the statements about transactions."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid, partition_clause
+from acidsql.sql.statements import (
+    AbortTransactions,
+    CreateDatabase,
+    DescribeTable,
+    DropDatabase,
+    Name,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowPartitions,
+    ShowTableProperties,
+    ShowTables,
+    ShowTransactions,
+    Statement,
+    Use,
+)
+from acidsql.sql.tables import property_key
+from acidsql.sql.tokens import Kind, Span
+
+DATABASE_WORDS = ("DATABASE", "SCHEMA", "NAMESPACE")
+_DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
+
+
+def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
+    """Reads a SHOW; None if it is Spark's."""
+    c.expect("SHOW")
+    if c.at("LOCKS") or c.at("COMPACTIONS"):
+        c.refuse(f"SHOW {c.token.upper} is not built yet")
+    if c.accept("TRANSACTIONS"):
+        c.end()
+        return ShowTransactions()
+    if c.at_any(_DATABASES_WORDS):
+        c.take()
+        # SHOW NAMESPACES IN a catalog is Spark's.
+        return None if c.at("IN") or c.at("FROM") else ShowDatabases(_pattern(c))
+    if c.accept("TABLES"):
+        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
+        return ShowTables(database, _pattern(c))
+    return _show_table(c, is_acid)
+
+
+def _show_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
+    if c.accept("PARTITIONS"):
+        return _show_partitions(c, is_acid)
+    if c.accept("CREATE", "TABLE"):
+        name = c.name("the name of a table")
+        if not is_acid(name.parts):
+            return None
+        if c.at("AS", "SERDE"):
+            c.refuse("SHOW CREATE TABLE … AS SERDE is not supported")
+        c.end()
+        return ShowCreateTable(name)
+    if c.accept("TBLPROPERTIES"):
+        return _show_properties(c, is_acid)
+    if c.accept("COLUMNS"):
+        return _show_columns(c, is_acid)
+    return None
+
+
+def _show_partitions(c: Cursor, is_acid: IsAcid) -> ShowPartitions | None:
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    partition = partition_clause(c) if c.at("PARTITION") else ()
+    c.end("PARTITION or the end of the statement")
+    return ShowPartitions(name, partition)
+
+
+def _show_properties(c: Cursor, is_acid: IsAcid) -> ShowTableProperties | None:
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    key = None
+    if c.accept("("):
+        key = property_key(c)
+        c.expect(")")
+    c.end()
+    return ShowTableProperties(name, key)
+
+
+def _show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
+    if not c.accept("IN") and not c.accept("FROM"):
+        c.fail("Expected IN or FROM")
+    name = c.name("the name of a table")
+    if c.accept("IN") or c.accept("FROM"):
+        database = c.name("a database")
+        parts = (*database.parts, name.parts[-1])
+        name = Name(parts, Span(name.span.start, database.span.end))
+    if not is_acid(name.parts):
+        return None
+    c.end()
+    return ShowColumns(name)
+
+
+def _pattern(c: Cursor) -> str | None:
+    pattern = None
+    if c.accept("LIKE") or c.token.kind is Kind.STRING:
+        pattern = c.string("a pattern in quotes")
+    c.end("LIKE or the end of the statement")
+    return pattern
+
+
+def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | None:
+    """Reads ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t``; None if it is Spark's."""
+    c.take()
+    if c.at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
+        c.take()
+    extended = c.at_any(("EXTENDED", "FORMATTED")) and c.peek().is_name
+    if extended:
+        c.take()
+    if not c.token.is_name:
+        return None
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    if c.at("AS", "JSON"):
+        c.refuse("DESCRIBE … AS JSON is not supported")
+    if c.at("PARTITION"):
+        c.refuse("DESCRIBE … PARTITION is not supported")
+    if c.token.is_name:
+        c.refuse("DESCRIBE of a single column is not supported")
+    c.end()
+    return DescribeTable(name, extended)
+
+
+# ── databases ────────────────────────────────────────────────────────────────────────────────
+
+
+def create_database(c: Cursor) -> CreateDatabase:
+    """Reads ``CREATE DATABASE [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
+    c.take(2)
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = c.name("the name of the new database")
+    found: dict[str, str] = {}
+    while not c.done:
+        word = c.token.upper
+        if c.at("WITH") or c.at("MANAGEDLOCATION"):
+            c.refuse(f"CREATE DATABASE … {word} is not supported")
+        if word not in ("COMMENT", "LOCATION") or word in found:
+            c.fail("Expected COMMENT, LOCATION or the end of the statement")
+        c.take()
+        found[word] = c.string()
+    return CreateDatabase(name, if_not_exists, found.get("COMMENT"), found.get("LOCATION"))
+
+
+def drop_database(c: Cursor) -> DropDatabase:
+    """Reads ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
+    c.take(2)
+    if_exists = c.accept("IF", "EXISTS") is not None
+    name = c.name("the name of a database")
+    cascade = c.accept("CASCADE") is not None
+    if not cascade:
+        c.accept("RESTRICT")
+    c.end("CASCADE, RESTRICT or the end of the statement")
+    return DropDatabase(name, if_exists, cascade)
+
+
+def use(c: Cursor) -> Use:
+    """Reads ``USE [DATABASE] d``."""
+    c.expect("USE")
+    if c.at_any(DATABASE_WORDS) and c.peek().is_name:
+        c.take()
+    name = c.name("the name of a database")
+    c.end()
+    return Use(name)
+
+
+# ── transactions ─────────────────────────────────────────────────────────────────────────────
+
+
+def abort(c: Cursor) -> AbortTransactions:
+    """Reads ``ABORT TRANSACTIONS n n …``."""
+    c.expect("ABORT")
+    if c.at("COMPACTIONS"):
+        c.refuse("ABORT COMPACTIONS is not built yet")
+    if not c.accept("TRANSACTIONS"):
+        c.fail("Expected TRANSACTIONS")
+    numbers = [c.number()]
+    while not c.done:
+        if c.at(","):
+            c.fail("Expected a number, as blanks separate them")
+        numbers.append(c.number())
+    return AbortTransactions(tuple(numbers))

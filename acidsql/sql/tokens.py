@@ -1,0 +1,312 @@
+"""Spark's tokens, by sqlglot's tokenizer, with their places in the user's text.
+
+sqlglot is used as a lexer only. Its keywords are switched off: every word is a plain word here,
+and the parser decides by its text, so that none of Spark's 444 keywords is reserved. Where the
+two lexers differ in a way that could change what a statement means (comments, hints, dollar
+quotes), the text between the tokens is checked and the statement refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+from sqlglot.tokens import TokenType
+
+from acidsql.errors import SqlSyntaxError, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A slice of the user's text: ``start`` included, ``end`` excluded, in code points."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """The slice itself."""
+        return text[self.start : self.end]
+
+
+class Kind(Enum):
+    """What a token is, as far as a statement parser must know."""
+
+    WORD = "word"
+    QUOTED = "quoted name"
+    STRING = "string"
+    NUMBER = "number"
+    SYMBOL = "symbol"
+    HINT = "hint"
+    END = "end of the statement"
+
+
+@dataclass(slots=True)
+class Token:
+    """One token. ``upper`` is empty for quoted text, which is never a keyword.
+
+    Not frozen, for speed only: a VALUES list may have a million of them.
+    """
+
+    kind: Kind
+    text: str
+    upper: str
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it can be (a part of) a name: any word, or a quoted name."""
+        if self.kind is Kind.QUOTED:
+            return len(self.text) > 2
+        return self.kind is Kind.WORD and _NAME.fullmatch(self.text) is not None
+
+    @property
+    def value(self) -> str:
+        """A name without its quotes, or what a string literal says."""
+        if self.kind is Kind.QUOTED:
+            quote = self.text[0]
+            return self.text[1:-1].replace(quote * 2, quote)
+        return string_value(self.text) if self.kind is Kind.STRING else self.text
+
+
+_SYMBOLS = ("||", "==", "<=>", "<=", ">=", "!=", "<>", "->", "=>", "::", "|>")
+_NAME = re.compile(r"\w+")
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)(E[+-]?\d+)?(L|S|Y|D|F|BD)?", re.IGNORECASE)
+
+
+class _SparkTokenizer(Spark.Tokenizer):
+    # Only Tokenizer may be subclassed: sqlglot's compiled build forbids the rest.
+    KEYWORDS = {k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k in _SYMBOLS}
+    COMMANDS: set[TokenType] = set()  # else SHOW … would arrive as one raw token
+    STRING_ESCAPES = ["\\", "'", '"']  # Spark 4 reads '' inside '…' and "" inside "…" as a quote
+    STRING_ESCAPES_ALLOWED_IN_RAW_STRINGS = False
+    # X'1F' as a word and a string, 1L as one word: cutting needs no more, and neither raises.
+    HEX_STRINGS: list[tuple[str, str]] = []
+    NUMERIC_LITERALS: dict[str, str] = {}
+
+
+def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Token]:
+    """Cuts a text into tokens; comments and white space are left out.
+
+    Args:
+        text: SQL as the user wrote it.
+        double_quoted_identifiers: Whether ``"…"`` is a name (Spark's
+            ``spark.sql.ansi.doubleQuotedIdentifiers``) or a string.
+
+    Raises:
+        SqlSyntaxError: A string, a quoted name or a comment has no end.
+    """
+    try:
+        raw = _SparkTokenizer(dialect="spark").tokenize(text)
+    except TokenError:
+        raise _unterminated(text) from None
+    tokens = []
+    for token in raw:
+        start, end = token.start, token.end + 1
+        tokens.append(_token(token.token_type, text[start:end], start, end))
+    if double_quoted_identifiers:
+        for token in tokens:
+            if token.kind is Kind.STRING and token.text[0] == '"':
+                token.kind = Kind.QUOTED
+    return _with_hints(text, tokens)
+
+
+_KINDS = {
+    TokenType.STRING: Kind.STRING,
+    TokenType.RAW_STRING: Kind.STRING,
+    TokenType.NATIONAL_STRING: Kind.STRING,
+    TokenType.IDENTIFIER: Kind.QUOTED,
+    TokenType.NUMBER: Kind.NUMBER,
+}
+
+
+def _token(token_type: TokenType, text: str, start: int, end: int) -> Token:
+    kind = _KINDS.get(token_type)
+    if kind is not None:
+        return Token(kind, text, "", start, end)
+    if token_type is not TokenType.VAR:
+        return Token(Kind.SYMBOL, text, text, start, end)
+    if text[0].isdigit() and _NUMBER.fullmatch(text):
+        return Token(Kind.NUMBER, text, "", start, end)
+    return Token(Kind.WORD, text, text.upper(), start, end)
+
+
+def split_statements(text: str) -> list[Span]:
+    """The statements of a notebook cell or a script, separated by ``;``.
+
+    A ``;`` in a string, a quoted name or a comment does not separate. Pieces with nothing in
+    them but white space and comments are left out.
+    """
+    pieces: list[Span] = []
+    first: Token | None = None
+    last: Token | None = None
+    for token in tokenize(text):
+        if token.upper != ";":
+            first, last = first or token, token
+        elif first is not None and last is not None:
+            pieces.append(Span(first.start, last.end))
+            first = last = None
+    if first is not None and last is not None:
+        pieces.append(Span(first.start, last.end))
+    return pieces
+
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+
+
+def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
+    """For each opening bracket's index the index of the one that closes it.
+
+    Raises:
+        SqlSyntaxError: A bracket has no partner; the caret stands below it.
+    """
+    partner: dict[int, int] = {}
+    open_: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.kind is not Kind.SYMBOL:
+            continue
+        if token.text in _CLOSERS:
+            open_.append(index)
+        elif token.text in ")]}":
+            if not open_ or _CLOSERS[tokens[open_[-1]].text] != token.text:
+                raise SqlSyntaxError(
+                    f"'{token.text}' closes nothing.", text, token.start, token.end
+                )
+            partner[open_.pop()] = index
+    if open_:
+        token = tokens[open_[-1]]
+        raise SqlSyntaxError(f"'{token.text}' is not closed.", text, token.start, token.end)
+    return partner
+
+
+# ── what a string literal says ───────────────────────────────────────────────────────────────
+
+_ESCAPE = re.compile(
+    r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\([0-3][0-7]{2})|\\(.)|(''|\"\")", re.DOTALL
+)
+_NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+def string_value(literal: str) -> str:
+    """What a string literal says, by Spark's rules (``'it''s\\n'``, ``R'\\d'``)."""
+    if literal[0] not in "'\"":
+        return literal[2:-1]
+    quote = literal[0]
+
+    def replace(match: re.Match[str]) -> str:
+        four, eight, octal, other, doubled = match.groups()
+        if doubled:
+            return quote if doubled[0] == quote else doubled
+        if other:
+            # LIKE patterns need their \% and \_ as they are.
+            return "\\" + other if other in "%_" else _NAMED.get(other, other)
+        code = int(octal, 8) if octal else int(four or eight, 16)
+        return chr(code) if code < 0x110000 else match.group()
+
+    return _ESCAPE.sub(replace, literal[1:-1])
+
+
+# ── what sqlglot's lexer does not tell ───────────────────────────────────────────────────────
+
+_QUOTED_TEXT = re.compile(
+    r"[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`",
+    re.DOTALL,
+)
+_LINE_COMMENT = re.compile(r"--[^\r\n]*")
+_WORD_OR_SPACE = re.compile(r"\w+|\s+")
+_COMMENT_EDGE = re.compile(r"/\*\+?|\*/")
+
+
+def _unterminated(text: str) -> SqlSyntaxError:
+    """The error for a text that the lexer gave up on, at the quote or comment left open."""
+    at = 0
+    while at < len(text):
+        if text[at] in "'\"`" or text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"'):
+            match = _QUOTED_TEXT.match(text, at)
+            if match is None:
+                at += text[at] in "rR"
+                what = "quoted name" if text[at] == "`" else "string"
+                return SqlSyntaxError(f"This {what} is not closed.", text, at, at + 1)
+            at = match.end()
+        elif text.startswith("/*", at):
+            end = _comment_end(text, at)
+            if end is None:
+                return _open_comment(text, at)
+            at = end
+        elif text.startswith("--", at):
+            at = len(text) if (line := _LINE_COMMENT.match(text, at)) is None else line.end()
+        else:
+            word = _WORD_OR_SPACE.match(text, at)
+            at = word.end() if word and text[at] not in "rR" else at + 1
+    return SqlSyntaxError("This text cannot be read as SQL.", text, 0, len(text))
+
+
+def _open_comment(text: str, at: int) -> SqlSyntaxError:
+    return SqlSyntaxError("This comment is not closed.", text, at, at + 2)
+
+
+def _comment_end(text: str, at: int) -> int | None:
+    """Where the bracketed comment that opens at ``at`` ends; comments nest, as in Spark."""
+    depth, edge = 0, _COMMENT_EDGE.match(text, at)
+    while edge is not None:
+        depth += -1 if edge.group() == "*/" else 1
+        if depth == 0:
+            return edge.end()
+        edge = _COMMENT_EDGE.search(text, edge.end())
+    return None
+
+
+def _with_hints(text: str, tokens: list[Token]) -> list[Token]:
+    """Adds ``/*+ … */`` as tokens, and refuses comments that Spark would read otherwise."""
+    if not any(mark in text for mark in ("/*", "\\\n", "\\\r", "{#", "$$")):
+        return tokens
+    result: list[Token] = []
+    at = 0
+    for token in tokens:
+        _scan_gap(text, at, token.start, result)
+        result.append(token)
+        at = token.end
+        if text.startswith("$$", token.start) and token.kind is Kind.SYMBOL:
+            raise UnsupportedError(
+                "Dollar-quoted strings are not supported: use '…'.", text, at - 1, at + 1
+            )
+    _scan_gap(text, at, len(text), result)
+    return result
+
+
+def _scan_gap(text: str, at: int, end: int, result: list[Token]) -> None:
+    while at < end:
+        if text.startswith("/*", at):
+            close = _comment_end(text, at)
+            if close is None or close > end:
+                raise _open_comment(text, at)
+            if text.startswith("/*+", at):
+                result.append(Token(Kind.HINT, text[at:close], "", at, close))
+            elif "/*+" in text[at + 2 : close]:
+                raise SqlSyntaxError("A comment cannot hold a hint.", text, at, at + 2)
+            at = close
+        elif text.startswith("--", at):
+            at = _line_comment_end(text, at)
+        elif text[at].isspace():
+            at += 1
+        else:
+            raise SqlSyntaxError(f"Unexpected '{text[at : at + 2]}'.", text, at, at + 2)
+
+
+def _line_comment_end(text: str, at: int) -> int:
+    match = _LINE_COMMENT.match(text, at)
+    assert match is not None
+    # Spark goes on with the comment in the next line here; nobody who reads it would.
+    if match.group().endswith("\\") and match.end() < len(text):
+        raise SqlSyntaxError(
+            "A comment cannot be continued with a backslash.", text, match.end() - 1, match.end()
+        )
+    return match.end()

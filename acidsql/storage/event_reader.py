@@ -1,0 +1,96 @@
+"""Files that Spark's own ORC reader cannot read rightly, read by Python tasks.
+
+Those are files without event columns (``originals``), streamed files whose committed length is
+not their size, and timestamps where the JVM's time zone has daylight saving. This module runs in
+workers: it imports neither pyspark nor anything of the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.event_writer import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
+from acidsql.storage.listing import Listing
+from acidsql.storage.orc_file import read_events
+from acidsql.storage.originals import OriginalFile, original_files, read_originals
+from acidsql.storage.row_schema import RowSchema
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One task's work: a file, and what of it is visible.
+
+    Attributes:
+        partition: The directory below the table's.
+        path: An event file; None for an original.
+        length: Its committed bytes, or None for all.
+        original: A file without event columns; None for an event file.
+        high_water_mark: Events above it are invisible.
+        hidden: Write ids whose events are invisible.
+    """
+
+    partition: str
+    path: str | None
+    length: int | None
+    original: OriginalFile | None
+    high_water_mark: int
+    hidden: tuple[int, ...]
+
+
+def plan_reads(
+    listings: Sequence[Listing], table: Table, write_ids: ValidWriteIdList
+) -> list[FileRead]:
+    """One read for each file. Footers of originals are read here, in the driver, because a row id
+    depends on all files before."""
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    reads = []
+    for listing in listings:
+        reads += [
+            FileRead(listing.partition, file.path, file.length, None, hwm, hidden)
+            for file in listing.data
+        ]
+        reads += [
+            FileRead(listing.partition, None, None, file, hwm, hidden)
+            for group in listing.originals
+            for file in original_files(group.paths, group.write_id, group.statement_id)
+        ]
+    return reads
+
+
+def flat_schema(table: Table) -> RowSchema:
+    """The table's columns under names that clash with nothing; files are matched by position."""
+    return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
+
+
+def read_file(
+    read: FileRead, schema: RowSchema, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The visible insert events: row id, partition, then the columns under ``names``."""
+    if read.original is not None:
+        batches = read_originals(read.original, schema)
+    else:
+        assert read.path is not None
+        batches = read_events(read.path, schema, read.length)
+    for batch in batches:
+        kept = batch.filter(_visible(read, batch.column("currentTransaction")))
+        if kept.num_rows:
+            partition = pa.repeat(pa.scalar(read.partition, pa.string()), kept.num_rows)
+            yield pa.RecordBatch.from_arrays(
+                [*kept.columns[:3], partition, *kept.columns[4:]],
+                names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
+            )
+
+
+def _visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
+    """I1."""
+    visible = pc.less_equal(write_ids, read.high_water_mark)
+    if not read.hidden:
+        return visible
+    hidden = pc.is_in(write_ids, value_set=pa.array(read.hidden, write_ids.type))
+    return pc.and_(visible, pc.invert(hidden))

@@ -1,0 +1,445 @@
+"""Events → files, inside a Spark task (or in the driver, for a few literal rows).
+
+A statement is written by one Spark job of two steps::
+
+    step 1   rows of the statement's query ─┬─► insert files, where the rows are
+                                            └─► delete keys and match marks ─► shuffle by bucket id
+    step 2   delete keys, sorted ─────────────► delete files
+
+Both steps report one record for each file they wrote and each task they saw; the records travel
+with the keys through the shuffle and are all that the driver gets (I7). A record carries the task
+attempt that made it: a retried or speculative task can never be published beside its twin,
+because the driver refuses a statement that saw two attempts of one task (see ``publish``).
+
+This module runs in workers: it imports neither pyspark nor anything of the driver's.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import BUCKET_ID_MAX, partition_name
+from acidsql.errors import WriteError
+from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.row_schema import RowSchema
+
+# The columns beside the user's: what a row is to become, and where. All begin with the reserved
+# prefix, so that no user column can be taken for one of them.
+PREFIX = "__acidsql_"
+ACTION = f"{PREFIX}action"  # a sum of the three below
+PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, "" if unpartitioned
+WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
+BUCKET_PROPERTY = f"{PREFIX}bucketid"
+ROW_ID = f"{PREFIX}rowid"
+BUCKET = f"{PREFIX}bucket"  # CLUSTERED BY's number of a new row
+VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows
+
+INSERT, DELETE, MATCHED = 1, 2, 4
+
+_OPEN_FILES_MAX = 8  # each holds a stripe in memory
+
+# What step 1 hands to step 2, and step 2 to the driver.
+BUCKET_ID = f"{PREFIX}bucket_id"  # 12 bits
+SOURCE_TASK = f"{PREFIX}task"
+SOURCE_ATTEMPT = f"{PREFIX}attempt"
+RECORD = f"{PREFIX}record"
+KEY_SCHEMA = pa.schema(
+    [
+        (PARTITION, pa.string()),
+        (BUCKET_ID, pa.int32()),
+        (WRITE_ID, pa.int64()),
+        (BUCKET_PROPERTY, pa.int32()),
+        (ROW_ID, pa.int64()),
+        (ACTION, pa.int32()),
+        (SOURCE_TASK, pa.int32()),
+        (SOURCE_ATTEMPT, pa.int64()),
+        (RECORD, pa.string()),
+    ]
+)
+RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpec:
+    """What a task must know to write a statement's events.
+
+    Attributes:
+        staging: The statement's hidden directory; files are written there under unique names.
+        write_id: The transaction's write id in the table.
+        insert_statement_id: Statement id of the insert events.
+        delete_statement_id: That of the delete events; lower, so that Hive applies deletes to
+            older rows only.
+        row: The data columns.
+        not_null: Names of those that may not be null.
+        partition_columns: Names, for new rows' directories; empty if not partitioned.
+        static_partition: The one directory of new rows, where the statement names it.
+        is_bucketed: Rows come with their bucket number, sorted by partition and bucket.
+        allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
+            DELETE); otherwise a second match is reported as a violation.
+    """
+
+    staging: str
+    write_id: int
+    insert_statement_id: int
+    delete_statement_id: int
+    row: RowSchema
+    not_null: tuple[str, ...] = ()
+    partition_columns: tuple[str, ...] = ()
+    static_partition: str | None = None
+    is_bucketed: bool = False
+    allow_duplicate_deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Which task this is: its number in the stage, and its attempt, unique in the application."""
+
+    number: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a task tells the driver.
+
+    Attributes:
+        kind: ``insert`` or ``delete`` (a file), ``done`` (step 1 of this task ended), ``seen``
+            (step 2 read keys of this task), ``matched`` (rows matched without an action),
+            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls).
+        rows: Events in the file; rows concerned.
+        updated: Of an insert file, how many events are new versions of existing rows.
+        detail: The column, for ``null``.
+    """
+
+    kind: str
+    task: int
+    attempt: int
+    partition: str = ""
+    bucket_id: int = 0
+    path: str = ""
+    rows: int = 0
+    updated: int = 0
+    bytes: int = 0
+    detail: str = ""
+
+    def to_json(self) -> str:
+        """One line of text, to travel in a column."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """The record that ``to_json`` wrote."""
+        return cls(**json.loads(text))
+
+
+def write_inserts(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Record]:
+    """Step 1 of a statement that only inserts: write all rows, yield the records."""
+    writer = _InsertWriter(spec, task)
+    for batch in batches:
+        if batch.num_rows:
+            writer.write(batch)
+    yield from writer.close()
+
+
+def write_inserts_pass_deletes(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Step 1: write the rows that are inserted, pass on the keys of those deleted or matched."""
+    writer = _InsertWriter(spec, task)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        action = batch.column(ACTION)
+        inserted = batch.filter(pc.equal(pc.bit_wise_and(action, INSERT), INSERT))
+        if inserted.num_rows:
+            writer.write(inserted)
+        keys = batch.filter(pc.greater_equal(action, DELETE))
+        if keys.num_rows:
+            yield _keys(keys, task)
+    yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
+
+
+def write_deletes(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Record]:
+    """Step 2: write sorted delete keys, yield step 1's records and our own."""
+    writer = _DeleteWriter(spec, task)
+    seen: set[tuple[int, int]] = set()
+    for batch in batches:
+        carried = batch.column(RECORD)
+        for text in carried.drop_null().to_pylist():
+            yield Record.from_json(text)
+        keys = batch.filter(carried.is_null())
+        if keys.num_rows:
+            seen |= _sources(keys)
+            writer.write(keys)
+    yield from writer.close()
+    for number, attempt in sorted(seen):
+        yield Record("seen", number, attempt)
+
+
+def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
+    """Records as one batch of RECORD_SCHEMA."""
+    return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
+
+
+class _StagedFile:
+    """One file in the staging directory, under a name that no other attempt uses."""
+
+    def __init__(self, fs: FileSystem, spec: WriteSpec, kind: str, task: Task) -> None:
+        self.fs = fs
+        self.path = f"{spec.staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
+        self.writer = EventFileWriter(fs.open_output(self.path), spec.row)
+        self.updated = 0
+
+    def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
+        """Close the file, and say what is in it."""
+        stats = self.writer.close()
+        return Record(
+            kind, task.number, task.attempt, partition, bucket_id, self.path,
+            stats.rows, self.updated, self.fs.size(self.path),
+        )  # fmt: skip
+
+
+class _InsertWriter:
+    """Writes new rows. They come sorted by partition and bucket, so few files are open at a time.
+
+    Row ids go on counting over all files of a task, which keeps them unique within (write id,
+    bucket property) even across partitions (I3).
+    """
+
+    def __init__(self, spec: WriteSpec, task: Task) -> None:
+        self._spec, self._task = spec, task
+        self._fs = filesystem_for(spec.staging)
+        self._names = list(spec.row.names)
+        self._nulls: dict[str, int] = {}
+        self._next_row_id: dict[int, int] = {}
+        self._records: list[Record] = []
+        # Least recently used first. A file closed too early would come twice among the records,
+        # and two files of one bucket id are refused when they are published.
+        self._open: OrderedDict[tuple[str, int], _StagedFile] = OrderedDict()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._count_nulls(batch)
+        for group, rows in self._groups(batch):
+            self._append(self._file(group), rows, group[1])
+
+    def close(self) -> list[Record]:
+        while self._open:
+            self._finish_oldest()
+        task = self._task
+        violations = [
+            Record("null", task.number, task.attempt, rows=rows, detail=name)
+            for name, rows in self._nulls.items()
+        ]
+        return self._records + violations
+
+    def _file(self, group: tuple[str, int]) -> _StagedFile:
+        if group in self._open:
+            self._open.move_to_end(group)
+        else:
+            if len(self._open) == _OPEN_FILES_MAX:
+                self._finish_oldest()
+            self._open[group] = _StagedFile(self._fs, self._spec, "insert", self._task)
+        return self._open[group]
+
+    def _append(self, file: _StagedFile, rows: pa.RecordBatch, bucket_id: int) -> None:
+        first = self._next_row_id.get(bucket_id, 0)
+        file.writer.write_inserts(
+            rows.select(self._names),
+            write_id=self._spec.write_id,
+            bucket_property=bucket_codec.encode(bucket_id, self._spec.insert_statement_id),
+            first_row_id=first,
+        )
+        self._next_row_id[bucket_id] = first + rows.num_rows
+        if ACTION in rows.schema.names:
+            updates = pc.equal(pc.bit_wise_and(rows.column(ACTION), DELETE), DELETE)
+            file.updated += pc.sum(updates).as_py() or 0
+
+    def _finish_oldest(self) -> None:
+        (partition, bucket_id), file = self._open.popitem(last=False)
+        self._records.append(file.record("insert", self._task, partition, bucket_id))
+
+    def _count_nulls(self, batch: pa.RecordBatch) -> None:
+        for name in self._spec.not_null:
+            if nulls := batch.column(name).null_count:
+                self._nulls[name] = self._nulls.get(name, 0) + nulls
+
+    def _groups(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+        """Runs of rows that go into one file. A task's rows arrive sorted, so runs are long."""
+        partitions = _partitions(self._spec, batch)
+        buckets = self._buckets(batch)
+        if partitions is None and buckets is None:
+            yield (self._spec.static_partition or "", self._writer_id()), batch
+            return
+        for start, end in _runs(batch.num_rows, [c for c in (partitions, buckets) if c is not None]):
+            partition = self._spec.static_partition or ""
+            if partitions is not None:
+                partition = partitions[start].as_py()
+            bucket = self._writer_id() if buckets is None else buckets[start].as_py()
+            yield (partition, bucket), batch.slice(start, end - start)
+
+    def _buckets(self, batch: pa.RecordBatch) -> pa.Array | None:
+        return batch.column(BUCKET) if self._spec.is_bucketed else None
+
+    def _writer_id(self) -> int:
+        if self._task.number > BUCKET_ID_MAX:
+            raise WriteError(
+                f"Task {self._task.number} cannot write: a statement has at most "
+                f"{BUCKET_ID_MAX + 1} writers. Coalesce the source to fewer tasks."
+            )
+        return self._task.number
+
+
+class _DeleteWriter:
+    """Writes sorted delete keys, one file for each (partition, bucket id)."""
+
+    def __init__(self, spec: WriteSpec, task: Task) -> None:
+        self._spec, self._task = spec, task
+        self._fs = filesystem_for(spec.staging)
+        self._group: tuple[str, int] | None = None
+        self._file: _StagedFile | None = None
+        self._last: tuple[int, int, int] | None = None
+        self._matched = self._duplicates = 0
+        self._records: list[Record] = []
+
+    def write(self, keys: pa.RecordBatch) -> None:
+        columns = [keys.column(PARTITION), keys.column(BUCKET_ID)]
+        for start, end in _runs(keys.num_rows, columns):
+            group = (columns[0][start].as_py(), columns[1][start].as_py())
+            if group != self._group:
+                self._finish_file()
+                self._group, self._last = group, None
+            self._append(keys.slice(start, end - start))
+
+    def close(self) -> list[Record]:
+        self._finish_file()
+        number, attempt = self._task.number, self._task.attempt
+        counts = (("matched", self._matched), ("duplicate", self._duplicates))
+        return self._records + [
+            Record(kind, number, attempt, rows=rows) for kind, rows in counts if rows
+        ]
+
+    def _append(self, keys: pa.RecordBatch) -> None:
+        """Drop repeated keys (counting them), keep the deletes among the rest."""
+        triple = [
+            keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
+        ]
+        repeated = self._repeats(triple)
+        self._last = tuple(int(column[-1]) for column in triple)  # type: ignore[assignment]
+        if not self._spec.allow_duplicate_deletes:
+            self._duplicates += int(repeated.sum())
+        deletes = (keys.column(ACTION).to_numpy() & DELETE) == DELETE
+        self._matched += int((~deletes).sum())
+        keep = deletes & ~repeated
+        if not keep.any():
+            return
+        if self._file is None:
+            self._file = _StagedFile(self._fs, self._spec, "delete", self._task)
+        self._file.writer.write_deletes(
+            *(column[keep] for column in triple), write_id=self._spec.write_id
+        )
+
+    def _repeats(self, triple: list[np.ndarray]) -> np.ndarray:
+        """Which keys equal the one before them; the first is compared with the last batch's."""
+        same = np.ones(len(triple[0]), dtype=bool)
+        for column in triple:
+            same[1:] &= column[1:] == column[:-1]
+        first = tuple(int(column[0]) for column in triple)
+        same[0] = self._last is not None and first == self._last
+        return same
+
+    def _finish_file(self) -> None:
+        if self._file is not None:
+            partition, bucket_id = self._group or ("", 0)
+            self._records.append(self._file.record("delete", self._task, partition, bucket_id))
+            self._file = None
+
+
+def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+    properties = batch.column(BUCKET_PROPERTY)
+    bucket_ids = _bucket_ids(properties.to_numpy())
+    rows = batch.num_rows
+    return pa.record_batch(
+        [
+            batch.column(PARTITION),
+            pa.array(bucket_ids, pa.int32()),
+            batch.column(WRITE_ID),
+            properties,
+            batch.column(ROW_ID),
+            batch.column(ACTION),
+            pa.array(np.full(rows, task.number, np.int32)),
+            pa.array(np.full(rows, task.attempt, np.int64)),
+            pa.nulls(rows, pa.string()),
+        ],
+        schema=KEY_SCHEMA,
+    )
+
+
+def _bucket_ids(properties: np.ndarray) -> np.ndarray:
+    """``bucket_codec.decode`` for many: version 0 is the bare bucket id."""
+    encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> 16
+    return np.where(properties >> 29 == 1, encoded, properties)
+
+
+def _carry(records: list[Record]) -> pa.RecordBatch:
+    """Records as rows of KEY_SCHEMA, to travel through the shuffle beside the keys."""
+    columns = [pa.nulls(len(records), field.type) for field in KEY_SCHEMA]
+    columns[-1] = pa.array([record.to_json() for record in records], pa.string())
+    return pa.record_batch(columns, schema=KEY_SCHEMA)
+
+
+def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
+    pairs = np.unique(
+        np.stack([keys.column(SOURCE_TASK).to_numpy(), keys.column(SOURCE_ATTEMPT).to_numpy()]),
+        axis=1,
+    )
+    return {(int(number), int(attempt)) for number, attempt in pairs.T}
+
+
+def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
+    """The directory of each row: that of the row it replaces, else made of its values."""
+    if not spec.partition_columns or spec.static_partition is not None:
+        return None
+    replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None
+    if replaced is not None and not replaced.null_count:
+        return replaced
+    made = _made_partitions(spec, batch)
+    return made if replaced is None else pc.coalesce(replaced, made)
+
+
+def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
+    ordinals = range(len(spec.partition_columns))
+    table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})
+    names: dict[tuple[str | None, ...], str] = {}
+    for row in table.group_by(list(table.column_names)).aggregate([]).to_pylist():
+        values = tuple(row[str(i)] for i in ordinals)
+        names[values] = partition_name(spec.partition_columns, values)
+    if len(names) == 1:
+        return pa.array([next(iter(names.values()))] * batch.num_rows, pa.string())
+    rows = zip(*(table.column(i).to_pylist() for i in ordinals), strict=True)
+    return pa.array([names[values] for values in rows], pa.string())
+
+
+def _runs(rows: int, columns: list[pa.Array]) -> Iterator[tuple[int, int]]:
+    """Start and end of each run of equal values in all columns."""
+    changed = np.zeros(rows, dtype=bool)
+    for column in columns:
+        codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        changed[1:] |= codes[1:] != codes[:-1]
+    starts = [0, *np.flatnonzero(changed).tolist(), rows]
+    yield from zip(starts, starts[1:], strict=False)

@@ -1,0 +1,77 @@
+"""What an ORC file says about itself: a look into its footer, without reading rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from acidsql.acid import event
+from acidsql.storage import orc_footer
+from acidsql.storage.filesystem import filesystem_for
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What an ORC file's footer says.
+
+    Attributes:
+        rows: Rows in it.
+        stripe_rows: Rows of each stripe.
+        user_metadata: ``hive.acid.…`` and others; the values are bytes.
+        column_names: The names of the root's fields.
+        row_names: The user's columns: in ``row`` of an event file, else the same as above.
+        calendar: 0 not said, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+    """
+
+    rows: int
+    stripe_rows: tuple[int, ...]
+    user_metadata: Mapping[str, bytes]
+    column_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    calendar: int
+
+    @property
+    def is_acid(self) -> bool:
+        """True if it has the six event columns (ORC core compares them in any case)."""
+        wanted = tuple(name.lower() for name in event.EVENT_COLUMNS)
+        return tuple(name.lower() for name in self.column_names) == wanted
+
+
+def read_file_info(path: str, length: int | None = None) -> FileInfo:
+    """Read a file's footer.
+
+    Args:
+        path: Of the file.
+        length: Where it ends, in bytes, if not at its size (``_flush_length``).
+
+    Raises:
+        FormatError: It is no ORC file.
+    """
+    files = filesystem_for(path)
+    with files.open_input(path) as file:
+        return info_of(file, files.size(path) if length is None else length)
+
+
+def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, bytes]:
+    """The user metadata of a file's footer."""
+    return read_file_info(path, length).user_metadata
+
+
+def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
+    """Rows of each stripe of a file."""
+    return read_file_info(path, length).stripe_rows
+
+
+def info_of(file: BinaryIO, length: int) -> FileInfo:
+    """The same, of an open file of a known length in bytes."""
+    if length == 0:  # what ORC itself reads as a file without rows
+        return FileInfo(0, (), {}, (), (), 0)
+    footer = orc_footer.read_footer(file, length)
+    root = footer.types[0]
+    names = row_names = root.names
+    if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
+        row_names = footer.types[root.children[-1]].names
+    return FileInfo(
+        footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar
+    )

@@ -1,0 +1,238 @@
+"""What lies in a table's directories, and which of its files a snapshot reads. Driver only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from acidsql.acid.layout import (
+    FLUSH_LENGTH_SUFFIX,
+    METADATA_FILE,
+    AcidDirectory,
+    Kind,
+    bucket_id_of,
+    is_hidden,
+    is_original,
+    parse_directory,
+    parse_partition_name,
+)
+from acidsql.acid.state import AcidState, Child, acid_state
+from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
+from acidsql.errors import FormatError
+from acidsql.storage.filesystem import Entry, FileSystem
+
+_LISTING_THREADS = 16  # listing waits for the file system, not for the processor
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """A bucket file of events.
+
+    Attributes:
+        path: Absolute path or URI.
+        directory: The base, delta or delete delta it lies in.
+        size: Bytes on disk.
+        length: Bytes that are committed, where a streaming writer left a ``_flush_length`` side
+            file; else None: the whole file.
+    """
+
+    path: str
+    directory: AcidDirectory
+    size: int
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalFiles:
+    """Files without event columns: those of a converted table, or what LOAD DATA put in place.
+
+    Attributes:
+        paths: Sorted by full path, the order in which Hive numbers their rows.
+        write_id: 0 for a converted table, else that of the directory they lie in.
+        statement_id: That of the directory, or 0.
+    """
+
+    paths: tuple[str, ...]
+    write_id: int = 0
+    statement_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a snapshot reads of one table or partition directory.
+
+    Attributes:
+        partition: The directory below the table's, ``p1=a/p2=1``; "" for the table itself.
+        data: Files of insert events.
+        deletes: Files of delete events.
+        originals: Files whose events have to be made up.
+        state: How Hive's rules sorted the directories.
+        needs_filter: Some events in these files are invisible and must be dropped one by one.
+    """
+
+    partition: str
+    data: tuple[EventFile, ...] = ()
+    deletes: tuple[EventFile, ...] = ()
+    originals: tuple[OriginalFiles, ...] = ()
+    state: AcidState = field(default_factory=AcidState)
+    needs_filter: bool = False
+
+
+def list_table(
+    fs: FileSystem,
+    location: str,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+) -> list[Listing]:
+    """List the given partition directories below ``location`` (``[""]``: the table itself).
+
+    Raises:
+        FormatError: A directory breaks Hive's rules, or the snapshot's files are gone.
+    """
+
+    def one(partition: str) -> Listing:
+        path = f"{location}/{partition}" if partition else location
+        return list_directory(fs, path, partition, write_ids, txns)
+
+    return _parallel(one, partitions)
+
+
+def list_directory(
+    fs: FileSystem, path: str, partition: str, write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> Listing:
+    """List one table or partition directory."""
+    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    state = acid_state((_child(fs, entry) for entry in entries), write_ids, txns)
+    by_name = {entry.name: entry for entry in entries}
+    data: list[EventFile] = []
+    deletes: list[EventFile] = []
+    originals = _originals_at_root(fs, [by_name[name] for name in state.originals])
+    directories = [*([state.base] if state.base else []), *state.deltas]
+    for directory in directories:
+        files, raw = _files_of(fs, by_name[directory.name], directory)
+        (deletes if directory.kind is Kind.DELETE_DELTA else data).extend(files)
+        originals += raw
+    return Listing(
+        partition,
+        tuple(data),
+        tuple(deletes),
+        tuple(originals),
+        state,
+        any(not _all_visible(directory, write_ids) for directory in directories),
+    )
+
+
+def list_inserts_only(
+    fs: FileSystem, path: str, partition: str, write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> list[str]:
+    """The files that a snapshot of an insert-only table reads below one directory.
+
+    Files may lie deeper (``HIVE_UNION_SUBDIR_1``); originals are not read
+    (``hive.mm.allow.originals`` is false in Hive too).
+    """
+    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    state = acid_state((_child(fs, entry) for entry in entries), write_ids, txns)
+    by_name = {entry.name: entry for entry in entries}
+    directories = [*([state.base] if state.base else []), *state.deltas]
+    return [
+        file.path for directory in directories for file in _walk(fs, by_name[directory.name])
+    ]
+
+
+def discover_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> list[str]:
+    """Find partition directories by their names (``p1=a/p2=1``), in order: for reading a table
+    that no metastore describes."""
+    found = [""]
+    for column in columns:
+        found = [
+            f"{prefix}/{entry.name}".lstrip("/")
+            for prefix in found
+            for entry in fs.list(f"{location}/{prefix}" if prefix else location)
+            if entry.is_dir and _is_partition(entry.name, column)
+        ]
+    return sorted(found)
+
+
+def _is_partition(name: str, column: str) -> bool:
+    if "=" not in name or is_hidden(name):
+        return False
+    return parse_partition_name(name)[0][0].lower() == column.lower()
+
+
+def _child(fs: FileSystem, entry: Entry) -> Child:
+    is_base = entry.is_dir and entry.name.startswith("base_")
+    return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
+
+
+def _is_compacted(fs: FileSystem, path: str) -> bool:
+    """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
+    if not fs.exists(f"{path}/{METADATA_FILE}"):
+        return False
+    with fs.open_input(f"{path}/{METADATA_FILE}") as file:
+        return b"compacted" in file.read()
+
+
+def _files_of(
+    fs: FileSystem, entry: Entry, directory: AcidDirectory
+) -> tuple[list[EventFile], list[OriginalFiles]]:
+    children = [child for child in fs.list(entry.path) if not child.is_dir]
+    names = {child.name for child in children}
+    files = [
+        EventFile(child.path, directory, child.size, _length(fs, child, names))
+        for child in sorted(children, key=lambda child: child.name)
+        if bucket_id_of(child.name) is not None and child.size > 0
+    ]
+    raw = sorted(child.path for child in children if is_original(child.name) and child.size)
+    if not raw or directory.kind is Kind.DELETE_DELTA:
+        return files, []
+    return files, [OriginalFiles(tuple(raw), directory.min_write_id, directory.statement_id or 0)]
+
+
+def _length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
+    """How much of a streamed file is committed: the last of the longs in its side file."""
+    side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
+    if side_file not in siblings:
+        return None
+    with fs.open_input(f"{entry.path}{FLUSH_LENGTH_SUFFIX}") as file:
+        data = file.read()
+    whole = len(data) // 8 * 8
+    length = int.from_bytes(data[whole - 8 : whole], "big", signed=True) if whole else 0
+    if not 0 <= length <= entry.size:
+        raise FormatError(f"'{side_file}' says {length} bytes, the file has {entry.size}")
+    return length
+
+
+def _originals_at_root(fs: FileSystem, entries: Iterable[Entry]) -> list[OriginalFiles]:
+    paths = sorted(
+        file.path for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry])
+    )
+    paths = [path for path in paths if is_original(path.rpartition("/")[2])]
+    return [OriginalFiles(tuple(paths))] if paths else []
+
+
+def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
+    found = []
+    for child in sorted(fs.list(entry.path), key=lambda child: child.name):
+        if child.is_dir and not is_hidden(child.name):
+            # A delta inside a delta comes of a rename gone wrong; Hive and Trino pass it over.
+            if parse_directory(child.name) is None:
+                found += _walk(fs, child)
+        elif not is_hidden(child.name) and child.size > 0:
+            found.append(child)
+    return found
+
+
+def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
+    # A base holds every write id from the first on; a range delta those it names.
+    first = 1 if directory.kind is Kind.BASE else directory.min_write_id
+    last = directory.max_write_id
+    return last <= 0 or write_ids.is_range_valid(first, last) is Range.ALL
+
+
+def _parallel(work: Callable[[str], Listing], items: Sequence[str]) -> list[Listing]:
+    if len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
+        return list(pool.map(work, items))

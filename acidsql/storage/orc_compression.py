@@ -1,0 +1,98 @@
+"""ORC's compressed chunks: three bytes of header each (length, and whether it is stored as is)."""
+
+from __future__ import annotations
+
+import zlib
+
+import pyarrow as pa
+
+from acidsql.errors import FormatError
+from acidsql.storage.protobuf import varints
+
+NO_COMPRESSION = 0
+_MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
+
+
+def decompress(stored: bytes, kind: int) -> bytes:
+    """Undo the chunks.
+
+    Args:
+        stored: Chunks, one behind the other.
+        kind: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
+
+    Raises:
+        FormatError: The codec is unknown (LZO among them) or the bytes are damaged.
+    """
+    if kind == NO_COMPRESSION:
+        return stored
+    parts, at = [], 0
+    while at < len(stored):
+        header = int.from_bytes(stored[at : at + 3], "little")
+        at += 3
+        chunk = stored[at : at + (header >> 1)]
+        parts.append(chunk if header & 1 else _decompress_chunk(chunk, kind))
+        at += header >> 1
+    return b"".join(parts)
+
+
+def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
+    if kind == 1:
+        return zlib.decompress(chunk, wbits=-zlib.MAX_WBITS)
+    if kind == 2:
+        return bytes(pa.Codec("snappy").decompress(chunk, next(varints(chunk)), asbytes=True))
+    if kind == 4:
+        return bytes(pa.Codec("lz4_raw").decompress(chunk, _lz4_length(chunk), asbytes=True))
+    if kind == 5:
+        return bytes(pa.input_stream(pa.py_buffer(chunk), compression="zstd").read())
+    raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
+
+
+def _lz4_length(chunk: bytes) -> int:
+    """How long an LZ4 block is once decompressed: the format does not say, so count."""
+    at, total = 0, 0
+    while at < len(chunk):
+        token = chunk[at]
+        literals, at = _lz4_count(token >> 4, chunk, at + 1)
+        at += literals + 2  # behind the literals lies the match's offset
+        total += literals
+        if at < len(chunk):  # the last sequence has no match
+            match, at = _lz4_count(token & 15, chunk, at)
+            total += match + 4
+    return total
+
+
+def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
+    """A count that goes on in further bytes while they are 255; and where it ended."""
+    if nibble < 15:
+        return nibble, at
+    while at < len(chunk) and chunk[at] == 255:
+        nibble, at = nibble + 255, at + 1
+    return nibble + (chunk[at] if at < len(chunk) else 0), at + 1
+
+
+def compress(message: bytes, kind: int, block_size: int) -> bytes:
+    """Bytes as chunks; one that does not become smaller is stored as it is.
+
+    Args:
+        message: What to store.
+        kind: CompressionKind.
+        block_size: Most bytes of a chunk before compression, as the postscript says.
+    """
+    if kind == NO_COMPRESSION:
+        return message
+    parts = []
+    for at in range(0, len(message), min(block_size, _MAX_CHUNK)):
+        block = message[at : at + min(block_size, _MAX_CHUNK)]
+        packed = _compressed(block, kind)
+        original = len(packed) >= len(block)
+        chunk = block if original else packed
+        parts.append((len(chunk) << 1 | original).to_bytes(3, "little") + chunk)
+    return b"".join(parts)
+
+
+def _compressed(block: bytes, kind: int) -> bytes:
+    if kind == 1:
+        deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        return deflate.compress(block) + deflate.flush()
+    codec = {2: "snappy", 4: "lz4_raw", 5: "zstd"}[kind]
+    return bytes(pa.Codec(codec).compress(block, asbytes=True))

@@ -1,0 +1,349 @@
+"""ORC files of events: the writer, what a file says about itself, and a reader of last resort.
+
+Rows are written by pyarrow's ORC writer, which is fast and runs in Spark's Python workers. What
+it cannot do is added to the footer on the way out (``orc_footer``), in one pass. Reading is
+Spark's own business; only files that Spark cannot read rightly come through ``read_events``
+(a streaming file whose end is not its size) and ``originals.read_originals``.
+
+Sources: Hive ``OrcRecordUpdater``; ``reference`` sections 3 and 12 of hive-format.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
+
+from acidsql.acid import event
+from acidsql.errors import FormatError, SettingError, WriteError
+from acidsql.storage import orc_footer, orc_timestamps
+from acidsql.storage.file_info import (
+    FileInfo,
+    info_of,
+    read_file_info,
+    read_stripe_rows,
+    read_user_metadata,
+)
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.holding_sink import HoldingSink
+from acidsql.storage.row_schema import RowSchema, arrow_type, conform
+
+__all__ = [
+    "EventFileWriter", "FileInfo", "FileStats", "RowSchema", "arrow_type", "read_events",
+    "read_file_info", "read_stripe_rows", "read_user_metadata",
+]  # fmt: skip
+
+COMPRESSIONS = frozenset({"zstd", "zlib", "snappy", "lz4", "none"})
+BATCH_ROWS = 65_536  # the writer is slow on small batches
+STRIPE_SIZE = 64 * 1024 * 1024  # bytes
+
+_Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """What was written into one file.
+
+    Attributes:
+        inserts: Insert events.
+        deletes: Delete events.
+        bytes: The file's length.
+        stripes: Its stripes.
+    """
+
+    inserts: int
+    deletes: int
+    bytes: int
+    stripes: int
+
+    @property
+    def rows(self) -> int:
+        """Events of both kinds."""
+        return self.inserts + self.deletes
+
+
+class EventFileWriter:
+    """Writes one file of events; give it events in ascending order of row id (I4).
+
+    Args:
+        file: What ``FileSystem.open_output`` gave; the writer closes it.
+        schema: The table's data columns.
+        compression: zstd, zlib, snappy, lz4 or none (``orc.compress``; Hive 3 knows no zstd).
+        stripe_size: In bytes, before compression (``orc.stripe.size``).
+        batch_rows: Rows that are collected before they go to the ORC writer.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        schema: RowSchema,
+        compression: str = "zstd",
+        *,
+        stripe_size: int = STRIPE_SIZE,
+        batch_rows: int = BATCH_ROWS,
+    ) -> None:
+        compression = compression.lower()
+        if compression not in COMPRESSIONS:
+            known = ", ".join(sorted(COMPRESSIONS))
+            raise SettingError(f"orc.compress={compression} is none of {known}")
+        self._schema, self._batch_rows = schema, batch_rows
+        self._event_schema = event_schema(schema)
+        self._sink = HoldingSink(file)
+        self._orc = orc.ORCWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            compression="uncompressed" if compression == "none" else compression,
+            stripe_size=stripe_size,
+        )
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self._keys = _StripeKeys()
+        self._counts = {event.INSERT: 0, event.DELETE: 0}
+        self._has_timestamps = "timestamp" in str(schema.hive)
+        self._mending = False
+
+    def write_inserts(
+        self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
+    ) -> None:
+        """Add insert events.
+
+        Args:
+            batch: The user's columns, by position.
+            write_id: Of the statement: both write ids of each event.
+            bucket_property: The same for all.
+            first_row_id: The first row's; the others count on from it.
+        """
+        rows = batch.num_rows
+        columns = self._schema.conform_for_writing(batch.columns)
+        row = pa.StructArray.from_arrays(columns, fields=list(self._schema.arrow))
+        row_ids = np.arange(first_row_id, first_row_id + rows, dtype=np.int64)
+        write_ids = np.full(rows, write_id, dtype=np.int64)
+        buckets = np.full(rows, bucket_property, dtype=np.int32)
+        self._add(event.INSERT, write_ids, buckets, row_ids, write_id, row)
+
+    def write_deletes(
+        self,
+        original_write_ids: pa.Array | npt.ArrayLike,
+        bucket_properties: pa.Array | npt.ArrayLike,
+        row_ids: pa.Array | npt.ArrayLike,
+        write_id: int,
+    ) -> None:
+        """Add delete events.
+
+        Args:
+            original_write_ids: Of the rows to delete; with the next two, their row ids.
+            bucket_properties: In full, as they stand in the rows' own files.
+            row_ids: Ordinals.
+            write_id: Of the deleting statement.
+        """
+        writes = np.asarray(original_write_ids, dtype=np.int64)
+        buckets = np.asarray(bucket_properties, dtype=np.int32)
+        ordinals = np.asarray(row_ids, dtype=np.int64)
+        # Hive wants a null struct of the whole type: a reader then skips the children (I4, I5).
+        row = pa.nulls(len(ordinals), self._event_schema.field(event.ROW).type)
+        self._add(event.DELETE, writes, buckets, ordinals, write_id, row)
+
+    def close(self) -> FileStats:
+        """Write what is left, complete the footer, and close (and sync) the file."""
+        self._flush()
+        if not sum(self._counts.values()):
+            self._orc.write(self._event_schema.empty_table())
+        self._sink.hold()
+        self._orc.close()
+        held, size = self._sink.held, self._sink.held_size
+        message, script = orc_footer.read_tail(held, size)
+        stripe_rows = orc_footer.parse_footer(message).stripe_rows
+        inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]
+        metadata = event.footer_metadata(self._keys.last_keys(stripe_rows), inserts, deletes)
+        message = orc_footer.complete_footer(message, metadata, self._schema.event_type())
+        if self._mending:
+            orc_timestamps.mend_file(self._sink, message, script)
+        else:
+            self._sink.pass_on(0, size - script.length - script.footer_length)
+            self._sink.write_out(orc_footer.encode_tail(message, script))
+        self._sink.file.close()
+        return FileStats(inserts, deletes, self._sink.written, len(stripe_rows))
+
+    def abort(self) -> None:
+        """Close the file as it is; what lies there is no ORC file and must be deleted."""
+        self._sink.held.close()
+        self._sink.file.close()
+
+    def _add(
+        self,
+        operation: int,
+        writes: _Int64s,
+        buckets: npt.NDArray[np.int32],
+        row_ids: _Int64s,
+        write_id: int,
+        row: pa.Array,
+    ) -> None:
+        rows = len(row_ids)
+        columns = [
+            pa.array(np.full(rows, operation, dtype=np.int32)),
+            pa.array(writes),
+            pa.array(buckets),
+            pa.array(row_ids),
+            pa.array(np.full(rows, write_id, dtype=np.int64)),
+            row,
+        ]
+        self._counts[operation] += rows
+        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._event_schema))
+        self._pending_rows += rows
+        if self._pending_rows >= self._batch_rows:
+            self._flush()
+
+    @staticmethod
+    def _needs_mending(table: pa.Table) -> bool:
+        rows = table.column(event.ROW).chunks
+        return any(orc_timestamps.needs_mending(row) for row in rows)
+
+    def _flush(self) -> None:
+        if not self._pending_rows:
+            return
+        table = pa.Table.from_batches(self._pending).combine_chunks()
+        if self._has_timestamps and self._needs_mending(table):
+            # What is in the ORC writer's memory, and what comes, is kept back until close.
+            self._mending = True
+            self._sink.hold()
+        before = self._sink.tell()
+        self._orc.write(table)
+        self._keys.add(table, a_stripe_ended=self._sink.tell() != before)
+        self._pending, self._pending_rows = [], 0
+
+
+class _StripeKeys:
+    """The row ids that a stripe may end with.
+
+    Only the footer tells where stripes end. But a stripe reaches the file when it ends, so the
+    keys of batches during which nothing was written need not be kept.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._kept: list[tuple[int, pa.Table]] = []
+        self._last: tuple[int, pa.Table] | None = None
+
+    def add(self, table: pa.Table, a_stripe_ended: bool) -> None:
+        keys = table.select(event.ROW_ID_COLUMNS)
+        self._last = (self._rows, keys)
+        if a_stripe_ended:
+            self._kept.append(self._last)
+        self._rows += table.num_rows
+
+    def last_keys(self, stripe_rows: tuple[int, ...]) -> list[event.RowId]:
+        """The row id of each stripe's last event.
+
+        Raises:
+            WriteError: The writer ended a stripe unseen; the file must not be used.
+        """
+        if sum(stripe_rows) != self._rows:
+            raise WriteError("the ORC writer lost rows: its stripes do not hold what it was given")
+        candidates = [*self._kept, self._last] if self._last else []
+        return [self._key_at(int(end) - 1, candidates) for end in np.cumsum(stripe_rows)]
+
+    def _key_at(self, row: int, candidates: list[Any]) -> event.RowId:
+        for first, keys in candidates:
+            if first <= row < first + keys.num_rows:
+                found = keys.slice(row - first, 1).to_pylist()[0]
+                return tuple(found.values())
+        raise WriteError(f"the ORC writer ended a stripe at row {row}, which was not kept")
+
+
+def event_schema(schema: RowSchema) -> pa.Schema:
+    """The Arrow schema of an event file."""
+    types = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(schema.arrow))
+    return pa.schema(list(zip(event.EVENT_COLUMNS, types, strict=True)))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def read_events(
+    path: str, schema: RowSchema, length: int | None = None, operation: int = event.INSERT
+) -> Iterator[pa.RecordBatch]:
+    """Read a file of events, flat.
+
+    Args:
+        path: Of the file.
+        schema: The table's data columns; the file's are matched with them by position.
+        length: Where the file ends, in bytes, if not at its size (``_flush_length``).
+        operation: Events of which kind; others are left out.
+
+    Yields:
+        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
+        under its names (so a caller chooses names that do not clash with these four).
+
+    Raises:
+        FormatError: It is no event file, or holds a timestamp outside 1677…2262, which pyarrow
+            cannot read.
+    """
+    for batch, info in read_batches(path, length):
+        if not info.is_acid:
+            raise FormatError(f"'{path}' is no file of ACID events", path=path)
+        kept = batch.filter(pc.equal(batch.column(0), operation))
+        row = cast(pa.StructArray, kept.column(5))
+        users = conform(row, schema.struct, info.calendar)
+        columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
+        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+
+
+def flat_names(schema: RowSchema) -> list[str]:
+    """The columns of what ``read_events`` and ``read_originals`` give."""
+    return [*event.EVENT_COLUMNS[1:5], *schema.names]
+
+
+def read_batches(path: str, length: int | None = None) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
+    """The stripes of any ORC file, each with the file's footer."""
+    files = filesystem_for(path)
+    end = files.size(path) if length is None else length
+    with files.open_input(path) as file:
+        info = info_of(file, end)
+        if not info.rows:
+            return
+        source = pa.PythonFile(cast(Any, _Head(file, end)), mode="r")
+        reader = orc.ORCFile(source)
+        for stripe in range(reader.nstripes):
+            yield _read_stripe(reader, stripe, path), info
+
+
+def _read_stripe(reader: orc.ORCFile, stripe: int, path: str) -> pa.RecordBatch:
+    try:
+        return reader.read_stripe(stripe)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
+
+
+class _Head(io.RawIOBase):
+    """The first ``length`` bytes of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self._file, self._length, self._at = file, length, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._length - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        self._file.seek(self._at)
+        data = self._file.read(wanted)
+        self._at += len(data)
+        return data

@@ -1,0 +1,261 @@
+"""The tail of an ORC file: postscript and footer, taken apart and put together again.
+
+pyarrow's ORC writer cannot set user metadata, a calendar, or the types CHAR and VARCHAR. All
+three stand in the footer, a protobuf message at the end of the file, which is rewritten here
+before it reaches the disk. Only what is changed is understood; other fields are kept as they are.
+
+Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from acidsql.acid.types import HiveType
+from acidsql.errors import FormatError
+from acidsql.storage.orc_compression import compress, decompress
+from acidsql.storage.protobuf import (
+    Field,
+    as_bytes,
+    as_int,
+    decode_fields,
+    encode_fields,
+    varints,
+)
+
+MAGIC = b"ORC"
+CALENDAR_JULIAN = 1
+CALENDAR_PROLEPTIC = 2
+_FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
+
+# Type.Kind, in the order of orc_proto.proto.
+_KINDS = (
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary",
+    "timestamp", "array", "map", "struct", "uniontype", "decimal", "date", "varchar", "char",
+    "timestamp with local time zone",
+)  # fmt: skip
+
+
+class _Footer:
+    """Field numbers of the message Footer."""
+
+    STRIPES, TYPES, METADATA, ROWS, CALENDAR = 3, 4, 5, 6, 11
+
+
+class _Script:
+    """Field numbers of the message PostScript."""
+
+    FOOTER_LENGTH, COMPRESSION, BLOCK_SIZE, METADATA_LENGTH = 1, 2, 3, 5
+
+
+@dataclass(frozen=True, slots=True)
+class PostScript:
+    """The last bytes of a file.
+
+    Attributes:
+        footer_length: Bytes of the footer as stored.
+        metadata_length: Bytes of the Metadata section before it.
+        compression: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
+        block_size: Most bytes of a chunk before compression.
+        length: Bytes of the postscript itself, with the length byte behind it.
+        fields: All of it.
+    """
+
+    footer_length: int
+    metadata_length: int
+    compression: int
+    block_size: int
+    length: int
+    fields: tuple[Field, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OrcType:
+    """One node of the schema tree; nodes lie in pre-order, the root is number 0.
+
+    Attributes:
+        kind: Hive's word for it.
+        children: Numbers of the nodes below it.
+        names: Field names of a struct.
+    """
+
+    kind: str
+    children: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What is read from a footer.
+
+    Attributes:
+        rows: Rows in the file.
+        stripe_rows: Rows of each stripe.
+        user_metadata: As the writer gave it.
+        types: The schema tree in pre-order.
+        calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+    """
+
+    rows: int
+    stripe_rows: tuple[int, ...]
+    user_metadata: Mapping[str, bytes]
+    types: tuple[OrcType, ...]
+    calendar: int
+
+
+def read_footer(file: BinaryIO, length: int) -> Footer:
+    """Read the footer of a file.
+
+    Args:
+        file: Random access.
+        length: Where the file ends, in bytes: its size, or the last entry of ``_flush_length``.
+
+    Raises:
+        FormatError: It is not an ORC file, or cut short.
+    """
+    return parse_footer(read_tail(file, length)[0])
+
+
+def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
+    """The Footer message, decompressed, and the postscript of a file. Raises FormatError."""
+    tail = _read_at(file, max(0, length - _FIRST_READ), length)
+    script = parse_postscript(tail)
+    needed = script.length + script.footer_length
+    if needed > length:
+        raise FormatError("the ORC file is cut short: its footer is longer than the file")
+    if needed > len(tail):
+        tail = _read_at(file, length - needed, length)
+    stored = tail[len(tail) - needed : len(tail) - script.length]
+    return decompress(stored, script.compression), script
+
+
+def parse_postscript(tail: bytes) -> PostScript:
+    """Read the postscript from bytes that end where the file ends."""
+    length = tail[-1] + 1 if tail else 0
+    body = tail[-length:-1]
+    if len(body) != length - 1 or MAGIC not in body:
+        raise FormatError("not an ORC file: it has no postscript at its end")
+    fields = tuple(decode_fields(body))
+    # The last value of a field counts, as in any protobuf reader.
+    known = {number: as_int(value) for number, value in fields}
+    return PostScript(
+        known.get(_Script.FOOTER_LENGTH, 0),
+        known.get(_Script.METADATA_LENGTH, 0),
+        known.get(_Script.COMPRESSION, 0),
+        known.get(_Script.BLOCK_SIZE, 1 << 18),
+        length,
+        fields,
+    )
+
+
+def parse_footer(message: bytes) -> Footer:
+    """Read what is needed of a Footer message."""
+    rows, calendar = 0, 0
+    stripes: list[int] = []
+    metadata: dict[str, bytes] = {}
+    types: list[OrcType] = []
+    for number, value in decode_fields(message):
+        if isinstance(value, int):
+            rows = value if number == _Footer.ROWS else rows
+            calendar = value if number == _Footer.CALENDAR else calendar
+        elif number == _Footer.STRIPES:
+            stripes.append(_integer(value, 5))
+        elif number == _Footer.METADATA:
+            item = dict(decode_fields(value))
+            metadata[as_bytes(item.get(1)).decode()] = as_bytes(item.get(2))
+        elif number == _Footer.TYPES:
+            types.append(_type(value))
+    return Footer(rows, tuple(stripes), metadata, tuple(types), calendar)
+
+
+def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) -> bytes:
+    """A Footer message with what pyarrow cannot write.
+
+    Args:
+        message: The footer that pyarrow wrote, decompressed.
+        metadata: User metadata to set.
+        row: The type of the file's root, whose CHAR and VARCHAR are declared in the footer.
+
+    Returns:
+        The new message. Dates are declared proleptic Gregorian, because Hive 4 takes a file that
+        says nothing for hybrid and moves days before 1582-10-15.
+    """
+    lengths = dict(_declared_lengths(row))
+    fields: list[Field] = []
+    position = 0
+    for number, value in decode_fields(message):
+        if number == _Footer.TYPES:
+            value = _with_length(as_bytes(value), lengths.get(position))
+            position += 1
+        if number not in (_Footer.METADATA, _Footer.CALENDAR):
+            fields.append((number, value))
+    for key, text in metadata.items():
+        item = encode_fields([(1, key.encode()), (2, text.encode())])
+        fields.append((_Footer.METADATA, item))
+    fields.append((_Footer.CALENDAR, CALENDAR_PROLEPTIC))
+    return encode_fields(fields)
+
+
+def encode_tail(message: bytes, script: PostScript, metadata_length: int | None = None) -> bytes:
+    """The end of a file: footer and postscript.
+
+    Args:
+        message: The Footer message.
+        script: The postscript that the file had.
+        metadata_length: Bytes of the Metadata section, if not as before.
+    """
+    footer = compress(message, script.compression, script.block_size)
+    new = {_Script.FOOTER_LENGTH: len(footer)}
+    if metadata_length is not None:
+        new[_Script.METADATA_LENGTH] = metadata_length
+    body = encode_fields([(number, new.get(number, value)) for number, value in script.fields])
+    return footer + body + bytes([len(body)])
+
+
+# ── types ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _type(message: bytes) -> OrcType:
+    kind, children, names = 0, list[int](), list[str]()
+    for number, value in decode_fields(message):
+        if number == 1 and isinstance(value, int):
+            kind = value
+        elif number == 2:
+            # Packed, as orc_proto says; a writer may nevertheless give them one by one.
+            children += [value] if isinstance(value, int) else varints(value)
+        elif number == 3:
+            names.append(as_bytes(value).decode())
+    word = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
+    return OrcType(word, tuple(children), tuple(names))
+
+
+def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
+    """Number in pre-order and type of each CHAR and VARCHAR below ``root``."""
+    pending, position = [root], 0
+    while pending:
+        node = pending.pop()
+        if node.kind in ("char", "varchar"):
+            yield position, node
+        position += 1
+        pending.extend(reversed(node.children))
+
+
+def _with_length(message: bytes, declared: HiveType | None) -> bytes:
+    """A Type message, its STRING made a CHAR or VARCHAR of a length."""
+    if declared is None:
+        return message
+    fields = [f for f in decode_fields(message) if f[0] not in (1, 4)]
+    kind: Field = (1, _KINDS.index(declared.kind))
+    return encode_fields([kind, *fields, (4, declared.parameters[0])])
+
+
+def _integer(message: bytes, wanted: int) -> int:
+    values = [v for number, v in decode_fields(message) if number == wanted]
+    return values[-1] if values and isinstance(values[-1], int) else 0
+
+
+def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    return file.read(end - start)

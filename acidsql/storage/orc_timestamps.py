@@ -1,0 +1,201 @@
+"""Timestamps before 1970 with a fraction of a second, stored so that Java can read them.
+
+ORC stores a timestamp as seconds and nanoseconds. Arrow's writer divides towards zero, so that
+-1.5 s becomes -1 s and *minus* 500,000,000 ns: Hive and Spark fail on such a file ("nanos >
+999999999 or < 0"). The value that they understand is -1 s and 500,000,000 ns: their readers
+subtract a second where the seconds are negative and the fraction is 1 ms or more
+(ORC-763). The streams of the stripes concerned are therefore encoded anew before they reach the
+disk; such files are rare, and have neither row indexes nor statistics of timestamps.
+
+One second cannot be told at all in that encoding: 1969-12-31 23:59:59.001 … .999999.
+
+Source: ORC ``TreeReaderFactory.TimestampTreeReader``; Arrow ``adapters/orc/util.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from acidsql.errors import WriteError
+from acidsql.storage import orc_footer, orc_rle
+from acidsql.storage.holding_sink import HoldingSink
+from acidsql.storage.orc_compression import compress, decompress
+from acidsql.storage.orc_footer import PostScript
+from acidsql.storage.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
+
+_SECOND = 1_000_000  # microseconds
+_NANOS = 1_000_000_000
+_FRACTION_SEEN = 999_999  # nanoseconds: readers look only at what is above
+_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
+_TIMESTAMP_STATISTICS = 9  # field of ColumnStatistics
+_CONTENT_LENGTH, _STRIPES, _STATISTICS, _ROW_INDEX_STRIDE = 2, 3, 7, 8  # fields of Footer
+
+
+class Stripe(NamedTuple):
+    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
+
+    offset: int
+    index_length: int
+    data_length: int
+    footer_length: int
+    rows: int
+
+    @classmethod
+    def parse(cls, message: bytes) -> Stripe:
+        """From its protobuf message."""
+        values = dict(decode_fields(message))
+        return cls(*(as_int(values.get(number)) for number in range(1, 6)))
+
+    def encode(self) -> bytes:
+        """To its protobuf message."""
+        return encode_fields(list(enumerate(self, start=1)))
+
+    @property
+    def length(self) -> int:
+        """Bytes of the whole stripe."""
+        return self.index_length + self.data_length + self.footer_length
+
+
+def needs_mending(array: pa.Array) -> bool:
+    """True if there is a timestamp before 1970 with a fraction of a second in an array.
+
+    Raises:
+        WriteError: One of them cannot be stored.
+    """
+    if pa.types.is_timestamp(array.type):
+        micros = array.drop_null().cast(pa.int64()).to_numpy()
+        if np.any((micros < 0) & (micros >= -_SECOND + 1000)):
+            raise WriteError(
+                "ORC as Hive and Spark read it has no timestamps from 1969-12-31 23:59:59.001 to "
+                "23:59:59.999999: they would come back one second later"
+            )
+        return bool(np.any((micros < 0) & (micros % _SECOND != 0)))
+    if not pa.types.is_nested(array.type):
+        return False
+    return any(needs_mending(part) for part in _flat_children(array))
+
+
+def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
+    """The arrays below, without what lies behind a null or outside a slice."""
+    if isinstance(array, pa.StructArray):
+        return list(array.flatten())
+    if not isinstance(array, pa.MapArray):
+        return [array.flatten()]
+    first, last = (array.offsets[at].as_py() for at in (0, len(array)))
+    return [part.slice(first, last - first) for part in (array.keys, array.items)]
+
+
+def mend_file(sink: HoldingSink, message: bytes, script: PostScript) -> None:
+    """Write out what a sink has held back, all its stripes mended, and the file's tail.
+
+    Args:
+        sink: It holds whole stripes, the Metadata section and the tail.
+        message: The Footer message, complete but for what changes here.
+        script: The postscript that was written.
+    """
+    start = sink.written  # where what is held begins in the file
+    footer = orc_footer.parse_footer(message)
+    columns = frozenset(i for i, node in enumerate(footer.types) if node.kind == "timestamp")
+    fields: list[Field] = []
+    end = column = 0
+    for number, value in decode_fields(message):
+        if number == _STRIPES:
+            stripe = Stripe.parse(as_bytes(value))
+            end = stripe.offset + stripe.length
+            if stripe.offset >= start:
+                data = sink.read_held(stripe.offset - start, stripe.length)
+                mended, stripe = mend_stripe(data, stripe, columns, script)
+                stripe = stripe._replace(offset=sink.written)
+                sink.write_out(mended)
+            value = stripe.encode()
+        elif number == _STATISTICS:
+            if column in columns:
+                value = without_timestamp_statistics(as_bytes(value))
+            column += 1
+        fields.append((number, value))
+    new: dict[int, int] = {_CONTENT_LENGTH: sink.written, _ROW_INDEX_STRIDE: 0}
+    message = encode_fields([(number, new.get(number, value)) for number, value in fields])
+    section = mend_metadata(sink.read_held(end - start, script.metadata_length), script)
+    sink.write_out(section)
+    sink.write_out(orc_footer.encode_tail(message, script, len(section)))
+
+
+def mend_stripe(
+    data: bytes, stripe: Stripe, columns: frozenset[int], script: PostScript
+) -> tuple[bytes, Stripe]:
+    """Encode the timestamps of a stripe anew, and leave out its indexes.
+
+    Args:
+        data: The stripe's bytes.
+        stripe: Its lengths.
+        columns: Numbers of the timestamp columns.
+        script: Compression of the file.
+
+    Returns:
+        The new bytes, and the new lengths (the offset is still the old one).
+    """
+    body_length = stripe.index_length + stripe.data_length
+    footer = list(decode_fields(decompress(data[body_length:], script.compression)))
+    messages = [dict(decode_fields(as_bytes(value))) for n, value in footer if n == 1]
+    pieces: dict[tuple[int, int], bytes] = {}
+    at = 0
+    for message in messages:
+        kind, column, length = (as_int(message.get(number)) for number in (1, 2, 3))
+        if kind < _ROW_INDEX:
+            pieces[column, kind] = data[at : at + length]
+        at += length
+    for column in columns:
+        if (column, _SECONDARY) in pieces:
+            _mend_column(pieces, column, script)
+    streams: list[Field] = [
+        (1, encode_fields([(1, kind), (2, column), (3, len(piece))]))
+        for (column, kind), piece in pieces.items()
+    ]
+    rest = [field for field in footer if field[0] != 1]
+    body = b"".join(pieces.values())
+    end = compress(encode_fields(streams + rest), script.compression, script.block_size)
+    return body + end, stripe._replace(
+        index_length=0, data_length=len(body), footer_length=len(end)
+    )
+
+
+def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: PostScript) -> None:
+    data, secondary = (column, _DATA), (column, _SECONDARY)
+
+    def stored(values: orc_rle.Int64s, signed: bool) -> bytes:
+        return compress(orc_rle.encode(values, signed), script.compression, script.block_size)
+
+    seconds = orc_rle.decode(decompress(pieces[data], script.compression), signed=True)
+    packed = orc_rle.decode(decompress(pieces[secondary], script.compression), signed=False)
+    wrong = packed < 0
+    if not wrong.any():
+        return
+    # The low three bits say how many zeros were cut off the nanoseconds, less one.
+    zeros = packed[wrong] & 7
+    nanos = (packed[wrong] >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1) + _NANOS
+    seconds[wrong] -= nanos <= _FRACTION_SEEN
+    packed[wrong] = nanos << 3
+    pieces[data] = stored(seconds, signed=True)
+    pieces[secondary] = stored(packed, signed=False)
+
+
+def without_timestamp_statistics(statistics: bytes) -> bytes:
+    """A ColumnStatistics message without the smallest and largest timestamp."""
+    kept = [field for field in decode_fields(statistics) if field[0] != _TIMESTAMP_STATISTICS]
+    return encode_fields(kept)
+
+
+def mend_metadata(section: bytes, script: PostScript) -> bytes:
+    """The file's Metadata section (statistics of each stripe), without those of timestamps."""
+    stripes: list[Field] = []
+    for number, stripe in decode_fields(decompress(section, script.compression)):
+        columns = [
+            (n, without_timestamp_statistics(as_bytes(value)))
+            for n, value in decode_fields(as_bytes(stripe))
+        ]
+        stripes.append((number, encode_fields(columns)))
+    return compress(encode_fields(stripes), script.compression, script.block_size)

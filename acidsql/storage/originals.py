@@ -1,0 +1,118 @@
+"""Files without event columns: those of a converted table, and those that LOAD DATA brought.
+
+Their rows have row ids nevertheless, made from where the file lies, what it is called and how
+many rows come before. Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
+``VectorizedOrcAcidRowBatchReader.computeOffsetAndBucket``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from posixpath import basename
+
+import numpy as np
+import pyarrow as pa
+
+from acidsql.acid import bucket_codec
+from acidsql.errors import FormatError
+from acidsql.storage.orc_file import flat_names, read_batches, read_file_info
+from acidsql.storage.row_schema import RowSchema, conform
+
+WRITE_ID_OF_ORIGINALS = 0  # of files that were there before the table was transactional
+
+_NAME = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalFile:
+    """A file without event columns, and what its rows' ids are made of.
+
+    Attributes:
+        path: Of the file.
+        write_id: 0, or the write id of the directory that LOAD DATA made.
+        bucket_property: Of every row.
+        first_row_id: Of the first row; the others count on.
+        rows: Rows in it.
+    """
+
+    path: str
+    write_id: int
+    bucket_property: int
+    first_row_id: int
+    rows: int
+
+
+def original_files(
+    paths: Iterable[str], write_id: int = WRITE_ID_OF_ORIGINALS, statement_id: int = 0
+) -> list[OriginalFile]:
+    """Number the rows of all original files of one directory tree.
+
+    Files of one bucket id are taken together, in the order of their whole paths (so ``_copy_10``
+    comes before ``_copy_2``). Every footer is read.
+
+    Args:
+        paths: *All* files of the tree; one left out would move the row ids of the others.
+        write_id: Of the base or delta that they lie in, or 0.
+        statement_id: Of the delta; 0 where it has none.
+
+    Raises:
+        FormatError: A name does not begin with a bucket id, or a file is not ORC.
+    """
+    found: list[OriginalFile] = []
+    next_row_ids: dict[int, int] = {}
+    for path in sorted(paths):
+        bucket_id = bucket_id_of(path)
+        rows = read_file_info(path).rows
+        first = next_row_ids.get(bucket_id, 0)
+        next_row_ids[bucket_id] = first + rows
+        if rows:
+            bucket = bucket_codec.encode(bucket_id, statement_id)
+            found.append(OriginalFile(path, write_id, bucket, first, rows))
+    return found
+
+
+def bucket_id_of(path: str) -> int:
+    """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
+
+    Raises:
+        FormatError: The name is of another form (``part-00000…`` of Spark, for one).
+    """
+    match = _NAME.fullmatch(basename(path))
+    if match is None:
+        raise FormatError(
+            f"'{path}' has no bucket id in its name, so its rows have no row id; Hive asks for "
+            "names like 000000_0",
+            path=path,
+        )
+    return int(match.group(1))
+
+
+def read_originals(file: OriginalFile, schema: RowSchema) -> Iterator[pa.RecordBatch]:
+    """Read an original file, with the row ids that Hive gives its rows.
+
+    Args:
+        file: As ``original_files`` describes it.
+        schema: The table's data columns; the file's are matched with them by position.
+
+    Yields:
+        Batches as ``orc_file.read_events`` has them.
+
+    Raises:
+        FormatError: The file cannot be read.
+    """
+    row_id = file.first_row_id
+    for batch, info in read_batches(file.path):
+        rows = batch.num_rows
+        users = conform(batch.to_struct_array(), schema.struct, info.calendar)
+        write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
+        columns = [
+            write_ids,
+            pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
+            pa.array(np.arange(row_id, row_id + rows, dtype=np.int64)),
+            write_ids,
+            *users.flatten(),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+        row_id += rows

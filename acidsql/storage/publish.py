@@ -1,0 +1,204 @@
+"""Files → directories: what a statement wrote becomes a delta, complete or not at all.
+
+A statement's files lie in a hidden staging directory below the table's. Publishing makes one
+staged directory for each final one (marker file first, then the bucket files), syncs it, and
+renames it into place, so that no reader ever sees a directory without its marker or with half its
+files. Even then the events are invisible until the store commits their write id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import (
+    ACID_VERSION,
+    ACID_VERSION_FILE,
+    base_name,
+    bucket_name,
+    delete_delta_name,
+    delta_name,
+)
+from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
+from acidsql.storage.event_writer import Record, WriteSpec
+from acidsql.storage.filesystem import FileSystem
+from acidsql.storage.orc_file import EventFileWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a statement left on disk.
+
+    Attributes:
+        inserted: New rows that replace none.
+        updated: New versions of rows.
+        deleted: Rows that are gone (not those that were updated).
+        files: Bucket files.
+        bytes: Their bytes.
+        write_id: None if nothing was published.
+        directories: Paths of the directories, in order.
+        partitions: The partition directories touched, ``p1=a/p2=1``; "" if unpartitioned.
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    files: int = 0
+    bytes: int = 0
+    write_id: int | None = None
+    directories: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
+    """Where a statement's files wait; hidden from every reader by its first letter."""
+    return f"{location}/_tmp_{write_id:07d}_{statement_id:04d}_{unique}"
+
+
+def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
+    """The file records among a job's records, if nothing speaks against publishing them.
+
+    Raises:
+        WriteError: The job mixed two attempts of one task, or wrote one bucket id twice.
+        ConstraintError: A NOT NULL column got a null.
+        MergeCardinalityError: A row of MERGE's target was matched twice.
+    """
+    by_kind: dict[str, list[Record]] = {}
+    for record in records:
+        by_kind.setdefault(record.kind, []).append(record)
+    if nulls := by_kind.get("null"):
+        raise ConstraintError(
+            f"Column '{nulls[0].detail}' is NOT NULL, and the statement would write a null there.",
+            condition="NOT_NULL_CONSTRAINT_VIOLATION",
+            sqlstate="23502",
+            column=nulls[0].detail,
+        )
+    if duplicates := by_kind.get("duplicate"):
+        _raise_duplicate(sum(record.rows for record in duplicates), merge)
+    _check_attempts(by_kind)
+    files = by_kind.get("insert", []) + by_kind.get("delete", [])
+    again = Counter((file.kind, file.partition, file.bucket_id) for file in files)
+    for (kind, partition, bucket_id), times in again.items():
+        if times > 1:
+            raise WriteError(f"Bucket {bucket_id} of '{partition}' was written twice ({kind}).")
+    return files
+
+
+def publish(
+    fs: FileSystem, location: str, spec: WriteSpec, files: Sequence[Record], *, overwrite: bool
+) -> Published:
+    """Move checked files into their directories.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        spec: What the files were written with.
+        files: What ``check`` gave.
+        overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
+
+    Raises:
+        WriteError: A file is missing or has another length than its writer reported: the
+            executors write to another file system than the driver sees.
+    """
+    directories = []
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for file in files:
+        name = _directory_name(spec, file.kind, overwrite)
+        grouped.setdefault((file.partition, name), []).append(file)
+    for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
+        staged = f"{spec.staging}/{number}"
+        _fill(fs, staged, members)
+        parent = f"{location}/{partition}" if partition else location
+        _make_durable(fs, location, parent)
+        fs.rename(staged, f"{parent}/{name}")
+        fs.sync_directory(parent)
+        directories.append(f"{parent}/{name}")
+    fs.delete_directory(spec.staging)
+    updated = sum(file.updated for file in files)
+    return Published(
+        inserted=sum(file.rows for file in files if file.kind == "insert") - updated,
+        updated=updated,
+        deleted=sum(file.rows for file in files if file.kind == "delete") - updated,
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        write_id=spec.write_id,
+        directories=tuple(directories),
+        partitions=tuple(sorted({file.partition for file in files})),
+    )
+
+
+def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
+    """A file without rows: what INSERT OVERWRITE with nothing, and TRUNCATE, leave in a base."""
+    path = f"{spec.staging}/empty-{abs(hash(partition))}"
+    EventFileWriter(fs.open_output(path), spec.row).close()
+    return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
+
+
+def discard(fs: FileSystem, directories: Iterable[str]) -> None:
+    """Delete what an aborted statement left; what cannot be deleted stays invisible for ever."""
+    for directory in directories:
+        try:
+            fs.delete_directory(directory)
+        except OSError:
+            continue
+
+
+def _raise_duplicate(rows: int, merge: bool) -> None:
+    if merge:
+        raise MergeCardinalityError(
+            f"{rows} more row(s) of the source matched a row of the target that was matched "
+            "already. Make the source's keys unique, or make ON tell its rows apart.",
+            rows=rows,
+        )
+    raise WriteError(
+        f"{rows} row(s) would be changed twice: an expression of the statement yields several rows."
+    )
+
+
+def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
+    """I9: keys and files must come from the same attempt of each task of step 1."""
+    done: dict[int, set[int]] = {}
+    for kind in ("done", "seen"):
+        for record in by_kind.get(kind, []):
+            done.setdefault(record.task, set()).add(record.attempt)
+    mixed = [task for task, attempts in done.items() if len(attempts) > 1]
+    if mixed:
+        raise WriteError(
+            f"Spark ran task {mixed[0]} of this statement again after others had used its first "
+            "result, and the two may differ. Nothing was changed; run the statement again."
+        )
+
+
+def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
+    if kind == "delete":
+        return delete_delta_name(spec.write_id, spec.delete_statement_id)
+    if overwrite:
+        return base_name(spec.write_id)
+    return delta_name(spec.write_id, spec.insert_statement_id)
+
+
+def _fill(fs: FileSystem, staged: str, files: Sequence[Record]) -> None:
+    fs.create_directory(staged)
+    fs.write_file(f"{staged}/{ACID_VERSION_FILE}", ACID_VERSION)
+    for file in files:
+        found = fs.size(file.path) if fs.exists(file.path) else None
+        if found != file.bytes:
+            raise WriteError(
+                f"'{file.path}' should have {file.bytes} bytes and has {found}. The driver and "
+                "the executors must see the same warehouse.",
+                path=file.path,
+            )
+        fs.rename(file.path, f"{staged}/{bucket_name(file.bucket_id)}")
+    fs.sync_directory(staged)
+
+
+def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
+    """Make a partition's directory, each level synced into the one above."""
+    if fs.exists(parent):
+        return
+    fs.create_directory(parent)
+    path = parent
+    while path != location:
+        path = path.rpartition("/")[0]
+        fs.sync_directory(path)

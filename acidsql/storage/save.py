@@ -1,0 +1,117 @@
+"""A statement's events, written and put into place: *do* and *keep* but for the commit."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Table
+from acidsql.errors import WriteError
+from acidsql.storage.event_writer import Record, WriteSpec
+from acidsql.storage.filesystem import FileSystem
+from acidsql.storage.literal_rows import collect_rows
+from acidsql.storage.publish import Published, check, empty_file, publish, staging_directory
+from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.write import write_events, write_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """What is to be written.
+
+    Attributes:
+        table: The target.
+        write_id: Of the transaction in the table.
+        statement_ids: Of the delete events and of the insert events, in this order.
+        static_partition: The one directory that new rows go to, where the statement names it.
+        overwrite: Insert events become a base.
+        merge: How a row that is changed twice is called.
+        allow_duplicate_deletes: A row may be deleted twice.
+        partitions_max: New rows may go to so many partitions.
+    """
+
+    table: Table
+    write_id: int
+    statement_ids: tuple[int, int]
+    static_partition: str | None = None
+    overwrite: bool = False
+    merge: bool = False
+    allow_duplicate_deletes: bool = False
+    partitions_max: int = 1000
+
+
+class Writing:
+    """One statement's write to one table: ``events`` or ``rows`` or neither, then ``publish``.
+
+    Used as a context manager it removes its staging directory whatever happens.
+    """
+
+    def __init__(self, fs: FileSystem, what: Save) -> None:
+        self._fs, self._what = fs, what
+        self._spec = _spec(what)
+        self._files: list[Record] = []
+
+    def __enter__(self) -> Writing:
+        self._fs.create_directory(self._spec.staging)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._fs.delete_directory(self._spec.staging)
+
+    def events(self, events: DataFrame) -> None:
+        """Run the job that writes a query's events.
+
+        Raises:
+            ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
+        """
+        self._take(write_events(events, self._what.table, self._spec))
+
+    def literal_rows(self, rows: DataFrame) -> None:
+        """Write a few literal rows here in the driver. Raises as ``events``."""
+        table = self._what.table
+        self._take(write_rows(collect_rows(rows, table), table, self._spec))
+
+    def empty(self, partition: str) -> None:
+        """Let a base without rows replace what a partition holds, unless rows were written there."""
+        if not any(file.partition == partition for file in self._files):
+            self._files.append(empty_file(self._fs, self._spec, partition))
+
+    def publish(self) -> Published:
+        """Move the files into their directories; nothing was written: nothing is done."""
+        if not self._files:
+            return Published()
+        location = self._what.table.location
+        return publish(
+            self._fs, location, self._spec, self._files, overwrite=self._what.overwrite
+        )
+
+    def _take(self, records: list[Record]) -> None:
+        self._files += check(records, merge=self._what.merge)
+        partitions = {file.partition for file in self._files if file.kind == "insert"}
+        if len(partitions) > self._what.partitions_max:
+            raise WriteError(
+                f"The statement would write to {len(partitions)} partitions, more than "
+                f"hive.exec.max.dynamic.partitions={self._what.partitions_max}.",
+                condition="TOO_MANY_DYNAMIC_PARTITIONS",
+                sqlstate="54000",
+            )
+
+
+def _spec(what: Save) -> WriteSpec:
+    table = what.table
+    delete_statement, insert_statement = what.statement_ids
+    unique = uuid.uuid4().hex[:12]
+    return WriteSpec(
+        staging=staging_directory(table.location, what.write_id, delete_statement, unique),
+        write_id=what.write_id,
+        insert_statement_id=insert_statement,
+        delete_statement_id=delete_statement,
+        row=RowSchema.of((column.name, column.type) for column in table.columns),
+        not_null=tuple(column.name for column in table.columns if not column.nullable),
+        partition_columns=tuple(column.name for column in table.partition_columns),
+        static_partition=what.static_partition,
+        is_bucketed=table.is_bucketed,
+        allow_duplicate_deletes=what.allow_duplicate_deletes,
+    )

@@ -1,0 +1,293 @@
+"""Events → live rows: a lazy DataFrame over the files that a snapshot sees.
+
+Spark's own ORC reader does the reading wherever it can. What it needs from us (all measured, all
+tested):
+
+* every one of the six event columns must be referenced, or the read fails (I8);
+* a filter on an event column must not be pushed down, because ORC would resolve its name among
+  the *user's* columns: ``coalesce`` keeps it up;
+* no partition columns in the scan's schema: their values come from the file's path;
+* exact files, never a directory or a glob.
+
+What it cannot read goes through a Python task: files without event columns, streamed files with a
+committed length, and tables with timestamps where the JVM's time zone has daylight saving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from urllib.parse import quote as url_quote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
+from acidsql.acid.table import Column, Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage import jvm
+from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
+from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
+from acidsql.storage.event_writer import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
+from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.row_schema import RowSchema
+
+ROW__ID = "row__id"
+_PATH = "__acidsql_path"
+_ROW = "row"
+# A path part that Spark's _metadata.file_path shows as it is.
+_SAFE = "=-._~!$&'()*+,;:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What to read.
+
+    Attributes:
+        table: Columns, partition columns, location.
+        listings: The files, by partition directory.
+        write_ids: The snapshot's; events of others are dropped where a file holds any.
+    """
+
+    table: Table
+    listings: Sequence[Listing]
+    write_ids: ValidWriteIdList
+
+
+def scan(spark: SparkSession, what: Scan) -> DataFrame:
+    """The live rows of a snapshot, lazily.
+
+    Returns:
+        One row for each live row, in no order. Columns: ``row__id`` (struct of writeid bigint,
+        bucketid int, rowid bigint), ``__acidsql_partition`` (string, the row's directory below
+        the table's, "" if unpartitioned), the table's columns, its partition columns. Timestamps
+        are TIMESTAMP_NTZ, CHAR is padded.
+    """
+    with_deletes = [listing for listing in what.listings if listing.deletes]
+    without = [listing for listing in what.listings if not listing.deletes]
+    parts = []
+    if without:
+        parts += [_events(spark, what, group) for group in _by_reader(spark, what.table, without)]
+    if with_deletes:
+        deletes = _delete_keys(spark, what, with_deletes)
+        parts += [
+            _events(spark, what, group).join(deletes, _key_columns(what.table), "left_anti")
+            for group in _by_reader(spark, what.table, with_deletes)
+        ]
+    if not parts:
+        return empty(spark, what.table)
+    return _dressed(reduce(DataFrame.unionAll, parts), what)
+
+
+def empty(spark: SparkSession, table: Table) -> DataFrame:
+    """No rows, with the columns that ``scan`` gives: a stand-in to analyse a statement with."""
+    columns = [
+        f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
+        f"'' AS {PARTITION}",
+        *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
+    ]
+    return spark.range(0).selectExpr(*columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Files that are read the same way."""
+
+    listings: Sequence[Listing]
+    native: bool
+
+
+def _by_reader(spark: SparkSession, table: Table, listings: Sequence[Listing]) -> list[_Group]:
+    zone_hides_wall_clocks = (
+        has_timestamp(column.type for column in table.columns)
+        and jvm.zone_offset_micros(spark) is None
+    )
+    native, python = [], []
+    for listing in listings:
+        odd = listing.originals or any(file.length is not None for file in listing.data)
+        (python if odd or zone_hides_wall_clocks else native).append(listing)
+    groups = [_Group(native, True), _Group(python, False)]
+    return [
+        group
+        for group in groups
+        if any(listing.data or listing.originals for listing in group.listings)
+    ]
+
+
+def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
+    """Insert events, flat: key columns, path or partition, user columns as the user sees them."""
+    if not group.native:
+        return _python_events(spark, what, group.listings)
+    files = [file for listing in group.listings for file in listing.data]
+    offset = jvm.zone_offset_micros(spark)
+    columns = what.table.columns
+    fields = ", ".join(f"{quote(c.name)}: {read_type(c.type)}" for c in columns)
+    events = _read_orc(spark, files, f"struct<{fields}>")
+    kept = events.where(_alive(what, group.listings, "coalesce(operation, 0) <> 2"))
+    return kept.selectExpr(
+        *_key_expressions(),
+        f"{_partition_sql(group.listings, what.table)} AS {PARTITION}",
+        *(
+            f"{shown(f'{_ROW}.{quote(c.name)}', c.type, zone_offset_micros=offset)} "
+            f"AS {quote(c.name)}"
+            for c in columns
+        ),
+    )
+
+
+def _delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+    files = [file for listing in listings for file in listing.deletes]
+    first = what.table.columns[0]
+    events = _read_orc(spark, files, f"struct<{quote(first.name)}: {read_type(first.type)}>")
+    kept = events.where(_alive(what, listings, "coalesce(operation, 2) = 2"))
+    keys = [*_key_expressions()]
+    if what.table.partition_columns:
+        keys.append(f"{_partition_sql(listings, what.table)} AS {PARTITION}")
+    return kept.selectExpr(*keys)
+
+
+def _read_orc(spark: SparkSession, files: Sequence[EventFile], row_type: str) -> DataFrame:
+    schema = (
+        "operation int, originalTransaction bigint, bucket int, rowId bigint, "
+        f"currentTransaction bigint, {_ROW} {row_type}"
+    )
+    reader = spark.read.schema(schema).options(
+        # Hive 4 matches columns by position; so renamed columns keep their data.
+        **{"orc.force.positional.evolution": "true"},
+        # Missing files are an error, never missing rows.
+        ignoreMissingFiles="false",
+        ignoreCorruptFiles="false",
+        # A path is a name, not a pattern.
+        __globPaths__="false",
+    )
+    events = reader.orc([file.path for file in files])
+    return events.selectExpr("*", f"_metadata.file_path AS {_PATH}")
+
+
+def _alive(what: Scan, listings: Sequence[Listing], operation: str) -> str:
+    """The filter that references all six event columns (I8), none of them in a pushable way, and
+    drops events of invisible write ids where there are any (I1)."""
+    together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
+    terms = [
+        operation,
+        f"coalesce({together}, 0L) >= 0",
+        f"({_ROW} IS NOT NULL OR coalesce(operation, 0) = 2)",
+    ]
+    if any(listing.needs_filter for listing in listings):
+        terms.append(f"coalesce(currentTransaction, 0L) <= {what.write_ids.high_water_mark}L")
+        if hidden := what.write_ids.exceptions:
+            ids = ", ".join(f"{number}L" for number in hidden)
+            terms.append(f"coalesce(currentTransaction, 0L) NOT IN ({ids})")
+    return " AND ".join(terms)
+
+
+def _key_columns(table: Table) -> list[str]:
+    # Hive numbers rows anew in each partition, so there a row id alone is not unique.
+    keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    return [*keys, PARTITION] if table.partition_columns else keys
+
+
+def _key_expressions() -> list[str]:
+    return [
+        f"originalTransaction AS {WRITE_ID}",
+        f"bucket AS {BUCKET_PROPERTY}",
+        f"rowId AS {ROW_ID}",
+    ]
+
+
+def _dressed(events: DataFrame, what: Scan) -> DataFrame:
+    table = what.table
+    row_id = f"named_struct('writeid', {WRITE_ID}, 'bucketid', {BUCKET_PROPERTY}, 'rowid', {ROW_ID})"
+    partitions = [listing.partition for listing in what.listings]
+    return events.selectExpr(
+        f"{row_id} AS {ROW__ID}",
+        PARTITION,
+        *(quote(column.name) for column in table.columns),
+        *partition_values(table, partitions, PARTITION),
+    )
+
+
+def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
+    """SQL of the partition columns' values.
+
+    Args:
+        table: The table.
+        partitions: The directories that may occur.
+        directory: SQL of a row's partition directory, or of its file's path.
+    """
+    depth = len(table.partition_columns)
+    if directory != PARTITION and depth:
+        directory = _from_path(partitions, depth, directory)
+    return [
+        f"{_partition_value(partitions, ordinal, column, directory)} AS {quote(column.name)}"
+        for ordinal, column in enumerate(table.partition_columns)
+    ]
+
+
+def _partition_sql(listings: Sequence[Listing], table: Table) -> str:
+    """The partition directory of a row, from its file's path: ``…/p1=a/p2=1/delta_…/bucket_…``."""
+    if not table.partition_columns:
+        return "''"
+    partitions = [listing.partition for listing in listings]
+    return _from_path(partitions, len(table.partition_columns), _PATH)
+
+
+def _from_path(partitions: Sequence[str], depth: int, path: str) -> str:
+    if len(partitions) == 1:
+        return literal(partitions[0])
+    sql = f"regexp_extract({path}, '((?:[^/]+/){{{depth - 1}}}[^/]+)/[^/]+/[^/]+$', 1)"
+    if all(url_quote(name, safe=f"/{_SAFE}") == name and "%" not in name for name in partitions):
+        return sql
+    # Spark shows paths with URL escapes; url_decode would also turn '+' into a blank.
+    return f"url_decode(replace({sql}, '+', '%2B'))"
+
+
+def _partition_value(
+    partitions: Sequence[str], ordinal: int, column: Column, directory: str
+) -> str:
+    """One partition column's value, from the partition directory's name."""
+    values = {parse_partition_name(name)[ordinal][1] for name in partitions}
+    if len(values) == 1:
+        value = values.pop()
+        text = "CAST(NULL AS STRING)" if value is None else literal(value)
+    else:
+        text = f"regexp_extract({directory}, '^(?:[^/]*/){{{ordinal}}}[^/=]*=([^/]*)', 1)"
+        if any("%" in name for name in partitions):
+            text = f"url_decode(replace({text}, '+', '%2B'))"
+    if column.type == "string" or column.type.startswith(("varchar", "char")):
+        # Hive shows the default partition of a string column by its name.
+        shown_text = f"coalesce({text}, '{DEFAULT_PARTITION}')"
+        return shown(shown_text, column.type, zone_offset_micros=None)
+    return f"try_cast(nullif({text}, '{DEFAULT_PARTITION}') AS {shown_type(column.type)})"
+
+
+def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+    """The same columns as ``_events``, read by Python tasks, one file or bucket a task."""
+    reads = plan_reads(listings, what.table, what.write_ids)
+    schema = flat_schema(what.table)
+    names = [column.name for column in what.table.columns]
+    tasks = spark.range(0, len(reads), 1, len(reads))
+    ddl = ", ".join(
+        [
+            f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string",
+            *(f"{quote(c.name)} {shown_type(c.type)}" for c in what.table.columns),
+        ]
+    )
+    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
+    padded = (
+        f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for c in what.table.columns
+    )
+    return events.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *padded)
+
+
+def _reader(
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_file(reads[number], schema, names)
+
+    return run

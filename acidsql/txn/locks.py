@@ -1,0 +1,139 @@
+"""Waiting for a lock: back off, look again, let the dead go, and in the end say who is in the way.
+
+Source: Hive ``DbLockManager``. Hive's pauses grow to a minute; ours stop growing at
+``acidsql.lock.poll.interval``, within the same total.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from acidsql.errors import AcidSqlError, LockTimeoutError
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockInfo,
+    LockResponse,
+    LockState,
+    TxnStore,
+)
+from acidsql.settings import FIRST_LOCK_SLEEP_MS, Settings
+
+_LONGEST_STATEMENT = 200  # characters of another's statement in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """A lock that was granted.
+
+    Attributes:
+        lock_id: Its number.
+        waited: True if it was not granted at once: what was looked up before (names, types,
+            partitions) may have changed and must be looked up again.
+    """
+
+    lock_id: int
+    waited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LockWaiter:
+    """Acquires locks for one session.
+
+    Attributes:
+        store: Where the locks are.
+        settings: For ``lock_wait_ms``, ``lock_poll_interval_ms`` and ``txn_timeout_ms``.
+        sleep: Given seconds; a test may replace it.
+        elapsed: A clock in seconds that only runs forward; measures our own wait, nobody
+            else's life.
+    """
+
+    store: TxnStore
+    settings: Settings
+    sleep: Callable[[float], None] = time.sleep
+    elapsed: Callable[[], float] = time.monotonic
+
+    def acquire(self, txn_id: int, components: Sequence[LockComponent]) -> Acquired:
+        """Wait until all components are granted, or raise.
+
+        Raises:
+            LockTimeoutError: Not granted in ``lock_wait_ms``; it is no longer asked for.
+            TxnAbortedError: The transaction was aborted meanwhile.
+        """
+        response = self.store.lock(txn_id, components)
+        if response.state is LockState.ACQUIRED:
+            return Acquired(response.lock_id, waited=False)
+        try:
+            self._wait(txn_id, response, components)
+        except BaseException:
+            self._give_up(txn_id, response.lock_id)
+            raise
+        return Acquired(response.lock_id, waited=True)
+
+    def _wait(
+        self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]
+    ) -> None:
+        start, limit_s = self.elapsed(), self.settings.lock_wait_ms / 1000
+        pause_s = FIRST_LOCK_SLEEP_MS / 1000
+        while response.state is LockState.WAITING:
+            left_s = start + limit_s - self.elapsed()
+            if left_s <= 0:
+                raise _timed_out(txn_id, limit_s, components, response.blocked_by)
+            self.sleep(min(pause_s, left_s))
+            pause_s = min(pause_s * 2, self.settings.lock_poll_interval_ms / 1000)
+            # The holder may be a process that died: nobody but a waiter needs to care.
+            self.store.abort_timed_out(self.settings.txn_timeout_ms)
+            response = self.store.check_lock(txn_id, response.lock_id)
+
+    def _give_up(self, txn_id: int, lock_id: int) -> None:
+        """A lock that we no longer wait for must not stand in the way of others."""
+        with suppress(AcidSqlError):  # it goes with its transaction
+            self.store.unlock(txn_id, lock_id)
+
+
+def _timed_out(
+    txn_id: int,
+    waited_s: float,
+    components: Sequence[LockComponent],
+    blocker: LockInfo | None,
+) -> LockTimeoutError:
+    wanted = ", ".join(
+        f"{one.lock_type.name} on {thing(one.database, one.table, one.partition)}"
+        for one in components
+    )
+    message = f"Transaction {txn_id} did not get {wanted} in {waited_s:.1f} s."
+    if blocker is None:
+        return LockTimeoutError(f"{message} Run the statement again.", txnId=txn_id)
+    return LockTimeoutError(
+        f"{message} {describe(blocker)} Wait for it and run the statement again, or end it with "
+        f"ABORT TRANSACTIONS {blocker.txn_id}; hive.lock.numretries and "
+        "hive.lock.sleep.between.retries say how long to wait.",
+        txnId=txn_id,
+        blockerTxnId=blocker.txn_id,
+        blockerUser=blocker.user,
+        blockerHost=blocker.host,
+        blockerStatement=blocker.agent_info,
+    )
+
+
+def describe(lock: LockInfo) -> str:
+    """Who has a lock, on what, for which statement: a sentence."""
+    has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
+    where = thing(lock.database, lock.table, lock.partition)
+    statement = " ".join(lock.agent_info.split())
+    if len(statement) > _LONGEST_STATEMENT:
+        statement = statement[:_LONGEST_STATEMENT] + "…"
+    doing = f" (statement: {statement})" if statement else ""
+    return (
+        f"Transaction {lock.txn_id} of user {lock.user} on host {lock.host} {has} "
+        f"{lock.lock_type.name} on {where}{doing}."
+    )
+
+
+def thing(database: str, table: str | None, partition: str | None) -> str:
+    """``db``, ``db.table`` or ``db.table/p=1``."""
+    if table is None:
+        return f"database {database}"
+    return f"{database}.{table}" + (f"/{partition}" if partition else "")

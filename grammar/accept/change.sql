@@ -1,0 +1,14 @@
+-- case update, assignments, assignment, value, alias: aliases and DEFAULT
+UPDATE t AS x SET x.a = x.a + 1, b = DEFAULT, c = CASE WHEN d THEN 1 ELSE 2 END WHERE x.id = 1
+-- case update: a comparison as a value, nested fields, no WHERE
+UPDATE t SET a = b = c, addr.city = 'x'
+-- case update, ctes: subqueries
+WITH c AS (SELECT 1 AS id) UPDATE t SET a = (SELECT max(b) FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM c)
+-- case update: keywords as columns
+UPDATE t SET where = 1, set = 2, `from` = 3 WHERE where = 1 AND limit IS NULL
+-- case delete: without condition
+DELETE FROM t
+-- case delete, alias: correlated
+DELETE FROM db.t x WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.id = x.id ORDER BY 1 LIMIT 1)
+-- case delete: IS DISTINCT FROM is no FROM clause
+DELETE FROM t WHERE a IS DISTINCT FROM b AND extract(YEAR FROM c) = 2024

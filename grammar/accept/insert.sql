@@ -1,0 +1,33 @@
+-- case insert, source, values, row, value, table: the simplest statement
+INSERT INTO t VALUES (1, 'a'), (2, DEFAULT)
+-- case destination, columns, column: columns are named
+INSERT INTO TABLE db.t (a, `b c`) VALUES (1, 2)
+-- case partition, partition_item, name, expression: static and dynamic partitions
+INSERT INTO t PARTITION (p = DATE '2024-01-01', q) SELECT a, q FROM s
+-- case destination: columns behind the partition
+INSERT INTO t PARTITION (p = 1) (a, b) VALUES (1, 2)
+-- case destination: columns before the partition
+INSERT INTO t (a, b) PARTITION (p = 1) VALUES (1, 2)
+-- case destination: by name
+INSERT INTO t BY NAME SELECT 1 AS a
+-- case insert: overwrite, in brackets
+INSERT OVERWRITE TABLE t (SELECT * FROM s) UNION ALL SELECT * FROM t2
+-- case query: every form of query
+INSERT INTO t TABLE s
+-- case query: FROM first
+INSERT INTO t FROM s SELECT a
+-- case query: VALUES with an alias is a query
+INSERT INTO t VALUES (1), (2) AS v (a)
+-- case row: rows without brackets
+INSERT INTO t VALUES 1, DEFAULT, 2 + 3
+-- case ctes, cte: with a leading WITH
+WITH a AS (SELECT 1), b (x) AS (SELECT * FROM a) INSERT INTO t SELECT * FROM b
+-- case query: with an inner WITH
+INSERT INTO t WITH a AS (SELECT 1) SELECT * FROM a
+-- case value: parameters stay in the text
+INSERT INTO t VALUES (:a, ?, map('k', 1)['k'], array(1, 2))
+-- case insert: comments and a semicolon, everywhere
+/* a; */ INSERT -- b;
+INTO t /* c */ VALUES (1 /* ) */, ')') ; -- d
+-- case multi_insert, branch, relation, select: one source, two targets
+WITH c AS (SELECT 1) FROM c JOIN s INSERT INTO t SELECT a WHERE b INSERT OVERWRITE t2 PARTITION (p) (x) SELECT c, p

@@ -1,0 +1,26 @@
+-- case statement, create_database: with everything
+CREATE DATABASE IF NOT EXISTS d COMMENT 'x' LOCATION '/y'
+-- case drop_database: cascade
+DROP SCHEMA IF EXISTS d CASCADE
+-- case use: with and without the word
+USE DATABASE d
+-- case show, pattern: databases
+SHOW SCHEMAS LIKE 'a*'
+-- case show: tables
+SHOW TABLES IN d 'x|y'
+-- case show: partitions
+SHOW PARTITIONS t PARTITION (p = 1)
+-- case show: create table
+SHOW CREATE TABLE t
+-- case show: properties
+SHOW TBLPROPERTIES t ('a.b')
+-- case show: columns
+SHOW COLUMNS FROM t
+-- case show: transactions
+SHOW TRANSACTIONS
+-- case describe: extended
+DESCRIBE TABLE EXTENDED db.t
+-- case abort: three
+ABORT TRANSACTIONS 1 2 3
+-- case explain, explained: of an update
+EXPLAIN FORMATTED UPDATE t SET a = 1

@@ -1,0 +1,27 @@
+-- case create_table, content, element, column_def, type, table_clause, properties, property, string, number: all clauses
+CREATE TABLE IF NOT EXISTS db.n (id BIGINT NOT NULL COMMENT 'it''s', m MAP<STRING, ARRAY<STRUCT<a: INT, b: DECIMAL(10, 2)>>>,
+  d INT DEFAULT 1 + (2) COMMENT 'd', CONSTRAINT positive CHECK (id > 0))
+COMMENT 'c' PARTITIONED BY (p STRING COMMENT 'x', q INT) CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC
+LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
+-- case create_table: transactional by name
+CREATE TRANSACTIONAL TABLE n (a INT)
+-- case content, table_clause: as a query, partitioned by names
+CREATE TABLE n PARTITIONED BY (p) STORED AS ORC AS SELECT a, p FROM s
+-- case content: like an ACID table
+CREATE TABLE IF NOT EXISTS n LIKE t TBLPROPERTIES ('a' = 'b')
+-- case table_clause: sorted buckets are for the binder to judge
+CREATE TABLE n (a INT) CLUSTERED BY (a) SORTED BY (a DESC) INTO 4 BUCKETS
+-- case drop_table: with everything
+DROP TABLE IF EXISTS db.t PURGE
+-- case truncate, static_partition: one partition
+TRUNCATE TABLE t PARTITION (p = 1, q = 'x')
+-- case alter_table, add_columns: with brackets
+ALTER TABLE t ADD COLUMNS (a INT COMMENT 'x', b STRUCT<c: INT>)
+-- case add_columns: without brackets
+ALTER TABLE t ADD COLUMN a INT
+-- case set_properties: two
+ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
+-- case drop_partitions: two
+ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
+-- case rename: to another name
+ALTER TABLE t RENAME TO db.n

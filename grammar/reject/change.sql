@@ -1,0 +1,64 @@
+-- case UNSUPPORTED_FEATURE at 21-25: UPDATE … FROM
+UPDATE t SET a = s.b FROM s WHERE t.id = s.id
+-- case UNSUPPORTED_FEATURE at 27-32: ORDER BY
+UPDATE t SET a = 1 WHERE b ORDER BY c
+-- case UNSUPPORTED_FEATURE at 19-24: LIMIT
+UPDATE t SET a = 1 LIMIT 1
+-- case UNSUPPORTED_FEATURE at 26-35: RETURNING
+DELETE FROM t WHERE a = 1 RETURNING a
+-- case UNSUPPORTED_FEATURE at 9-13: More than one table
+UPDATE t JOIN s ON a = b SET c = 1
+-- case UNSUPPORTED_FEATURE at 8-9: More than one table
+UPDATE t, s SET c = 1
+-- case PARSE_SYNTAX_ERROR at 9-14: Expected SET
+UPDATE t WHERE a = 1
+-- case PARSE_SYNTAX_ERROR at 12-12: name of a column
+UPDATE t SET
+-- case PARSE_SYNTAX_ERROR at 14-14: Expected '='
+UPDATE t SET a
+-- case PARSE_SYNTAX_ERROR at 15-20: Expected '='
+UPDATE t SET a WHERE b = 1
+-- case PARSE_SYNTAX_ERROR at 14-15: Expected '='
+UPDATE t SET a, b = 1
+-- case PARSE_SYNTAX_ERROR at 15-16: Expected '='
+UPDATE t SET a + 1 = 2
+-- case PARSE_SYNTAX_ERROR at 14-15: Expected '='
+UPDATE t SET f(a) = 1
+-- case PARSE_SYNTAX_ERROR at 13-14: name of a column
+UPDATE t SET (a, b) = (1, 2)
+-- case PARSE_SYNTAX_ERROR at 13-14: name of a column
+UPDATE t SET 1 = 2
+-- case PARSE_SYNTAX_ERROR at 19-19: name of a column
+UPDATE t SET a = 1,
+-- case PARSE_SYNTAX_ERROR at 17-22: Expected a value
+UPDATE t SET a = WHERE b = 1
+-- case PARSE_SYNTAX_ERROR at 24-24: Expected a condition
+UPDATE t SET a = 1 WHERE
+-- case PARSE_SYNTAX_ERROR at 31-36: Expected one WHERE
+UPDATE t SET a = 1 WHERE b = 1 WHERE c = 1
+-- case UNSUPPORTED_FEATURE at 14-15: element of an array or a map
+UPDATE t SET m['k'] = 1
+-- case UNSUPPORTED_FEATURE at 7-17: IDENTIFIER
+UPDATE IDENTIFIER(:x) SET a = 1
+-- case UNSUPPORTED_FEATURE at 14-19: DELETE … LIMIT
+DELETE FROM t LIMIT 1
+-- case UNSUPPORTED_FEATURE at 26-31: DELETE … LIMIT
+DELETE FROM t WHERE a = 1 LIMIT 1
+-- case UNSUPPORTED_FEATURE at 16-21: DELETE … ORDER BY
+DELETE FROM t x ORDER BY a LIMIT 1
+-- case UNSUPPORTED_FEATURE at 14-19: DELETE … USING
+DELETE FROM t USING s WHERE t.id = s.id
+-- case UNSUPPORTED_FEATURE at 14-18: More than one table
+DELETE FROM t JOIN s ON a = b
+-- case UNSUPPORTED_FEATURE at 13-14: More than one table
+DELETE FROM t, s
+-- case PARSE_SYNTAX_ERROR at 7-8: Expected FROM
+DELETE t WHERE a = 1
+-- case PARSE_SYNTAX_ERROR at 19-19: Expected a condition
+DELETE FROM t WHERE
+-- case PARSE_SYNTAX_ERROR at 12-13: name of a table
+DELETE FROM (SELECT 1)
+-- case PARSE_SYNTAX_ERROR at 16-17: Expected WHERE or the end
+DELETE FROM t x y WHERE a
+-- case PARSE_SYNTAX_ERROR at 15-19: a second one
+DELETE FROM t; DROP TABLE t

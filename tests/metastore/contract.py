@@ -1,0 +1,15 @@
+"""What every metastore must do, whatever it is made of.
+
+An implementation subclasses ``MetastoreContract`` in a test module and says how it is made.
+"""
+
+from contract_base import ContractBase
+from contract_catalog import CatalogContract
+from contract_locks import LockContract
+from contract_txns import TxnContract
+
+__all__ = ["MetastoreContract"]
+
+
+class MetastoreContract(CatalogContract, TxnContract, LockContract, ContractBase):
+    """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

@@ -1,0 +1,96 @@
+"""Fixtures and small helpers of the contract suite."""
+
+from pathlib import Path
+
+import pytest
+
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.metastore.interface import LockComponent, LockType, Metastore, Operation
+
+T = TableName("default", "t")
+U = TableName("default", "u")
+SELECT, INSERT, UPDATE = Operation.SELECT, Operation.INSERT, Operation.UPDATE
+
+
+class Clock:
+    """The store's clock, moved by hand; milliseconds."""
+
+    def __init__(self, now: int = 1_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class ContractBase:
+    """Subclass it and say how a store is opened; the same path is the same store."""
+
+    def open(self, path: Path, clock: Clock) -> Metastore:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self):
+        return Clock()
+
+    @pytest.fixture
+    def store(self, tmp_path, clock):
+        store = self.open(tmp_path, clock)
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def reopen(self, tmp_path, clock):
+        """Another session on the same store."""
+        opened = []
+
+        def again():
+            opened.append(self.open(tmp_path, clock))
+            return opened[-1]
+
+        yield again
+        for store in opened:
+            store.close()
+
+
+def table(name=T, location=None, *, partitioned=False, **fields):
+    """A small table: ``a int, b string`` and perhaps ``p int``."""
+    return Table(
+        name=name,
+        location=location or f"/wh/{name.name}",
+        columns=(Column("a", "int"), Column("b", "string")),
+        partition_columns=(Column("p", "int"),) if partitioned else (),
+        **fields,
+    )
+
+
+def begin(store, agent_info=""):
+    return store.open_txn(user="ann", host="h1", agent_info=agent_info)
+
+
+def on(lock_type, name=T, partition=None, operation=Operation.NO_TXN):
+    return LockComponent(lock_type, name.database, name.name, partition, operation)
+
+
+def shared_read(name=T, operation=SELECT):
+    return on(LockType.SHARED_READ, name, operation=operation)
+
+
+def exclusive(name=T):
+    return on(LockType.EXCLUSIVE, name)
+
+
+def seen(store, name=T, txn_id=0):
+    """The valid write ids of one table now."""
+    return store.valid_write_ids(store.valid_txns(txn_id), [name])[name]
+
+
+def write(store, name=T, *, commit=True):
+    """One whole transaction; returns its write id."""
+    txn = begin(store)
+    store.lock(txn, [shared_read(name, INSERT)])
+    write_id = store.allocate_write_id(txn, name)
+    if commit:
+        store.commit_txn(txn)
+    else:
+        store.abort_txn(txn)
+    return write_id

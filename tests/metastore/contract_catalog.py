@@ -1,0 +1,237 @@
+"""The contract of ``Catalog``: databases, tables, partitions, names that are used again."""
+
+import pytest
+from contract_base import T, U, begin, seen, table, write
+
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.interface import Database
+
+SALES = Database("sales", "/wh/sales.db", "of the sales people")
+
+
+def condition(call, *args, **keywords):
+    """The condition name and SQLSTATE of the CatalogError that a call raises."""
+    with pytest.raises(CatalogError) as caught:
+        call(*args, **keywords)
+    return caught.value.getCondition(), caught.value.getSqlState()
+
+
+class CatalogContract:
+    # ── databases ────────────────────────────────────────────────────────────────────────────
+
+    def test_the_database_default_is_there_from_the_start_in_the_warehouse(self, store):
+        assert store.databases() == [Database("default", "/wh")]
+        assert store.get_database("default") == Database("default", "/wh")
+
+    def test_a_database_is_created_found_and_dropped(self, store, reopen):
+        store.create_database(SALES)
+        assert reopen().databases() == [Database("default", "/wh"), SALES]
+        store.drop_database("sales")
+        assert store.get_database("sales") is None
+
+    def test_databases_that_cannot_be_created_or_dropped_are_refused_by_name(self, store):
+        store.create_database(SALES)
+        store.create_table(table(TableName("sales", "t")))
+        assert condition(store.create_database, SALES) == ("SCHEMA_ALREADY_EXISTS", "42P06")
+        assert condition(store.drop_database, "nope") == ("SCHEMA_NOT_FOUND", "42704")
+        assert condition(store.drop_database, "sales") == ("SCHEMA_NOT_EMPTY", "2BP01")
+        assert condition(store.drop_database, "default")[1] == "0A000"
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    def test_a_table_comes_back_as_it_was_given(self, store, reopen):
+        full = Table(
+            T,
+            "/wh/t",
+            (
+                Column("z", "decimal(10,2)", False, "1.5", "the z"),
+                Column("a", "struct<x:int>"),
+                Column("größe", "string"),
+            ),
+            (Column("q", "int"), Column("p", "string", comment="late")),
+            ("a", "z"),
+            8,
+            {"transactional": "true", "bucketing_version": "2", "empty": ""},
+            "a comment",
+            {"c2": "z > 0", "c1": "a.x < 9"},
+        )
+        store.create_table(full)
+        assert reopen().get_table(T) == full
+        assert list(store.get_table(T).checks) == ["c2", "c1"]
+        assert store.tables("default") == ["t"]
+        assert store.get_table(U) is None and store.tables("nope") == []
+
+    def test_tables_that_cannot_be_created_are_refused_by_name(self, store):
+        store.create_table(table())
+        assert condition(store.create_table, table(location="/wh/x")) == (
+            "TABLE_OR_VIEW_ALREADY_EXISTS",
+            "42P07",
+        )
+        other = table(TableName("nope", "t"), "/x")
+        assert condition(store.create_table, other) == ("SCHEMA_NOT_FOUND", "42704")
+
+    @pytest.mark.parametrize(
+        "location", ["/wh/t", "/wh/t/", "file:/wh/t", "file:///wh/t", "/wh/t/inside", "/wh"]
+    )
+    def test_two_tables_never_share_a_directory(self, store, location):
+        """DROP deletes a directory with all that is in it."""
+        store.create_table(table())
+        refused = condition(store.create_table, table(U, location))
+        assert refused == ("LOCATION_ALREADY_EXISTS", "42710")
+        store.create_table(table(U, "/wh/t2"))
+
+    def test_altering_appends_columns_and_replaces_properties(self, store):
+        store.create_table(table(properties={"k": "1", "keep": "x"}))
+        store.alter_table(T, add_columns=[Column("c", "date")], set_properties={"k": "2"})
+        store.alter_table(T, add_columns=[Column("d", "date"), Column("e", "date")])
+        altered = store.get_table(T)
+        assert [column.name for column in altered.columns] == ["a", "b", "c", "d", "e"]
+        assert altered.properties == {"k": "2", "keep": "x"}
+
+    def test_a_column_that_is_there_is_refused_and_nothing_is_changed(self, store):
+        store.create_table(table(partitioned=True))
+        before = store.get_table(T)
+        for name in ("a", "p", "new"):
+            columns = [Column("new", "int"), Column(name, "int")]
+            refused = condition(store.alter_table, T, add_columns=columns)
+            assert refused == ("COLUMN_ALREADY_EXISTS", "42711")
+        assert store.get_table(T) == before
+
+    def test_a_table_that_is_missing_is_said_to_be(self, store):
+        missing = ("TABLE_OR_VIEW_NOT_FOUND", "42P01")
+        assert condition(store.drop_table, T) == missing
+        assert condition(store.rename_table, T, U) == missing
+        assert condition(store.alter_table, T, set_properties={"a": "b"}) == missing
+        assert store.partitions(T) == []
+
+    # ── dropping ─────────────────────────────────────────────────────────────────────────────
+
+    def test_a_dropped_tables_directory_waits_to_be_cleaned(self, store, reopen):
+        """The session may die right after the store's decision; another one finds the rest."""
+        store.create_table(table(location="/wh/t: 1:2"))
+        pending = store.drop_table(T)
+        assert (pending.table, pending.location) == (T, "/wh/t: 1:2")
+        later = reopen()
+        assert later.get_table(T) is None
+        assert later.pending_cleanups() == [pending]
+        later.mark_cleaned(pending.id)
+        later.mark_cleaned(pending.id)
+        assert store.pending_cleanups() == []
+
+    def test_a_directory_is_not_used_again_before_it_is_cleaned(self, store):
+        store.create_table(table())
+        pending = store.drop_table(T)
+        assert condition(store.create_table, table())[0] == "LOCATION_ALREADY_EXISTS"
+        store.create_table(table(location="/wh/elsewhere"))
+        store.drop_table(T)
+        store.mark_cleaned(pending.id)
+        store.create_table(table())
+
+    def test_write_ids_go_on_above_those_of_a_dropped_namesake(self, store):
+        store.create_table(table())
+        assert [write(store), write(store, commit=False)] == [1, 2]
+        store.mark_cleaned(store.drop_table(T).id)
+        store.create_table(table())
+        assert write(store) == 3
+
+    def test_a_late_writer_of_a_dropped_namesake_is_never_seen(self, store):
+        """Its transaction timed out, its process lives, and publishes into the new table."""
+        store.create_table(table())
+        zombie = write(store, commit=False)
+        store.mark_cleaned(store.drop_table(T).id)
+        store.create_table(table())
+        own = write(store)
+        assert not seen(store).is_valid(zombie)
+        assert seen(store).is_valid(own)
+
+    def test_an_adopted_directory_seeds_the_write_ids_and_all_in_it_is_seen(self, store):
+        store.create_table(table())
+        write(store, commit=False)  # write id 1 of a namesake must not hide the adopted 1
+        store.drop_table(T)
+        store.create_table(table(location="/old/t"), first_write_id=8)
+        valid = seen(store)
+        assert [valid.is_valid(write_id) for write_id in (1, 7, 8)] == [True, True, False]
+        assert write(store) == 8
+
+    # ── renaming ─────────────────────────────────────────────────────────────────────────────
+
+    def test_a_renamed_table_keeps_directory_partitions_and_write_ids(self, store):
+        store.create_table(table(partitioned=True))
+        committed, aborted = write(store), write(store, commit=False)
+        store.commit_txn(begin(store), add_partitions={T: [Partition(("1",), "/wh/t/p=1")]})
+        store.rename_table(T, U)
+        assert store.get_table(T) is None
+        assert store.get_table(U) == table(U, "/wh/t", partitioned=True)
+        assert store.partitions(U) == [Partition(("1",), "/wh/t/p=1")]
+        assert seen(store, U).is_valid(committed) and not seen(store, U).is_valid(aborted)
+        assert write(store, U) == 3
+
+    def test_a_table_moves_to_another_database(self, store):
+        store.create_database(SALES)
+        store.create_table(table())
+        moved = TableName("sales", "v")
+        store.rename_table(T, moved)
+        assert store.tables("default") == [] and store.tables("sales") == ["v"]
+        assert store.get_table(moved).location == "/wh/t"
+
+    def test_a_rename_to_a_name_that_is_taken_or_nowhere_is_refused(self, store):
+        store.create_table(table())
+        store.create_table(table(U))
+        assert condition(store.rename_table, T, U)[0] == "TABLE_OR_VIEW_ALREADY_EXISTS"
+        nowhere = TableName("nope", "t")
+        assert condition(store.rename_table, T, nowhere)[0] == "SCHEMA_NOT_FOUND"
+
+    def test_a_name_with_a_past_takes_a_renamed_table_and_still_hides_its_own_past(self, store):
+        """DROP prod; RENAME staging TO prod; DROP prod; CREATE prod."""
+        store.create_table(table())
+        zombie = [write(store), write(store, commit=False)][1]
+        pending = store.drop_table(T)
+        store.create_table(table(U))
+        assert [write(store, U), write(store, U)] == [1, 2]
+        store.rename_table(U, T)
+        assert seen(store).is_valid(2), "the renamed table's own write id 2 is committed"
+        assert write(store) == 3
+        store.mark_cleaned(store.drop_table(T).id)
+        store.mark_cleaned(pending.id)
+        store.create_table(table())
+        assert write(store) == 4
+        assert not seen(store).is_valid(zombie)
+
+    def test_a_name_renamed_away_does_not_number_from_one_again(self, store):
+        store.create_table(table())
+        zombie = write(store, commit=False)
+        store.rename_table(T, U)
+        store.mark_cleaned(store.drop_table(U).id)
+        store.create_table(table())
+        assert write(store) > zombie
+        assert not seen(store).is_valid(zombie)
+
+    # ── partitions ───────────────────────────────────────────────────────────────────────────
+
+    def test_partitions_come_and_go_with_a_commit(self, store):
+        store.create_table(table(partitioned=True))
+        one, two = Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")
+        null = Partition((None,), "/wh/t/p=__HIVE_DEFAULT_PARTITION__")
+        txn = begin(store)
+        store.commit_txn(txn, add_partitions={T: [two, null, one]})
+        assert store.partitions(T) == [null, one, two]
+        store.commit_txn(begin(store), add_partitions={T: [one]}, drop_partitions={T: [("2",)]})
+        assert store.partitions(T) == [null, one]
+
+    def test_null_and_the_empty_string_are_one_partition(self, store):
+        store.create_table(table(partitioned=True))
+        both = [Partition(("",), "/wh/t/p=x"), Partition((None,), "/wh/t/p=x")]
+        store.commit_txn(begin(store), add_partitions={T: both})
+        assert store.partitions(T) == [Partition((None,), "/wh/t/p=x")]
+
+    def test_a_commit_whose_partitions_do_not_fit_changes_nothing(self, store):
+        store.create_table(table(partitioned=True))
+        good, bad = Partition(("1",), "/a"), Partition(("1", "2"), "/b")
+        txn = begin(store)
+        with pytest.raises(CatalogError):
+            store.commit_txn(txn, add_partitions={T: [good, bad]})
+        with pytest.raises(CatalogError):
+            store.commit_txn(txn, add_partitions={U: [good]})
+        assert store.partitions(T) == []
+        store.commit_txn(txn)  # it is still open

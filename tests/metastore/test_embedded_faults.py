@@ -1,0 +1,137 @@
+"""I12: an operation of the embedded store happens wholly or not at all."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from contract_base import INSERT, Clock, T, U, begin, exclusive, shared_read, table
+from sqlalchemy import event, select
+
+from acidsql.acid.table import Column, Partition
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.embedded.schema import metadata
+from acidsql.metastore.interface import Database
+
+V = type(T)("sales", "v")
+PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
+
+
+class Crash(BaseException):
+    """Not an Exception, so that nothing can swallow it by accident."""
+
+
+@dataclass
+class Fault:
+    """Counts the statements of a store, COMMIT included, and fails at one of them."""
+
+    store: EmbeddedMetastore
+    at: int = 0
+    seen: int = 0
+    statements: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        engine = self.store._store.engine
+        event.listen(engine, "before_cursor_execute", self.statement)
+        event.listen(engine, "commit", self.commit)
+
+    def statement(self, _connection, _cursor, statement, *_others):
+        self.count(statement)
+
+    def commit(self, _connection):
+        self.count("COMMIT")
+
+    def count(self, statement):
+        self.seen += 1
+        self.statements.append(statement)
+        if self.seen == self.at:
+            raise Crash(statement)
+
+    def arm(self, at):
+        self.at, self.seen, self.statements = at, 0, []
+
+
+def dump(store):
+    """Everything in the store."""
+    with store._store.read() as connection:
+        return {
+            name: sorted(map(repr, connection.execute(select(sql_table)).all()))
+            for name, sql_table in metadata.tables.items()
+        }
+
+
+def prepared(tmp_path):
+    """A store with a bit of everything; transactions 1 (holds locks, wrote) and 2 (waits)."""
+    clock = Clock()
+    store = EmbeddedMetastore(sqlite_url(tmp_path / "s.db"), warehouse="/wh", clock=clock)
+    store.create_database(Database("sales", "/wh/sales.db"))
+    store.create_database(Database("empty", "/wh/empty.db"))
+    store.create_table(table(partitioned=True, properties={"a": "b"}, checks={"c": "a > 0"}))
+    store.create_table(table(U))
+    store.drop_table(U)
+    one, two = begin(store), begin(store)
+    store.lock(one, [shared_read(operation=INSERT), shared_read(V, INSERT)])
+    store.allocate_write_id(one, T)
+    store.lock(two, [exclusive(V), exclusive(T)])
+    clock.now += 50
+    return store
+
+
+OPERATIONS = {
+    "create_database": lambda s: s.create_database(Database("d", "/d")),
+    "drop_database": lambda s: s.drop_database("empty"),
+    "create_table": lambda s: s.create_table(table(V, checks={"c": "1"}, properties={"k": "v"})),
+    "adopt_table": lambda s: s.create_table(table(V), first_write_id=9),
+    "drop_table": lambda s: s.drop_table(T),
+    "rename_table": lambda s: s.rename_table(T, U),
+    "alter_table": lambda s: s.alter_table(
+        T, add_columns=[Column("c", "int")], set_properties={"a": "x", "n": "y"}
+    ),
+    "mark_cleaned": lambda s: s.mark_cleaned(1),
+    "open_txn": begin,
+    "heartbeat": lambda s: s.heartbeat(1),
+    "lock": lambda s: s.lock(1, [shared_read(U, INSERT), exclusive(V)]),
+    "check_lock": lambda s: s.check_lock(2, 2),
+    "unlock": lambda s: s.unlock(2, 2),
+    "allocate_write_id": lambda s: s.allocate_write_id(1, V),
+    "commit_txn": lambda s: s.commit_txn(1, add_partitions=PARTITIONS, drop_partitions={T: []}),
+    "abort_txn": lambda s: s.abort_txn(1, "why"),
+    "abort_timed_out": lambda s: s.abort_timed_out(10),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name):
+    store, operation = prepared(tmp_path), OPERATIONS[name]
+    before, fault = dump(store), Fault(store)
+    at = 0
+    while True:
+        at += 1
+        fault.arm(at)
+        try:
+            operation(store)
+        except Crash:
+            fault.arm(0)
+            assert dump(store) == before, f"after a crash at {fault.statements}"
+        else:
+            break
+    assert at > 3  # BEGIN, something, COMMIT
+    fault.arm(0)
+    assert dump(store) != before
+    begin(store)
+    store.close()
+
+
+def test_every_operation_that_writes_is_among_those_tried():
+    reads = ("databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_")
+    public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
+    assert public - {"close", "url"} == set(OPERATIONS) - {"adopt_table"}
+
+
+def test_a_crash_while_the_store_is_made_leaves_an_empty_file(tmp_path, monkeypatch):
+    from acidsql.metastore.embedded import upgrade
+
+    monkeypatch.setattr(upgrade, "COUNTERS", [None])
+    url = sqlite_url(tmp_path / "s.db")
+    with pytest.raises(AttributeError):
+        EmbeddedMetastore(url, warehouse="/wh")
+    monkeypatch.undo()
+    EmbeddedMetastore(url, warehouse="/wh").close()

@@ -1,0 +1,59 @@
+"""What the tests of the language share: a small world of tables, and Spark's own parser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from acidsql.sql.parser import parse
+from acidsql.sql.statements import Statement
+
+ACID = {("t",), ("t2",), ("db", "t"), ("my t",)}
+
+
+def is_acid(parts: tuple[str, ...]) -> bool:
+    """The tests' catalog: t, t2, db.t and `my t` are ours."""
+    return tuple(part.lower() for part in parts) in ACID
+
+
+@pytest.fixture(scope="session")
+def read() -> Callable[..., Statement]:
+    """``parse`` over the tests' catalog."""
+
+    def parse_here(text: str, **keywords: Any) -> Statement:
+        return parse(text, is_acid=keywords.pop("is_acid", is_acid), **keywords)
+
+    return parse_here
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session of two threads; the language needs only its parser."""
+    sql = pytest.importorskip("pyspark.sql")
+    session = (
+        sql.SparkSession.builder.master("local[2]").appName("acidsql-language")
+        .config("spark.ui.enabled", "false").getOrCreate()
+    )
+    yield session
+
+
+@pytest.fixture(scope="session")
+def catalyst(spark: Any) -> Callable[[str], str | None]:
+    """Spark's plan of a text as Spark prints it; None where Spark does not parse it."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+
+    def plan(text: str) -> str | None:
+        try:
+            return str(parser.parsePlan(text).toString())
+        except Exception:  # noqa: BLE001 - Py4J wraps whatever ANTLR says
+            return None
+
+    return plan
+
+
+@pytest.fixture(scope="session")
+def keywords(spark: Any) -> list[str]:
+    """All the words that Spark calls keywords."""
+    return sorted(row[0] for row in spark.sql("SELECT keyword FROM sql_keywords()").collect())

@@ -1,0 +1,141 @@
+"""File systems: the local one, Arrow's behind the same methods, refusals, and the test hook."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow.fs as pafs
+import pytest
+
+from acidsql.errors import AcidSqlError, UnsupportedError
+from acidsql.storage import filesystem
+from acidsql.storage.filesystem import (
+    ArrowFileSystem,
+    Entry,
+    FileSystem,
+    LocalFileSystem,
+    filesystem_for,
+    wrap_filesystems,
+)
+
+HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
+
+
+@pytest.fixture(params=["local", "arrow", "arrow-uri"])
+def place(request, tmp_path):
+    """A file system and a directory on it, in the form of path that it takes."""
+    if request.param == "local":
+        return LocalFileSystem(), str(tmp_path)
+    if request.param == "arrow":
+        return ArrowFileSystem(pafs.LocalFileSystem()), str(tmp_path)
+    # Stands for HDFS: paths are URIs, what is behind the root goes to Arrow.
+    return ArrowFileSystem(
+        pafs.LocalFileSystem(), "hdfs://name:8020"
+    ), f"hdfs://name:8020{tmp_path}"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names(place, name):
+    files, root = place
+    files.create_directory(f"{root}/{name}/{name}")
+    files.write_file(f"{root}/{name}/file {name}", b"abc")
+    assert files.list(f"{root}/{name}") == sorted(
+        [
+            Entry(name, f"{root}/{name}/{name}", True, 0),
+            Entry(f"file {name}", f"{root}/{name}/file {name}", False, 3),
+        ]
+    )
+    files.rename(f"{root}/{name}", f"{root}/moved {name}")
+    with files.open_input(f"{root}/moved {name}/file {name}") as file:
+        file.seek(1)
+        assert file.read() == b"bc"
+    assert not files.exists(f"{root}/{name}")
+
+
+def test_what_is_missing(place):
+    files, root = place
+    assert files.list(f"{root}/no") == []
+    assert not files.exists(f"{root}/no")
+    files.delete_directory(f"{root}/no")
+    assert files.remove_empty_directory(f"{root}/no") is False
+    for call in (files.size, files.open_input, files.delete_file):
+        with pytest.raises(FileNotFoundError):
+            call(f"{root}/no")
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{root}/no", f"{root}/other")
+
+
+def test_rename_never_overwrites(place):
+    files, root = place
+    for name in ("a", "b"):
+        files.write_file(f"{root}/{name}", name.encode())
+        files.create_directory(f"{root}/{name}.dir")
+    for source, target in (("a", "b"), ("a.dir", "b.dir"), ("a", "b.dir"), ("a.dir", "b")):
+        with pytest.raises(FileExistsError):
+            files.rename(f"{root}/{source}", f"{root}/{target}")
+    assert [entry.name for entry in files.list(root)] == ["a", "a.dir", "b", "b.dir"]
+    with files.open_input(f"{root}/b") as file:
+        assert file.read() == b"b"
+
+
+def test_deleting(place):
+    files, root = place
+    files.create_directory(f"{root}/d/e")
+    files.create_directory(f"{root}/d/e")
+    files.write_file(f"{root}/d/e/f", b"x")
+    assert files.size(f"{root}/d/e/f") == 1
+    assert files.remove_empty_directory(f"{root}/d/e") is False
+    files.delete_file(f"{root}/d/e/f")
+    files.sync_directory(f"{root}/d/e")
+    assert files.remove_empty_directory(f"{root}/d/e") is True
+    files.write_file(f"{root}/d/g", b"y")
+    files.delete_directory(f"{root}/d")
+    assert files.list(root) == []
+
+
+def test_paths_with_a_scheme_are_taken_literally(tmp_path):
+    for prefix in ("file:", "file://", "file://localhost"):
+        location = f"{prefix}{tmp_path}/a%20b"
+        files = filesystem_for(location)
+        files.write_file(location, b"1")
+        assert os.path.exists(tmp_path / "a%20b")
+        files.delete_file(location)
+    assert filesystem.local_path_of(f"file://{tmp_path}/a%20b") == f"{tmp_path}/a b"
+    with pytest.raises(AcidSqlError, match="another host"):
+        filesystem_for("file://elsewhere/x").exists("file://elsewhere/x")
+
+
+@pytest.mark.parametrize("location", ["s3://b/k", "s3a://b/k", "gs://b", "abfss://c@a/x", "x9:/y"])
+def test_object_stores_are_refused_by_name(location):
+    with pytest.raises(UnsupportedError, match=location.split(":")[0]):
+        filesystem_for(location)
+
+
+def test_a_file_is_synced_when_it_is_closed(tmp_path, monkeypatch):
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    LocalFileSystem().write_file(str(tmp_path / "f"), b"x" * 3_000_000)
+    LocalFileSystem().sync_directory(str(tmp_path))
+    assert synced == [str(tmp_path / "f"), str(tmp_path)]
+    assert os.path.getsize(tmp_path / "f") == 3_000_000
+
+
+def test_a_wrapper_sees_every_call(tmp_path):
+    calls: list[str] = []
+
+    class Watched(FileSystem):
+        def __init__(self, inner: FileSystem) -> None:
+            self._inner = inner
+
+        def __getattribute__(self, name: str):
+            if name.startswith("_"):
+                return object.__getattribute__(self, name)
+            calls.append(name)
+            return getattr(self._inner, name)
+
+    with wrap_filesystems(Watched):
+        files = filesystem_for(str(tmp_path))
+        files.write_file(str(tmp_path / "f"), b"")
+        assert files.exists(str(tmp_path / "f"))
+    assert calls == ["write_file", "exists"]
+    assert isinstance(filesystem_for(str(tmp_path)), LocalFileSystem)

@@ -1,0 +1,32 @@
+"""A store in front of the real one that fails when told to."""
+
+from acidsql.errors import MetastoreError
+
+
+class Unreliable:
+    """Passes every call on; loses calls or replies by the name of the method.
+
+    ``lose_call[name] = n``: the next n calls never arrive. ``lose_reply[name] = n``: the next n
+    calls are done, and their replies are lost.
+    """
+
+    def __init__(self, store):
+        self.store, self.lose_call, self.lose_reply, self.calls = store, {}, {}, []
+
+    def __getattr__(self, name):
+        method = getattr(self.store, name)
+
+        def call(*args, **keywords):
+            self.calls.append(name)
+            self._fail(self.lose_call, name)
+            answer = method(*args, **keywords)
+            self._fail(self.lose_reply, name)
+            return answer
+
+        return call
+
+    @staticmethod
+    def _fail(losses, name):
+        if losses.get(name, 0) > 0:
+            losses[name] -= 1
+            raise MetastoreError(f"the line went dead at {name}")

@@ -1,0 +1,193 @@
+"""The life of a transaction: every arrow of the diagram in ``acidsql.txn.manager``."""
+
+import pytest
+
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.errors import (
+    CatalogError,
+    CommitUnknownError,
+    MetastoreError,
+    TxnAbortedError,
+    TxnError,
+)
+from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
+from acidsql.txn.manager import Phase
+
+T, U = TableName("default", "t"), TableName("default", "u")
+READ = LockComponent(LockType.SHARED_READ, "default", "t", None, Operation.INSERT)
+
+
+def reason(store):
+    return [txn.meta_info for txn in store.show_txns()]
+
+
+def test_a_statement_opens_locks_looks_writes_and_commits(manager, store):
+    with manager.open(agent_info="INSERT INTO t VALUES (1)") as txn:
+        assert store.show_txns()[0].agent_info == "INSERT INTO t VALUES (1)"
+        assert not txn.lock([READ]).waited
+        snapshot = txn.snapshot([T, U])
+        assert not snapshot.write_ids[T].is_valid(1)
+        assert (txn.write_id(T), txn.write_id(T), txn.write_id(U)) == (1, 1, 1)
+        assert [txn.next_statement_id() for _ in range(3)] == [0, 1, 2]
+        txn.commit()
+    assert txn.phase is Phase.COMMITTED
+    assert manager.snapshot([T]).write_ids[T].is_valid(1)
+
+
+def test_a_commit_brings_its_partitions(manager, store):
+    columns = (Column("a", "int"),)
+    store.create_table(Table(T, "/wh/t", columns, partition_columns=(Column("p", "int"),)))
+    one, two = Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")
+    with manager.open() as txn:
+        txn.commit(add_partitions={T: [one, two]})
+    with manager.open() as txn:
+        txn.commit(drop_partitions={T: [("1",)]})
+    assert store.partitions(T) == [two]
+
+
+def test_i6_the_snapshot_of_a_transaction_does_not_move(manager):
+    reader = manager.open()
+    assert not reader.snapshot([T]).write_ids[T].is_valid(1)
+    with manager.open() as writer:
+        writer.write_id(T)
+        writer.commit()
+    assert not reader.snapshot([T]).write_ids[T].is_valid(1)
+    assert manager.snapshot([T]).write_ids[T].is_valid(1)
+
+
+def test_a_transaction_sees_what_it_wrote_itself(manager):
+    txn = manager.open()
+    txn.snapshot([T])
+    own = txn.write_id(T)
+    assert txn.snapshot([T]).write_ids[T].is_valid(own)
+
+
+def test_leaving_a_block_without_commit_aborts(manager, store):
+    with manager.open() as txn:
+        pass
+    assert txn.phase is Phase.ABORTED
+    assert store.txn_state(txn.id) is TxnState.ABORTED
+
+
+def test_an_error_in_a_block_aborts_and_says_why(manager, store):
+    with pytest.raises(ValueError), manager.open():
+        raise ValueError("the reason")
+    assert reason(store) == ["ValueError: the reason"]
+
+
+def test_an_error_in_a_block_is_not_hidden_by_a_store_that_is_away(manager, store):
+    with pytest.raises(ValueError), manager.open() as txn:
+        store.lose_call["abort_txn"] = 1
+        raise ValueError("the reason")
+    assert txn.phase is Phase.ABORTED
+    assert store.txn_state(txn.id) is TxnState.OPEN  # it will time out: nobody beats for it
+    assert manager.heartbeat.beat() and store.calls[-1] != "heartbeat"
+
+
+def test_nothing_can_be_done_after_the_end(manager):
+    ended = [manager.open(), manager.open()]
+    ended[0].commit()
+    ended[1].abort()
+    for txn, error in zip(ended, (TxnError, TxnAbortedError), strict=True):
+        for call in (
+            lambda: txn.lock([READ]),
+            lambda: txn.snapshot([T]),
+            lambda: txn.write_id(T),
+            lambda: txn.next_statement_id(),
+            lambda: txn.commit(),
+        ):
+            with pytest.raises(error):
+                call()
+    with pytest.raises(TxnError):
+        ended[0].abort()
+    ended[1].abort()
+
+
+def test_statements_are_numbered_up_to_what_the_format_can_hold(manager):
+    txn = manager.open()
+    assert [txn.next_statement_id() for _ in range(4096)][-1] == 4095
+    with pytest.raises(TxnError, match="4096"):
+        txn.next_statement_id()
+
+
+# ── the store says no ────────────────────────────────────────────────────────────────────────
+
+
+def test_an_abort_by_somebody_else_is_noticed_at_the_next_call(manager, store):
+    txn = manager.open()
+    store.abort_txn(txn.id, "ABORT TRANSACTIONS by bob")
+    with pytest.raises(TxnAbortedError, match="by bob"):
+        txn.commit()
+    assert txn.phase is Phase.ABORTED
+
+
+def test_a_commit_that_the_catalog_refuses_leaves_the_transaction_open(manager):
+    txn = manager.open()
+    with pytest.raises(CatalogError):
+        txn.commit(add_partitions={T: [Partition(("1",), "/x")]})
+    assert txn.phase is Phase.OPEN
+    txn.abort()
+
+
+# ── the reply to COMMIT is lost ──────────────────────────────────────────────────────────────
+
+
+def test_a_lost_reply_to_a_commit_that_happened_is_a_commit(manager, store):
+    txn = manager.open()
+    store.lose_reply["commit_txn"] = 1
+    txn.commit()
+    assert txn.phase is Phase.COMMITTED
+    assert store.calls[-2:] == ["commit_txn", "txn_state"]
+
+
+def test_a_commit_that_never_arrived_can_be_tried_again(manager, store):
+    txn = manager.open()
+    store.lose_call["commit_txn"] = 1
+    with pytest.raises(MetastoreError):
+        txn.commit()
+    assert txn.phase is Phase.OPEN
+    txn.commit()
+
+
+def test_a_commit_that_came_too_late_is_an_abort(manager, store):
+    txn = manager.open()
+    store.abort_txn(txn.id)
+    store.lose_call["commit_txn"] = 1
+    with pytest.raises(TxnAbortedError):
+        txn.commit()
+
+
+def test_a_commit_whose_outcome_nobody_can_tell_is_an_error_of_its_own(manager, store):
+    txn = manager.open()
+    store.lose_reply["commit_txn"] = store.lose_call["txn_state"] = 1
+    with pytest.raises(CommitUnknownError, match="Do not run the statement again"):
+        txn.commit()
+    assert txn.phase is Phase.UNKNOWN
+    txn.abort()  # claims nothing
+    assert store.txn_state(txn.id) is TxnState.COMMITTED
+
+
+def test_a_transaction_that_the_store_has_forgotten_is_of_unknown_outcome(manager, store):
+    txn = manager.open()
+    store.lose_call["commit_txn"] = 1
+    txn.id = 999
+    with pytest.raises(CommitUnknownError):
+        txn.commit()
+
+
+# ── sessions ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_closing_a_session_aborts_what_is_open_and_ends_its_thread(manager, store):
+    txn = manager.open()
+    manager.close()
+    manager.close()
+    assert txn.phase is Phase.ABORTED
+    assert reason(store) == ["its session was closed"]
+    assert not manager.heartbeat._thread.is_alive()
+
+
+def test_closing_a_session_whose_store_is_away_says_nothing(manager, store):
+    manager.open()
+    store.lose_call["abort_txn"] = 1
+    manager.close()
