@@ -18,7 +18,7 @@ from acidsql.acid.layout import parse_partition_name, partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
-from acidsql.metastore.interface import Database, LockComponent, Metastore
+from acidsql.metastore.interface import Database, LockComponent, Metastore, PendingCleanup
 from acidsql.places import Places
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, overwriting
@@ -74,11 +74,11 @@ class Commands:
 
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
         name = self._names.new(statement.name, text)
-        if self._exists(statement, name):
+        if self.exists(statement, name):
             return None
         table = self.define(statement, text, name)
         with self._locked(text, exclusive(name)) as txn:
-            if self._exists(statement, name):
+            if self.exists(statement, name):
                 return None
             found = self._places.prepare(table, adopt=statement.location is not None)
             self._metastore.create_table(table, first_write_id=found.first_write_id)
@@ -97,6 +97,21 @@ class Commands:
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
+
+    def take_place(self, table: Table) -> PendingCleanup:
+        """Make the directory of a table that will exist with the commit. Call it under the lock.
+
+        Until then the directory is queued for deletion: a crash leaves nothing behind that the
+        next CREATE would not clear away.
+        """
+        self._places.prepare(table, adopt=False)
+        place = self._metastore.queue_cleanup(table.name, table.location)
+        self._places.make(table)
+        return place
+
+    def give_back(self, place: PendingCleanup) -> None:
+        """Undo ``take_place``."""
+        self._places.clean(place)
 
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._need(statement.name, text).name
@@ -320,7 +335,7 @@ class Commands:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
-    def _exists(self, statement: st.CreateTable, name: TableName) -> bool:
+    def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """True if the table is there and that is no error."""
         if self._metastore.get_table(name) is None:
             self._refuse_sparks_name(statement.name)

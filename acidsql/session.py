@@ -19,7 +19,7 @@ from acidsql.result import Receipt
 from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.jvm import ship_package
+from acidsql.storage.jvm import match_worker_python, ship_package
 
 _CONF = "spark.acidsql."
 _METASTORE_FILE = ".acidsql/metastore.db"
@@ -53,7 +53,8 @@ def connect(
         The session. Close it, or use it as a context manager.
 
     Raises:
-        SettingError: A setting has no such name or value, or no metastore can be derived.
+        SettingError: A setting has no such name or value, no metastore can be derived, or
+            PYSPARK_PYTHON names a Python that Spark's workers cannot run our code with.
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:
@@ -65,6 +66,7 @@ def connect(
     assert where is not None
     where = where.rstrip("/")
     store = _open_metastore(metastore or _conf(spark, "metastore"), where, chosen)
+    match_worker_python(spark)
     ship_package(spark)
     session = Session(spark, where, store, chosen, retries)
     _newest[:] = [session]

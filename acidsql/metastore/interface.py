@@ -196,6 +196,10 @@ class Catalog(Protocol):
     def pending_cleanups(self) -> list[PendingCleanup]:
         """Directories of dropped tables that are still to be deleted. *Read-only.*"""
 
+    def queue_cleanup(self, name: TableName, location: str) -> PendingCleanup:
+        """Queue the directory of a table that is only to be made, so that nothing is left if it
+        never is (``commit_txn`` with ``cleaned``). *Cannot-retry.* Raises as ``create_table``."""
+
     def mark_cleaned(self, cleanup_id: int) -> None:
         """Take one from the queue. *Idempotent.*"""
 
@@ -247,12 +251,16 @@ class TxnStore(Protocol):
         *,
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
+        create_table: Table | None = None,
+        cleaned: int | None = None,
     ) -> None:
         """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
 
         ``add_partitions`` become known to the catalog in the same step (those already known are
-        passed over), ``drop_partitions`` unknown. Raises TxnAbortedError, NoSuchTxnError.
+        passed over), ``drop_partitions`` unknown; ``create_table`` comes into being with what the
+        transaction wrote, and the pending clean-up ``cleaned`` is taken from the queue. Raises
+        TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:

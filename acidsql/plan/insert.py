@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acidsql.acid.table import Column
+from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType
 from acidsql.errors import AnalysisError
 from acidsql.plan.assignment import raise_sql
@@ -75,6 +75,14 @@ def plan_source(
         static_partition=_static_partition(planned, bound),
         literal_rows=literal_rows,
     )
+
+
+def plan_create_as_select(
+    text: str, table: Table, query: Text, fields: Fields, place: Span
+) -> EventQuery:
+    """The insertion of AS SELECT's rows into the table that they define."""
+    planned = Planned(text, table, "", query.new(), lambda _: fields)
+    return plan_source(planned, bind_insert(text, table, None, ()), query, place, by_name=True)
 
 
 def _projection(

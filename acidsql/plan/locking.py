@@ -29,12 +29,7 @@ def locks_of(
     statement: Dml, queries: Iterable[EventQuery], reads: Iterable[TableName]
 ) -> list[LockComponent]:
     """The locks of a statement that changes rows: its targets', then those of what it reads."""
-    strongest: dict[TableName, LockComponent] = {
-        name: LockComponent(
-            LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT
-        )
-        for name in reads
-    }
+    strongest = {name: read_lock(name) for name in reads}
     for query in queries:
         name = query.table.name
         wanted = _target(statement, query)
@@ -42,6 +37,13 @@ def locks_of(
         if held is None or _STRENGTH[wanted.lock_type] >= _STRENGTH[held.lock_type]:
             strongest[name] = wanted
     return list(strongest.values())
+
+
+def read_lock(name: TableName) -> LockComponent:
+    """The lock of a table that a statement reads: it keeps the table from being dropped."""
+    return LockComponent(
+        LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT
+    )
 
 
 def exclusive(name: TableName) -> LockComponent:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
@@ -38,8 +39,11 @@ _KINDS = {
     T.TimestampType: "timestamp_ltz",
     T.NullType: "void",
 }
-# Spark ends its messages with the state, and quotes our text below them; neither is wanted.
-_NOISE = re.compile(r"\s*SQLSTATE: \w{5}|; line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*", re.S)
+# Spark ends its messages with the state, its own position, and our composed text or plan below;
+# none of that is wanted.
+_NOISE = re.compile(
+    r"\s*SQLSTATE: \w{5}|;? line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*|;\n.*", re.DOTALL
+)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
@@ -91,13 +95,25 @@ def mapped_errors(text: Text) -> Iterator[None]:
     A job's failure is translated too: what ``raise_error`` was told by us, and all else as it is.
     """
     try:
-        yield
+        with _no_log():
+            yield
     except ParseException as error:
         raise _sql_error(SqlSyntaxError, error, text) from None
     except AnalysisException as error:
         raise _sql_error(AnalysisError, error, text) from None
     except PySparkException as error:
         raise _job_error(error, text) from error
+
+
+@contextmanager
+def _no_log() -> Iterator[None]:
+    """Keep PySpark from logging, with the composed text, an error that is about to be ours."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 @contextmanager

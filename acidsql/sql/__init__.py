@@ -1,6 +1,19 @@
-"""The language: text → :mod:`statements`. No Spark here, and no trees of expressions.
+"""The language: text → statements. No Spark here, and no trees of expressions.
 
-``tokens`` cuts the text, ``parser`` (with ``insert``, ``rows``, ``merge``, ``tables``, ``show``)
-reads statements, ``references`` finds the tables that a query names. Expressions and queries stay
-spans of the user's text: Spark gets them verbatim.
+Expressions and queries stay spans of the user's text: Spark gets them verbatim.
+
+===============  ================================================================================
+tokens           the text cut by sqlglot's lexer; ``Span``; ``split_statements`` for cells
+statements       what a statement says, as frozen values
+cursor           a place among tokens: ``at``, ``accept``, ``expect``, and expressions as islands
+parser           ``parse``: whose statement is it, and which grammar reads it?
+insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE
+tables columns   CREATE, ALTER, DROP, TRUNCATE TABLE; the columns in them
+show             SHOW, DESCRIBE, databases, ABORT TRANSACTIONS
+references       ``references``: tables, query blocks and stars of a query, by place
+scanner          … found in a statement; ``query_scanner`` in a query; ``lookahead`` in the tokens
+binder           a statement and its table: which column gets which value
+===============  ================================================================================
+
+``grammar/dml.ebnf`` is the grammar, with cases beside it.
 """

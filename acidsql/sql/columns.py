@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import Check, ColumnDef
-from acidsql.sql.tokens import Kind, Span
+from acidsql.sql.tokens import Kind, Span, words
 
-_OPTIONS = frozenset(
+_OPTIONS = words(
     "NOT NULL DEFAULT COMMENT CHECK GENERATED CONSTRAINT PRIMARY UNIQUE REFERENCES FOREIGN "
-    "FIRST AFTER ENABLE DISABLE".split()
+    "FIRST AFTER ENABLE DISABLE"
 )
 _KEYS = ("PRIMARY", "UNIQUE", "FOREIGN", "REFERENCES")
 
@@ -112,7 +112,7 @@ def _type(c: Cursor) -> Span:
     """A type: all up to the column's next option, with ``<…>`` counted as brackets."""
     start, angles = c.index, 0
     while not c.done:
-        if angles == 0 and (c.at_any((",", ")")) or c.index > start and c.at_any(_OPTIONS)):
+        if angles == 0 and (c.at_any((",", ")")) or (c.index > start and c.at_any(_OPTIONS))):
             break
         if c.at("("):
             c.skip_brackets()

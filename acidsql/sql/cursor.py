@@ -13,15 +13,15 @@ from typing import NoReturn
 
 from acidsql.errors import SqlSyntaxError, UnsupportedError
 from acidsql.sql.statements import Name
-from acidsql.sql.tokens import Kind, Span, Token, match_brackets
+from acidsql.sql.tokens import Kind, Span, Token, match_brackets, words
 
 # Words after which an operand must follow: what stands next is no end of an expression.
-_OPERATORS = frozenset(
+_OPERATORS = words(
     "AND OR NOT IN LIKE RLIKE ILIKE REGEXP BETWEEN IS DISTINCT ESCAPE DIV "
-    "CASE WHEN THEN ELSE WHERE SET ON BY".split()
+    "CASE WHEN THEN ELSE WHERE SET ON BY"
 )
 # A column of such a name may follow an operator; then it is no end either.
-_BINARY = frozenset("= < > + - * / % . , ) ] <=> == <= >= != <> || | & ^ :: ; -> =>".split())
+_BINARY = words("= < > + - * / % . , ) ] <=> == <= >= != <> || | & ^ :: ; -> =>")
 
 _INFIX = _BINARY - {")", "]"}
 

@@ -17,7 +17,7 @@ from acidsql.sql.statements import (
     Value,
     Values,
 )
-from acidsql.sql.tokens import Kind, Span
+from acidsql.sql.tokens import Kind, Span, words
 
 IsAcid = Callable[[tuple[str, ...]], bool]
 
@@ -25,8 +25,8 @@ QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP
 _BRANCH = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
 _HEAD_ENDS = QUERY_STARTS | {"PARTITION", "BY", "REPLACE", "IF"}
 # With one of these outside brackets, what begins with VALUES is a query.
-_QUERY_TAIL = frozenset(
-    "UNION EXCEPT INTERSECT MINUS ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW AS |>".split()
+_QUERY_TAIL = words(
+    "UNION EXCEPT INTERSECT MINUS ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW AS |>"
 )
 
 
@@ -53,7 +53,7 @@ def _head(c: Cursor) -> tuple[bool, Name | None]:
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
-    if overwrite and (_at_directory(c) or c.at("LOCAL") and _at_directory(c, 1)):
+    if overwrite and (_at_directory(c) or (c.at("LOCAL") and _at_directory(c, 1))):
         return overwrite, None
     if c.at("TABLE") and _is_noise(c):
         c.take()
@@ -219,7 +219,7 @@ def _row(c: Cursor) -> tuple[Value, ...] | None:
     for index in range(start + 1, c.index):
         token = c.tokens[index]
         # An alias needs no AS: VALUES (1), (2) v
-        if token.upper in _QUERY_TAIL or token.is_name and c.tokens[index - 1].text == ")":
+        if token.upper in _QUERY_TAIL or (token.is_name and c.tokens[index - 1].text == ")"):
             return None
     only = c.tokens[start] if c.index == start + 1 else None
     return (Default(span) if only is not None and only.upper == "DEFAULT" else span,)

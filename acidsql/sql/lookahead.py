@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from acidsql.sql.tokens import Kind, Span, Token, match_brackets
+from acidsql.sql.tokens import Kind, Span, Token, match_brackets, words
 
-SET_OPERATORS = frozenset("UNION EXCEPT INTERSECT MINUS SETMINUS".split())
-JOIN_WORDS = frozenset("INNER CROSS LEFT RIGHT FULL SEMI ANTI OUTER".split())
-CLAUSES = frozenset(
-    "WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY".split()
-)
+SET_OPERATORS = words("UNION EXCEPT INTERSECT MINUS SETMINUS")
+JOIN_WORDS = words("INNER CROSS LEFT RIGHT FULL SEMI ANTI OUTER")
+CLAUSES = words("WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY")
 RELATION_ENDS = (
     SET_OPERATORS | JOIN_WORDS | CLAUSES
-    | frozenset(
-        "JOIN NATURAL ON USING LATERAL PIVOT UNPIVOT TABLESAMPLE SELECT INSERT FOR MAP REDUCE "
-        "WITH".split()
-    )
+    | words(
+    "JOIN NATURAL ON USING LATERAL PIVOT UNPIVOT TABLESAMPLE SELECT INSERT FOR MAP REDUCE "
+    "WITH"
+)
 )
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
 # A word with one of these behind it is a column or a table, not the start of a query.
-AFTER_NAME = frozenset(". , ) = < > + / % <=> <= >= != <> || ; -> => ::".split())
+AFTER_NAME = words(". , ) = < > + / % <=> <= >= != <> || ; -> => ::")
 INSERT_TARGET_WORDS = frozenset({"INTO", "OVERWRITE", "TABLE", "LOCAL", "DIRECTORY"})
 
 

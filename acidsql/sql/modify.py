@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import IsAcid, column_list, value_list, values
+from acidsql.sql.insert import IsAcid, column_list, value_list
 from acidsql.sql.statements import (
     Action,
     Assignment,
@@ -18,13 +18,13 @@ from acidsql.sql.statements import (
     UpdateAction,
     Value,
 )
-from acidsql.sql.tokens import Kind, Span
+from acidsql.sql.tokens import Kind, Span, words
 
-_JOINS = frozenset("JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ,".split())
+_JOINS = words("JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ,")
 # Spark takes these as aliases; `DELETE FROM t LIMIT` is a mistake all the same.
 _STRICT = _JOINS | {"USING", "ON", "UNION", "EXCEPT", "INTERSECT"}
-_NO_ALIAS = _JOINS | frozenset(
-    "WHERE SET USING ON FROM LIMIT ORDER RETURNING WHEN PARTITION GROUP HAVING WITH".split()
+_NO_ALIAS = _JOINS | words(
+    "WHERE SET USING ON FROM LIMIT ORDER RETURNING WHEN PARTITION GROUP HAVING WITH"
 )
 
 
@@ -217,10 +217,9 @@ def _clause(c: Cursor) -> MergeClause:
     condition = _condition(c) if c.accept("AND") else None
     if not c.accept("THEN"):
         c.fail("Expected THEN" if condition else "Expected AND or THEN")
-    if matched is Matched.NOT_MATCHED:
-        action = _insert_action(c)
-    else:
-        action = _change_action(c, matched)
+    action: UpdateAction | InsertAction | Action
+    is_insert = matched is Matched.NOT_MATCHED
+    action = _insert_action(c) if is_insert else _change_action(c, matched)
     if not c.done and not c.at("WHEN"):
         c.fail("Expected WHEN or the end of the statement")
     return MergeClause(matched, condition, action, c.span_from(start))

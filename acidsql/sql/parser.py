@@ -25,7 +25,7 @@ from acidsql.sql.show import (
 )
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
 from acidsql.sql.tables import alter_table, create_table, drop_table, truncate_table
-from acidsql.sql.tokens import Kind, Span, Token, tokenize
+from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 __all__ = ["IsAcid", "parse"]
 
@@ -172,7 +172,7 @@ def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return SparkStatement(whole, Reads.NOTHING)
 
 
-_CREATE_WORDS = frozenset("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL".split())
+_CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL")
 
 
 def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:

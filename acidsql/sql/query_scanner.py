@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from acidsql.sql.lookahead import (
     CLAUSES,
+    RELATION_ENDS,
+    TRAVEL,
     Found,
     FoundBlock,
     FoundStar,
     Lookahead,
-    RELATION_ENDS,
-    TRAVEL,
 )
 from acidsql.sql.tokens import Kind, Span, Token
 
@@ -121,7 +121,7 @@ class QueryScanner(Lookahead):
             elif word == "INSERT" and self.tokens[i + 1].upper in ("INTO", "OVERWRITE"):
                 i, clause = self._behind_target(i), ""
                 continue
-            elif clause == "FROM" or word == "JOIN" and clause != "SELECT":
+            elif clause == "FROM" or (word == "JOIN" and clause != "SELECT"):
                 behind = self._from_word(i, end, block, visible)
                 if behind is not None:
                     clause = "OTHER" if word == "LATERAL" else "FROM"
@@ -325,12 +325,12 @@ class QueryScanner(Lookahead):
         self, start: int, i: int, qualifier: tuple[str, ...] | None, block: int, in_call: bool
     ) -> int:
         behind, kind, excepted = i + 1, "PLAIN", None
-        if self._word(behind) == "EXCEPT" and self.tokens[behind + 1].text == "(":
-            if not self._is_query(behind + 1):
-                kind, opening = "EXCEPT", behind + 1
-                behind = self.partner[opening] + 1
-                excepted = Span(self.tokens[opening].end, self.tokens[behind - 1].start)
-                self._mention(opening, behind, block)
+        opening = behind + 1
+        is_list = self.tokens[opening].text == "(" and not self._is_query(opening)
+        if self._word(behind) == "EXCEPT" and is_list:
+            kind, behind = "EXCEPT", self.partner[opening] + 1
+            excepted = Span(self.tokens[opening].end, self.tokens[behind - 1].start)
+            self._mention(opening, behind, block)
         if in_call:
             kind = "ARGUMENT"
             self._doubt("STAR_ARGUMENT", start, behind, block)
@@ -351,11 +351,11 @@ class QueryScanner(Lookahead):
         wanted, spans = [part.lower() for part in found.parts], set()
         for start, end, block in self.chains:
             parts = [self.tokens[i].value.lower() for i in range(start, end, 2)]
-            is_call = self.tokens[end].text == "("
-            if parts[: len(wanted)] == wanted and len(parts) > len(wanted) and not is_call:
-                if found.block in self._around(block):
-                    last = self.tokens[start + 2 * (len(wanted) - 1)]
-                    spans.add(Span(self.tokens[start].start, last.start))
+            is_column = len(parts) > len(wanted) and self.tokens[end].text != "("
+            is_ours = parts[: len(wanted)] == wanted and found.block in self._around(block)
+            if is_column and is_ours:
+                last = self.tokens[start + 2 * (len(wanted) - 1)]
+                spans.add(Span(self.tokens[start].start, last.start))
         return tuple(sorted(spans, key=lambda span: span.start))
 
     def _around(self, block: int) -> Iterator[int]:

@@ -53,7 +53,7 @@ class StatementScanner(QueryScanner):
                 i += 1
                 break
             elif self._word(i) in ("SELECT", "WITH", "FROM", "VALUES") and (
-                self._starts_query(i) and i > start + 1 or i == start
+                (self._starts_query(i) and i > start + 1) or i == start
             ):
                 break
             elif self._word(i) == "QUERY" and i == start and self._is_query(i + 1):

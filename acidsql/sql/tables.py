@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from acidsql.sql.columns import column_def, columns_in_brackets, table_elements
 from acidsql.sql.cursor import Cursor
@@ -235,7 +236,7 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
             first = (*draft.columns, *draft.partitioned_by)[0]
             c.refuse("CREATE TABLE … AS takes its columns from the query: name none here "
                      "(PARTITIONED BY takes names only)", first.span)
-    elif draft.partition_names and not draft.columns or not draft.columns:
+    elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
 
 
@@ -329,7 +330,7 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         new_name = c.name("the new name")
         c.end()
         return RenameTable(name, new_name)
-    return _refuse_alter(c)
+    _refuse_alter(c)
 
 
 def _added_columns(c: Cursor) -> tuple[ColumnDef, ...]:
@@ -355,7 +356,7 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
     return DropPartitions(name, tuple(specs), if_exists)
 
 
-def _refuse_alter(c: Cursor) -> None:
+def _refuse_alter(c: Cursor) -> NoReturn:
     start = c.index
     if c.done:
         c.fail("Expected ADD COLUMNS, SET TBLPROPERTIES, DROP PARTITION or RENAME TO")

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from acidsql.errors import SqlSyntaxError, UnsupportedError
 
@@ -29,6 +30,11 @@ class Span:
     def of(self, text: str) -> str:
         """The slice itself."""
         return text[self.start : self.end]
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of words, written with blanks between them."""
+    return frozenset(text.split())
 
 
 class Kind(Enum):
@@ -84,13 +90,16 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)(E[+-]?\d+)?(L|S|Y|D|F|BD)?", re.IGNOR
 
 class _SparkTokenizer(Spark.Tokenizer):
     # Only Tokenizer may be subclassed: sqlglot's compiled build forbids the rest.
-    KEYWORDS = {k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k in _SYMBOLS}
-    COMMANDS: set[TokenType] = set()  # else SHOW … would arrive as one raw token
-    STRING_ESCAPES = ["\\", "'", '"']  # Spark 4 reads '' inside '…' and "" inside "…" as a quote
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k in _SYMBOLS
+    }
+    COMMANDS: ClassVar[set[TokenType]] = set()  # else SHOW … would arrive as one raw token
+    # Spark 4 reads '' inside '…' and "" inside "…" as a quote.
+    STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
     STRING_ESCAPES_ALLOWED_IN_RAW_STRINGS = False
     # X'1F' as a word and a string, 1L as one word: cutting needs no more, and neither raises.
-    HEX_STRINGS: list[tuple[str, str]] = []
-    NUMERIC_LITERALS: dict[str, str] = {}
+    HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+    NUMERIC_LITERALS: ClassVar[dict[str, str]] = {}
 
 
 def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Token]:
@@ -109,9 +118,9 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
     except TokenError:
         raise _unterminated(text) from None
     tokens = []
-    for token in raw:
-        start, end = token.start, token.end + 1
-        tokens.append(_token(token.token_type, text[start:end], start, end))
+    for found in raw:
+        start, end = found.start, found.end + 1
+        tokens.append(_token(found.token_type, text[start:end], start, end))
     if double_quoted_identifiers:
         for token in tokens:
             if token.kind is Kind.STRING and token.text[0] == '"':
@@ -196,7 +205,7 @@ _NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def string_value(literal: str) -> str:
-    """What a string literal says, by Spark's rules (``'it''s\\n'``, ``R'\\d'``)."""
+    """What a string literal says, by Spark's rules: escapes, doubled quotes, raw strings."""
     if literal[0] not in "'\"":
         return literal[2:-1]
     quote = literal[0]
@@ -229,7 +238,7 @@ def _unterminated(text: str) -> SqlSyntaxError:
     """The error for a text that the lexer gave up on, at the quote or comment left open."""
     at = 0
     while at < len(text):
-        if text[at] in "'\"`" or text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"'):
+        if text[at] in "'\"`" or (text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')):
             match = _QUOTED_TEXT.match(text, at)
             if match is None:
                 at += text[at] in "rR"

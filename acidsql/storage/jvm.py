@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -10,6 +14,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import acidsql
+from acidsql.errors import SettingError
+
+# Cheap: pyarrow is looked for, not imported.
+_PROBE = (
+    "import importlib.util as u, sys; "
+    "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
+)
 
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
@@ -68,7 +79,43 @@ def ship_package(spark: SparkSession) -> None:
     context.addPyFile(str(archive))
 
 
+def match_worker_python(spark: SparkSession) -> None:
+    """See that Spark starts its Python workers with a Python that can run our code.
+
+    Where nobody chose one, PySpark takes whatever ``python3`` is first on the path: not the
+    virtual environment's. On one machine the driver's own is right. On a cluster the path is
+    another machine's, and Spark's own message about a wrong one must do.
+
+    Raises:
+        SettingError: PYSPARK_PYTHON names one of another version, or without pyarrow.
+    """
+    context = getattr(spark, "_sc", None)
+    if context is None or not str(context.master).startswith("local"):
+        return
+    if not os.environ.get("PYSPARK_PYTHON"):
+        context.pythonExec = sys.executable
+    chosen = shutil.which(context.pythonExec)
+    if chosen is None or os.path.abspath(chosen) == os.path.abspath(sys.executable):
+        return
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if asked.stdout.strip() != f"{version} True":
+        raise SettingError(
+            f"Spark's Python workers would run '{chosen}', which is not Python {version} with "
+            "pyarrow. Set the environment variable PYSPARK_PYTHON to "
+            f"'{sys.executable}' before Spark starts.",
+            python=chosen,
+        )
+
+
 def explain(frame: DataFrame, mode: str | None) -> str:
     """Spark's plan of a DataFrame, as EXPLAIN prints it."""
-    known = {"EXTENDED": "extended", "FORMATTED": "formatted", "CODEGEN": "codegen", "COST": "cost"}
-    return str(frame._explain_string(mode=known.get((mode or "").upper(), "simple")))
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return ""
+    known = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
+    wanted = (mode or "").upper()
+    text = jvm.PythonSQLUtils.explainString(
+        frame._jdf.queryExecution(), wanted.lower() if wanted in known else "simple"
+    )
+    return str(text)

@@ -25,7 +25,8 @@ class Save:
         table: The target.
         write_id: Of the transaction in the table.
         statement_ids: Of the delete events and of the insert events, in this order.
-        static_partition: The one directory that new rows go to, where the statement names it.
+        static_partition: The one directory that new rows go to, where the statement names it;
+            "" of an unpartitioned table.
         overwrite: Insert events become a base.
         merge: How a row that is changed twice is called.
         allow_duplicate_deletes: A row may be deleted twice.
@@ -77,6 +78,11 @@ class Writing:
         """Let a base without rows replace what a partition holds, unless rows were written there."""
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._fs, self._spec, partition))
+
+    def replace_static_partition(self) -> None:
+        """INSERT OVERWRITE replaces the directory that it names even with no rows at all."""
+        if self._what.static_partition is not None:
+            self.empty(self._what.static_partition)
 
     def publish(self) -> Published:
         """Move the files into their directories; nothing was written: nothing is done."""

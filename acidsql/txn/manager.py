@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
 
-from acidsql.acid.table import Partition, TableName
+from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import (
     AcidSqlError,
@@ -144,6 +144,8 @@ class Txn:
         *,
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
+        create_table: Table | None = None,
+        cleaned: int | None = None,
     ) -> None:
         """The commit point. Returns only if it is committed.
 
@@ -155,7 +157,11 @@ class Txn:
         with self._while_open():
             try:
                 self._store.commit_txn(
-                    self.id, add_partitions=add_partitions, drop_partitions=drop_partitions
+                    self.id,
+                    add_partitions=add_partitions,
+                    drop_partitions=drop_partitions,
+                    create_table=create_table,
+                    cleaned=cleaned,
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)

@@ -207,6 +207,16 @@ class CatalogContract:
         assert write(store) > zombie
         assert not seen(store).is_valid(zombie)
 
+    def test_a_late_writer_of_a_namesake_stays_hidden_when_the_table_is_renamed(self, store):
+        """The directory moves with the table, and the late writer knows the directory."""
+        store.create_table(table())
+        zombie = write(store, commit=False)
+        store.mark_cleaned(store.drop_table(T).id)
+        store.create_table(table())
+        store.rename_table(T, U)
+        write(store, U)
+        assert not seen(store, U).is_valid(zombie)
+
     # ── partitions ───────────────────────────────────────────────────────────────────────────
 
     def test_partitions_come_and_go_with_a_commit(self, store):

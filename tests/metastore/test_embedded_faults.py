@@ -85,6 +85,7 @@ OPERATIONS = {
     "alter_table": lambda s: s.alter_table(
         T, add_columns=[Column("c", "int")], set_properties={"a": "x", "n": "y"}
     ),
+    "queue_cleanup": lambda s: s.queue_cleanup(V, "/wh/v"),
     "mark_cleaned": lambda s: s.mark_cleaned(1),
     "open_txn": begin,
     "heartbeat": lambda s: s.heartbeat(1),
@@ -93,6 +94,7 @@ OPERATIONS = {
     "unlock": lambda s: s.unlock(2, 2),
     "allocate_write_id": lambda s: s.allocate_write_id(1, V),
     "commit_txn": lambda s: s.commit_txn(1, add_partitions=PARTITIONS, drop_partitions={T: []}),
+    "commit_new_table": lambda s: s.commit_txn(1, create_table=table(V), cleaned=1),
     "abort_txn": lambda s: s.abort_txn(1, "why"),
     "abort_timed_out": lambda s: s.abort_timed_out(10),
 }
@@ -123,7 +125,7 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 def test_every_operation_that_writes_is_among_those_tried():
     reads = ("databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_")
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
-    assert public - {"close", "url"} == set(OPERATIONS) - {"adopt_table"}
+    assert public - {"close", "url"} == set(OPERATIONS) - {"adopt_table", "commit_new_table"}
 
 
 def test_a_crash_while_the_store_is_made_leaves_an_empty_file(tmp_path, monkeypatch):

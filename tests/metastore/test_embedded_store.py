@@ -8,6 +8,7 @@ import time
 import hammer
 import pytest
 from contract_base import T, begin, exclusive, table
+from sqlalchemy import event
 
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
@@ -132,6 +133,24 @@ def test_threads_share_a_store(tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(numbers) == list(range(1, 41))
+    store.close()
+
+
+def test_a_snapshot_reads_only_the_rows_of_open_and_aborted_transactions(tmp_path):
+    """However long the history: no question scans or sorts a table's write ids."""
+    store, plans = connect(tmp_path / "s.db"), []
+
+    @event.listens_for(store._store.engine, "before_cursor_execute")
+    def explain(connection, _cursor, statement, parameters, *_others):
+        if statement.startswith("SELECT"):
+            raw = connection.connection.driver_connection
+            rows = raw.execute("EXPLAIN QUERY PLAN " + statement, parameters)
+            plans.append("; ".join(row[3] for row in rows))
+
+    store.valid_write_ids(store.valid_txns(), [T])
+    about_write_ids = [plan for plan in plans if "TXN_TO_WRITE_ID" in plan]
+    assert len(about_write_ids) == 2
+    assert not [plan for plan in about_write_ids if "SCAN" in plan or "ORDER BY" in plan]
     store.close()
 
 

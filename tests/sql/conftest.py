@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,17 +29,6 @@ def read() -> Callable[..., Statement]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A session of two threads; the language needs only its parser."""
-    sql = pytest.importorskip("pyspark.sql")
-    session = (
-        sql.SparkSession.builder.master("local[2]").appName("acidsql-language")
-        .config("spark.ui.enabled", "false").getOrCreate()
-    )
-    yield session
-
-
-@pytest.fixture(scope="session")
 def catalyst(spark: Any) -> Callable[[str], str | None]:
     """Spark's plan of a text as Spark prints it; None where Spark does not parse it."""
     parser = spark._jsparkSession.sessionState().sqlParser()
@@ -47,7 +36,7 @@ def catalyst(spark: Any) -> Callable[[str], str | None]:
     def plan(text: str) -> str | None:
         try:
             return str(parser.parsePlan(text).toString())
-        except Exception:  # noqa: BLE001 - Py4J wraps whatever ANTLR says
+        except Exception:
             return None
 
     return plan

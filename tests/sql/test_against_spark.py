@@ -357,7 +357,7 @@ def test_spark_agrees_on_the_accepted_cases(
         check_structure(case.text, statement, parser())
 
 
-@pytest.mark.parametrize("case", [c for c in cases("reject")], ids=lambda c: c.label)
+@pytest.mark.parametrize("case", list(cases("reject")), ids=lambda c: c.label)
 def test_what_we_reject_spark_rejects_or_we_name_it(case: Case, catalyst: Catalyst) -> None:
     """A syntax error of ours on what Spark parses is listed here, with its reason."""
     if case.header.startswith("UNSUPPORTED_FEATURE") or catalyst(case.text) is None:

@@ -9,8 +9,18 @@ import pytest
 
 from acidsql.errors import SqlError
 from acidsql.sql.statements import (
-    CreateTable, Default, Explain, Insert, Merge, MultiInsert, Query, Reads, SparkStatement,
-    Statement, Update, Values,
+    CreateTable,
+    Default,
+    Explain,
+    Insert,
+    Merge,
+    MultiInsert,
+    Query,
+    Reads,
+    SparkStatement,
+    Statement,
+    Update,
+    Values,
 )
 
 Read = Callable[..., Statement]
@@ -24,9 +34,11 @@ Read = Callable[..., Statement]
         "INSERT OVERWRITE LOCAL DIRECTORY '/x' STORED AS orc SELECT * FROM t",
         "WITH a AS (SELECT 1) INSERT INTO u SELECT * FROM a", "FROM t INSERT INTO u SELECT a",
         "INSERT INTO u PARTITION (p = 1) IF NOT EXISTS SELECT 1",
-        "CREATE TEMP VIEW v AS SELECT * FROM t", "CREATE OR REPLACE GLOBAL TEMPORARY VIEW v AS TABLE t",
+        "CREATE TEMP VIEW v AS SELECT * FROM t",
+        "CREATE OR REPLACE GLOBAL TEMPORARY VIEW v AS TABLE t",
         "CREATE TABLE n USING parquet AS SELECT * FROM t", "CREATE TABLE n (a INT) USING csv",
-        "CREATE TABLE n (a INT) STORED AS PARQUET", "CREATE EXTERNAL TABLE n (a INT) LOCATION '/x'",
+        "CREATE TABLE n (a INT) STORED AS PARQUET",
+        "CREATE EXTERNAL TABLE n (a INT) LOCATION '/x'",
         "CREATE TABLE n (a INT) TBLPROPERTIES ('transactional' = 'false')",
         "CREATE TABLE n (a INT) ROW FORMAT DELIMITED FIELDS TERMINATED BY ','",
         "CREATE OR REPLACE TABLE n (a INT)", "CACHE TABLE n AS SELECT * FROM t",
@@ -38,29 +50,35 @@ def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
     text: str, read: Read
 ) -> None:
     statement = read(text)
-    assert isinstance(statement, SparkStatement) and statement.reads is Reads.QUERY
+    assert isinstance(statement, SparkStatement)
+    assert statement.reads is Reads.QUERY
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "ANALYZE TABLE t COMPUTE STATISTICS", "MSCK REPAIR TABLE t", "CREATE VIEW v AS SELECT * FROM t",
+        "ANALYZE TABLE t COMPUTE STATISTICS", "MSCK REPAIR TABLE t",
+        "CREATE VIEW v AS SELECT * FROM t",
         "REFRESH TABLE t", "UPDATE u SET a = 1", "DELETE FROM u USING t", "DELETE FROM u LIMIT 1",
         "MERGE INTO u USING t ON a WHEN MATCHED THEN DELETE", "DROP TABLE u", "DROP VIEW v",
         "WITH a AS (SELECT 1) DELETE FROM u", "TRUNCATE TABLE u", "ALTER TABLE u CHANGE a b INT",
         "ALTER VIEW v AS SELECT 1", "SHOW PARTITIONS u", "SHOW CREATE TABLE u", "SHOW VIEWS",
         "SHOW TABLE EXTENDED LIKE 'x'", "SHOW FUNCTIONS", "DESCRIBE u", "DESC FUNCTION f",
         "DESCRIBE DATABASE d", "CACHE TABLE t", "CREATE TABLE n LIKE u", "CREATE FUNCTION f AS 'x'",
-        "SET a=it's", "SET spark.sql.x", "ADD JAR /tmp/it's.jar", "RESET", "LOAD DATA INPATH 'x' INTO TABLE u",
+        "SET a=it's", "SET spark.sql.x", "ADD JAR /tmp/it's.jar", "RESET",
+        "LOAD DATA INPATH 'x' INTO TABLE u",
         "EXPLAIN DROP TABLE u", "frobnicate t", "CALL p(1)", "DROP FUNCTION f", "SET a = 1;",
     ],
 )
 def test_any_other_statement_of_sparks_may_not(text: str, read: Read) -> None:
     statement = read(text)
-    assert isinstance(statement, SparkStatement) and statement.reads is Reads.NOTHING
+    assert isinstance(statement, SparkStatement)
+    assert statement.reads is Reads.NOTHING
 
 
-@pytest.mark.parametrize("text", ["SET a=1; DELETE FROM t", "SELECT 1; SELECT 2", "ADD JAR x; RESET"])
+@pytest.mark.parametrize(
+    "text", ["SET a=1; DELETE FROM t", "SELECT 1; SELECT 2", "ADD JAR x; RESET"]
+)
 def test_two_statements_are_refused_whoever_owns_them(text: str, read: Read) -> None:
     with pytest.raises(SqlError, match="second one") as caught:
         read(text)
@@ -77,7 +95,8 @@ def test_a_spark_statement_spans_the_text_without_comments_and_semicolon(read: R
 def test_values_are_rows_of_slices(read: Read) -> None:
     text = "INSERT INTO t VALUES (f(1, 2), default), (NULL, (SELECT 1))"
     statement = read(text)
-    assert isinstance(statement, Insert) and isinstance(statement.source, Values)
+    assert isinstance(statement, Insert)
+    assert isinstance(statement.source, Values)
     shown = [
         ["DEFAULT" if isinstance(v, Default) else v.of(text) for v in row]
         for row in statement.source.rows
@@ -94,7 +113,8 @@ def test_values_are_rows_of_slices(read: Read) -> None:
 def test_values_with_more_behind_them_are_a_query(source: str, read: Read) -> None:
     text = f"INSERT INTO t {source}"
     statement = read(text)
-    assert isinstance(statement, Insert) and isinstance(statement.source, Query)
+    assert isinstance(statement, Insert)
+    assert isinstance(statement.source, Query)
     assert statement.source.span.of(text) == source
 
 
@@ -147,7 +167,10 @@ def test_case_expressions_hide_whens_and_columns_called_case_do_not(read: Read) 
 
 
 def test_multi_insert_keeps_each_branch(read: Read) -> None:
-    text = "FROM s JOIN u INSERT INTO t SELECT a WHERE b INSERT OVERWRITE TABLE t2 PARTITION (p) SELECT c"
+    text = (
+        "FROM s JOIN u INSERT INTO t SELECT a WHERE b "
+        "INSERT OVERWRITE TABLE t2 PARTITION (p) SELECT c"
+    )
     m = read(text)
     assert isinstance(m, MultiInsert)
     assert m.source.of(text) == "s JOIN u"
@@ -173,7 +196,8 @@ def test_double_quotes_are_names_where_the_session_says_so(read: Read) -> None:
 
 def test_explain_holds_the_statement(read: Read) -> None:
     statement = read("EXPLAIN EXTENDED UPDATE t SET a = 1")
-    assert isinstance(statement, Explain) and isinstance(statement.statement, Update)
+    assert isinstance(statement, Explain)
+    assert isinstance(statement.statement, Update)
     assert statement.mode == "EXTENDED"
 
 
@@ -184,7 +208,8 @@ def test_ten_thousand_rows_take_no_more_than_ten_times_a_thousand(read: Read) ->
         )
         start = time.process_time()
         statement = read(text)
-        assert isinstance(statement, Insert) and isinstance(statement.source, Values)
+        assert isinstance(statement, Insert)
+        assert isinstance(statement.source, Values)
         assert len(statement.source.rows) == rows
         return time.process_time() - start
 

@@ -6,14 +6,13 @@ tables in ``cleanups``.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import cleanups, partitions, rows, write_ids
+from acidsql.metastore.embedded import cleanups, partitions, rows, tables, write_ids
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
@@ -49,7 +48,7 @@ class EmbeddedCatalog:
     def create_database(self, database: Database) -> None:
         """See ``Catalog.create_database``."""
         with self._store.write() as connection:
-            if _database_id(connection, database.name) is not None:
+            if tables.database_id(connection, database.name) is not None:
                 raise CatalogError(
                     f"The database '{database.name}' is there already.",
                     condition="SCHEMA_ALREADY_EXISTS",
@@ -71,7 +70,7 @@ class EmbeddedCatalog:
                 sqlstate="0A000",
             )
         with self._store.write() as connection:
-            db_id = _need_database(connection, name)
+            db_id = tables.need_database(connection, name)
             left = connection.execute(
                 select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
             ).scalars()
@@ -101,11 +100,7 @@ class EmbeddedCatalog:
     def create_table(self, table: Table, *, first_write_id: int = 1) -> None:
         """See ``Catalog.create_table``."""
         with self._store.write() as connection:
-            db_id = _need_database(connection, table.name.database)
-            _need_no_table(connection, table.name)
-            _need_free_location(connection, table.location)
-            first = write_ids.begin_table(connection, table.name, first_write_id)
-            rows.write_table(connection, db_id, table, first)
+            tables.create(connection, table, first_write_id)
 
     def drop_table(self, name: TableName) -> PendingCleanup:
         """See ``Catalog.drop_table``."""
@@ -126,8 +121,8 @@ class EmbeddedCatalog:
         """See ``Catalog.rename_table``."""
         with self._store.write() as connection:
             table_id = rows.need_table(connection, name)
-            db_id = _need_database(connection, new_name.database)
-            _need_no_table(connection, new_name)
+            db_id = tables.need_database(connection, new_name.database)
+            tables.need_no_table(connection, new_name)
             connection.execute(
                 update(TBLS)
                 .where(TBLS.c.TBL_ID == table_id)
@@ -183,6 +178,13 @@ class EmbeddedCatalog:
         with self._store.read() as connection:
             return cleanups.pending(connection)
 
+    def queue_cleanup(self, name: TableName, location: str) -> PendingCleanup:
+        """See ``Catalog.queue_cleanup``."""
+        with self._store.write() as connection:
+            tables.need_no_table(connection, name)
+            tables.need_free_location(connection, location)
+            return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
+
     def mark_cleaned(self, cleanup_id: int) -> None:
         """See ``Catalog.mark_cleaned``."""
         with self._store.write() as connection:
@@ -192,61 +194,3 @@ class EmbeddedCatalog:
 # What DROP forgets (the first two) and RENAME renames. Conflicts with a dropped table's writers
 # stay findable; of its locks only those of the DROP itself are left.
 _COMPONENTS = ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC"), (WRITE_SET, "WS"))
-
-
-def _database_id(connection: Connection, name: str) -> int | None:
-    return connection.execute(select(DBS.c.DB_ID).where(DBS.c.NAME == name)).scalar()
-
-
-def _need_database(connection: Connection, name: str) -> int:
-    db_id = _database_id(connection, name)
-    if db_id is None:
-        raise CatalogError(
-            f"There is no database '{name}'.",
-            condition="SCHEMA_NOT_FOUND",
-            sqlstate="42704",
-            schemaName=name,
-        )
-    return db_id
-
-
-def _need_no_table(connection: Connection, name: TableName) -> None:
-    if rows.table_id(connection, name) is not None:
-        raise CatalogError(
-            f"The table '{name}' is there already.",
-            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
-            sqlstate="42P07",
-            relationName=name,
-        )
-
-
-def _need_free_location(connection: Connection, location: str) -> None:
-    """Refuse a directory that is another table's, lies in one, or contains one.
-
-    DROP deletes a directory with all that is in it.
-    """
-    owner = DBS.c.NAME + "." + TBLS.c.TBL_NAME
-    tables = connection.execute(select(owner, TBLS.c.LOCATION).join_from(TBLS, DBS)).all()
-    dropped = [
-        (f"{gone.table}, which was dropped and whose files are still to be deleted", gone.location)
-        for gone in cleanups.pending(connection)
-    ]
-    for whose, other in itertools.chain(tables, dropped):
-        if _contains(other, location) or _contains(location, other):
-            raise CatalogError(
-                f"The location '{location}' overlaps '{other}' of {whose}.",
-                condition="LOCATION_ALREADY_EXISTS",
-                sqlstate="42710",
-                location=location,
-            )
-
-
-def _contains(outer: str, inner: str) -> bool:
-    return f"{_normal(inner)}/".startswith(f"{_normal(outer)}/")
-
-
-def _normal(location: str) -> str:
-    """``file:/a/``, ``file:///a`` and ``/a`` are one directory."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    return location.rstrip("/")

@@ -19,7 +19,7 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks):
 
     Args:
         url: ``sqlite:////directory/file`` (see ``sqlite_url``). The directory must exist, on a
-            disk of this machine; the file is made at the first use.
+            disk of this machine; the file is made when it is opened.
         warehouse: Location of the database ``default``; used when the file is made.
         clock: Milliseconds since the epoch, for tests; None for the database's own clock.
         settings: For ``acidsql.metastore.busy.timeout``.

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, delete, exists, insert, literal, select, update
 
-from acidsql.acid.table import Partition, TableName
+from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
-from acidsql.metastore.embedded import partitions, write_ids
+from acidsql.metastore.embedded import cleanups, partitions, tables, write_ids
 from acidsql.metastore.embedded.engine import Store, next_number
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
@@ -107,12 +107,18 @@ class EmbeddedTxns:
         *,
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
+        create_table: Table | None = None,
+        cleaned: int | None = None,
     ) -> None:
         """See ``TxnStore.commit_txn``."""
         with self._store.write() as connection:
             if _state(connection, txn_id) is TxnState.COMMITTED:
                 return  # the reply to the first COMMIT was lost
             need_open(connection, txn_id)
+            if cleaned is not None:
+                cleanups.remove(connection, cleaned)
+            if create_table is not None:
+                tables.create(connection, create_table, txn_id=txn_id)
             partitions.drop(connection, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             _complete_components(connection, txn_id)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, union, update
 from sqlalchemy import Table as SqlTable
 
 from acidsql.acid.table import TableName
@@ -92,18 +92,16 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
     """Which write ids of the table the snapshot sees; Hive's rule (§2.4)."""
     mark = _high_water_mark(connection, snapshot, name)
     own, aborted = of_table(TXN_TO_WRITE_ID, "T2W", name), set(_dropped(connection, name))
-    # What the snapshot does not see is young, or aborted by now: the index finds both.
-    unsure = or_(
-        T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1),
-        T2W.T2W_TXNID.in_(select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)),
-    )
-    rows = connection.execute(
-        select(T2W.T2W_WRITEID, T2W.T2W_TXNID)
-        .where(own, T2W.T2W_WRITEID <= mark, unsure)
-        .order_by(T2W.T2W_WRITEID)
-    ).all()
+    # What the snapshot does not see is young, or aborted by now. Two questions, since an OR of
+    # them would read every row of the table; the mark is compared below for the same reason.
+    rows = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(own)
+    young = T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1)
+    dead = select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)
+    unsure = union(rows.where(young), rows.where(T2W.T2W_TXNID.in_(dead)))
     aborted_txns, open_ids = set(snapshot.aborted), []
-    for write_id, txn_id in rows:
+    for write_id, txn_id in sorted(tuple(row) for row in connection.execute(unsure)):
+        if write_id > mark:
+            continue
         if txn_id in aborted_txns:
             aborted.add(write_id)
         elif not snapshot.is_valid(txn_id):
@@ -115,7 +113,11 @@ def _high_water_mark(connection: Connection, snapshot: ValidTxnList, name: Table
     """The highest write id of a transaction that had begun by the time of the snapshot."""
     highest = connection.execute(
         select(T2W.T2W_WRITEID)
-        .where(of_table(TXN_TO_WRITE_ID, "T2W", name), T2W.T2W_TXNID <= snapshot.high_water_mark)
+        # "+ 0" keeps the database from the index by transaction, which would sort all rows.
+        .where(
+            of_table(TXN_TO_WRITE_ID, "T2W", name),
+            T2W.T2W_TXNID + 0 <= snapshot.high_water_mark,
+        )
         .order_by(T2W.T2W_WRITEID.desc())
         .limit(1)
     ).scalar()
@@ -139,15 +141,21 @@ def _dropped(connection: Connection, name: TableName) -> list[int]:
 # ── names that come and go ───────────────────────────────────────────────────────────────────
 
 
-def begin_table(connection: Connection, name: TableName, first_write_id: int) -> int:
+def begin_table(
+    connection: Connection, name: TableName, first_write_id: int, txn_id: int | None = None
+) -> int:
     """Prepare a name for a new table; returns its FIRST_WRITE_ID.
 
     Args:
         connection: In a store transaction that writes.
         name: The new table's.
         first_write_id: 1, or the number above an adopted directory's highest.
+        txn_id: The transaction that has written the new table's first rows already.
     """
-    _retire(connection, name)
+    own = None if txn_id is None else find(connection, txn_id, name)
+    _retire(connection, name, own)
+    if own is not None:
+        return own
     next_id = max(next_write_id(connection, name), first_write_id)
     _set_next(connection, name, next_id)
     return 1 if first_write_id > 1 else next_id
@@ -171,18 +179,23 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
     )
 
 
-def _retire(connection: Connection, name: TableName) -> None:
+def _retire(connection: Connection, name: TableName, keep: int | None = None) -> None:
     """Free the name of a dropped table's rows; what never committed stays hidden."""
-    _remember_dropped(connection, name)
-    connection.execute(delete(TXN_TO_WRITE_ID).where(of_table(TXN_TO_WRITE_ID, "T2W", name)))
+    _remember_dropped(connection, name, keep)
+    theirs = [of_table(TXN_TO_WRITE_ID, "T2W", name)]
+    if keep is not None:
+        theirs.append(T2W.T2W_WRITEID != keep)
+    connection.execute(delete(TXN_TO_WRITE_ID).where(*theirs))
 
 
-def _remember_dropped(connection: Connection, name: TableName) -> None:
+def _remember_dropped(connection: Connection, name: TableName, keep: int | None = None) -> None:
     uncommitted = (
         select(T2W.T2W_WRITEID)
         .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
         .where(of_table(TXN_TO_WRITE_ID, "T2W", name), TXNS.c.TXN_STATE != TxnState.COMMITTED.value)
     )
+    if keep is not None:
+        uncommitted = uncommitted.where(T2W.T2W_WRITEID != keep)
     _hide(connection, name, connection.execute(uncommitted).scalars().all())
 
 

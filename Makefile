@@ -1,0 +1,86 @@
+# Everything starts here: `make help`. Needed: make and Python 3.11 or newer; the rest is fetched.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMP  := $(VENV)/installed
+# Found when a recipe needs it, so that `make help` costs nothing.
+WITH_JAVA = JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
+            export PYSPARK_PYTHON="$(CURDIR)/$(PY)" &&
+ARGS   ?=
+
+# A name on the PATH proves nothing (a shim of pyenv may stand for a version that is not selected),
+# so each is run; Debian's python3 may lack ensurepip, without which there is no pip.
+TRY_PYTHON = import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info)
+define FIND_PYTHON
+found=; \
+for name in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+  case $$name in */*) places=$$(dirname $$name); name=$$(basename $$name);; *) places=$$PATH;; esac; \
+  old=$$IFS; IFS=:; \
+  for place in $$places; do \
+    if [ -z "$$found" ] && [ -x "$$place/$$name" ] \
+      && "$$place/$$name" -c '$(TRY_PYTHON)' >/dev/null 2>&1; then found=$$place/$$name; fi; \
+  done; IFS=$$old; \
+done; \
+if [ -z "$$found" ]; then \
+  echo "There is no Python 3.11 or newer here with the modules venv and ensurepip." >&2; \
+  echo "  Debian, Ubuntu   sudo apt-get install python3.11 python3.11-venv" >&2; \
+  echo "  Fedora, RHEL     sudo dnf install python3.11" >&2; \
+  echo "  macOS            brew install python@3.12" >&2; \
+  echo "  pyenv            pyenv install 3.12 && pyenv local 3.12" >&2; \
+  echo "or name one: make install PYTHON=/path/to/python3.12" >&2; exit 1; \
+fi
+endef
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(STAMP) ## Make .venv with the project, its tests' tools and a Java
+	@$(PY) -m acidsql.java >/dev/null
+
+$(STAMP): pyproject.toml
+	@set -e; if ! $(PY) -c '$(TRY_PYTHON)' >/dev/null 2>&1; then \
+	  $(FIND_PYTHON); \
+	  echo "Making $(VENV) with $$found ($$($$found --version))"; \
+	  rm -rf $(VENV); $$found -m venv $(VENV); \
+	fi
+	@echo "Installing acidsql and what it needs (some 600 MB, a few minutes the first time) …"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(PY) -m pip install --quiet --editable '.[notebook,examples,java]' --group test
+	@touch $@
+
+.PHONY: run
+run: install ## Run examples/flights.py: New York's flights of 2013 in ACID tables
+	@$(WITH_JAVA) $(PY) examples/flights.py $(ARGS)
+
+.PHONY: test
+test: install ## Run the whole suite: fast tests first, then those with Spark (ARGS="-k merge")
+	@$(WITH_JAVA) $(PY) -m pytest $(ARGS)
+
+.PHONY: test-fast
+test-fast: install ## Run the tests that need no Spark
+	@$(PY) -m pytest -m "not spark" $(ARGS)
+
+.PHONY: sql
+sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'
+	@$(WITH_JAVA) $(VENV)/bin/acidsql sql $(ARGS)
+
+.PHONY: lint
+lint: install ## Check style and types
+	@$(PY) -m pip install --quiet --disable-pip-version-check --group lint
+	@$(PY) -m ruff check acidsql tests examples benchmarks
+	@$(PY) -m mypy
+
+.PHONY: clean
+clean: ## Remove what was built, tables of the example included; keep .venv and .java
+	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .hypothesis \
+	  .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## Remove .venv and .java too
+	rm -rf $(VENV) .java

@@ -1,0 +1,196 @@
+"""``acidsql …``: statements from the command line; text in, ``Session.sql``, results out."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from acidsql import __version__
+from acidsql.errors import AcidSqlError
+from acidsql.java import use_java
+from acidsql.sql.tokens import split_statements
+
+_FORMATS = click.Choice(["table", "csv", "json"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="acidsql")
+@click.option("--warehouse", metavar="DIR", help="Where tables lie. Default: Spark's warehouse.")
+@click.option("--metastore", metavar="URL", help="Default: an SQLite file in the warehouse.")
+@click.option("--master", metavar="URL", help="Spark's master, such as local[4].")
+@click.option(
+    "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="Any of Spark's; may be repeated."
+)
+@click.pass_context
+def main(
+    context: click.Context,
+    warehouse: str | None,
+    metastore: str | None,
+    master: str | None,
+    confs: tuple[str, ...],
+) -> None:
+    """INSERT, UPDATE, DELETE and MERGE on Hive ACID tables, with Spark."""
+    context.obj = {
+        "warehouse": warehouse,
+        "metastore": metastore,
+        "master": master,
+        "confs": dict(_pair(conf, "--conf") for conf in confs),
+    }
+
+
+@main.command("sql")
+@click.argument("text", required=False)
+@click.option("-f", "--file", type=click.File(), help="Read statements from a file; - is stdin.")
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for :NAME.")
+@click.pass_obj
+def sql_command(
+    given: dict[str, Any],
+    text: str | None,
+    file: TextIO | None,
+    form: str,
+    limit: int,
+    params: tuple[str, ...],
+) -> None:
+    """Run one or more statements, separated by `;`.
+
+    They are TEXT, or come from a file, or from standard input. Each is a transaction of its own;
+    the first that fails ends the command. Results go to standard output; receipts too, but with
+    csv and json to standard error. csv and json give all rows.
+    """
+    text = text or (file or click.get_text_stream("stdin")).read()
+    values = dict(_pair(param, "--param") for param in params)
+    args = {name: _python_value(value) for name, value in values.items()} or None
+    with _session(given) as session:
+        for span in split_statements(text):
+            _run(session, span.of(text), args, form, limit)
+
+
+@main.command()
+@click.argument("database", required=False)
+@click.pass_obj
+def tables(given: dict[str, Any], database: str | None) -> None:
+    """List the tables (of DATABASE, default: default)."""
+    with _session(given) as session:
+        text = "SHOW TABLES" + (f" IN `{database.replace('`', '``')}`" if database else "")
+        _run(session, text, None, "table", sys.maxsize)
+
+
+@main.command()
+@click.pass_obj
+def txns(given: dict[str, Any]) -> None:
+    """List the open and the aborted transactions."""
+    with _session(given) as session:
+        _run(session, "SHOW TRANSACTIONS", None, "table", sys.maxsize)
+
+
+@main.command()
+@click.argument("table")
+@click.pass_obj
+def files(given: dict[str, Any], table: str) -> None:
+    """List the files of TABLE: directory, kind, write ids, bytes, and who sees them."""
+    with _session(given) as session:
+        _print_table(session.files(table), sys.maxsize)
+
+
+@contextmanager
+def _session(given: dict[str, Any]) -> Iterator[Any]:
+    """A session on a Spark of our own; a person's mistake ends in a message, not a traceback."""
+    if not os.environ.get("SPARK_HOME"):
+        use_java()
+    # Only now: pyspark takes half a second to import, and --help should not.
+    from pyspark.errors import PySparkException
+
+    import acidsql
+
+    try:
+        with acidsql.connect(
+            _spark(given), warehouse=given["warehouse"], metastore=given["metastore"]
+        ) as session:
+            yield session
+    except (AcidSqlError, PySparkException) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _spark(given: dict[str, Any]) -> Any:
+    from pyspark.sql import SparkSession
+
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    builder = SparkSession.builder.appName("acidsql")
+    if given["master"]:
+        builder = builder.master(given["master"])
+    for name, value in {**quiet, **given["confs"]}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _run(session: Any, text: str, args: dict[str, Any] | None, form: str, limit: int) -> None:
+    before = session.last
+    frame = session.sql(text, args)
+    if session.last is not before:
+        click.echo(str(session.last), err=form != "table")
+    elif not frame.columns:
+        return
+    elif form == "table":
+        _print_table(frame, limit)
+    else:
+        (_print_csv if form == "csv" else _print_json)(frame)
+
+
+def _print_table(frame: Any, limit: int) -> None:
+    from acidsql.render import first_rows
+
+    rows = first_rows(frame, limit)
+    # A pipe gets whole lines: rich would fold them to 80 columns.
+    console = Console(width=None if sys.stdout.isatty() else 10_000)
+    table = Table(caption=rows.summary, caption_justify="left")
+    for name, number in zip(rows.columns, rows.numeric, strict=True):
+        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+    for row in rows.rows:
+        table.add_row(*(Text("NULL", style="dim") if v is None else Text(v) for v in row))
+    console.print(table)
+
+
+def _print_csv(frame: Any) -> None:
+    from acidsql.render import as_text
+
+    writer = csv.writer(sys.stdout)
+    writer.writerow(frame.columns)
+    writer.writerows(as_text(frame).toLocalIterator())
+
+
+def _print_json(frame: Any) -> None:
+    from acidsql.render import as_json
+
+    for row in as_json(frame).toLocalIterator():
+        click.echo(row[0])
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+    return name, value
+
+
+def _python_value(text: str) -> Any:
+    """``5`` is a number, ``None`` is NULL, ``2013-01-01`` stays text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""A Java that PySpark can run on: find one, or get one. Only the standard library is needed.
+
+``python -m acidsql.java`` prints the JAVA_HOME to use, and installs a Java first where there is
+none; ``make`` calls it. PySpark 4 needs Java 17 or newer *with the module jdk.incubator.vector*:
+its launcher names the module, and a trimmed runtime without it dies at boot.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LEAST_VERSION = 17
+MODULE = "jdk.incubator.vector"
+DEFAULT_DIRECTORY = Path(".java")
+_PACKAGE = "openjdk-17-jre-headless"
+_PROBE_SECONDS = 60
+_PLACES = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java*")
+
+HELP = f"""\
+acidsql: there is no Java {LEAST_VERSION} or newer here that PySpark can run on, and none could be
+installed. Do one of these, then run the command again:
+
+  Debian, Ubuntu    sudo apt-get install {_PACKAGE}
+  Fedora, RHEL      sudo dnf install java-17-openjdk-headless
+  macOS             brew install openjdk@17
+  anywhere          unpack a full JDK {LEAST_VERSION}+ (for example Temurin) and set JAVA_HOME to it
+
+It must have the module {MODULE}: `java --list-modules` shows it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that was tried.
+
+    Attributes:
+        home: What JAVA_HOME must be set to.
+        version: Its major version.
+        has_vector: Whether it has the module that PySpark's launcher names.
+    """
+
+    home: Path
+    version: int
+    has_vector: bool
+
+    @property
+    def usable(self) -> bool:
+        """Whether PySpark runs on it."""
+        return self.version >= LEAST_VERSION and self.has_vector
+
+
+def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
+    """The first usable Java: JAVA_HOME's, the PATH's, one of ours, one of the system's.
+
+    Args:
+        directory: Where ``install_java`` puts one.
+    """
+    tried: set[Path] = set()
+    for home in _candidates(directory):
+        if home in tried:
+            continue
+        tried.add(home)
+        java = probe(home)
+        if java is not None and java.usable:
+            return java
+    return None
+
+
+def probe(home: Path) -> Java | None:
+    """Ask a Java what it is; None if it does not run."""
+    try:
+        answer = subprocess.run(
+            [str(home / "bin" / "java"), "--list-modules"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    # Java 8 does not know the option and fails, as it should.
+    version = re.search(r"^java\.base@(\d+)", answer.stdout, re.MULTILINE)
+    if answer.returncode != 0 or version is None:
+        return None
+    return Java(home, int(version[1]), f"{MODULE}@" in answer.stdout)
+
+
+def use_java() -> Java:
+    """Find a Java and set JAVA_HOME to it, for a Spark that this process starts.
+
+    Raises:
+        SystemExit: There is none; the text says what to do.
+    """
+    java = find_java()
+    if java is None:
+        raise SystemExit(HELP)
+    os.environ["JAVA_HOME"] = str(java.home)
+    return java
+
+
+def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
+    """Get a full Temurin into a directory of the user's, or as root a package of the system's.
+
+    Returns:
+        The Java that is there now, or None; what failed was printed to stderr.
+    """
+    for way in (_install_temurin, _install_package):
+        try:
+            way(directory)
+        except Exception as error:  # whatever a network or an archive may raise
+            _say(f"{way.__doc__} That failed: {error}")
+            continue
+        java = find_java(directory)
+        if java is not None:
+            return java
+    return None
+
+
+def _candidates(directory: Path) -> Iterator[Path]:
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield Path(named)
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(os.path.realpath(on_path)).parent.parent
+    yield from _homes_below(directory)
+    for pattern in _PLACES:
+        yield from sorted(Path("/").glob(pattern.removeprefix("/")), reverse=True)
+
+
+def _homes_below(directory: Path) -> list[Path]:
+    """Where an unpacked JDK may lie: at once below, or in macOS's bundle."""
+    found = [*directory.glob("*"), *directory.glob("*/Contents/Home")]
+    return [home.resolve() for home in sorted(found) if (home / "bin" / "java").exists()]
+
+
+def _install_temurin(directory: Path) -> None:
+    """Fetching a full Temurin with the package install-jdk."""
+    _say(f"No usable Java found: fetching Temurin {LEAST_VERSION} into {directory} …")
+    jdk = importlib.import_module("jdk")
+    directory.mkdir(parents=True, exist_ok=True)
+    jdk.install(str(LEAST_VERSION), path=str(directory))
+
+
+def _install_package(directory: Path) -> None:
+    """Asking apt-get for a package."""
+    del directory
+    apt = shutil.which("apt-get")
+    if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        raise OSError("there is no apt-get, or this is not root")
+    _say(f"Installing {_PACKAGE} …")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (["update"], ["install", "-y", "--no-install-recommends", _PACKAGE]):
+        subprocess.run([apt, "-q", *words], check=True, env=environment, stdout=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Print a usable Java's home, installing one if there is none."""
+    java = find_java() or install_java()
+    if java is None:
+        _say(HELP)
+        return 1
+    print(java.home)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""``%acidsql`` and ``%%acidsql``: text in, ``Session.sql``, results and receipts out.
+
+::
+
+    %load_ext acidsql
+
+    %%acidsql --limit 10
+    UPDATE planes SET seats = 180 WHERE tailnum = :tail;     -- :tail is a variable of the notebook
+    busy << SELECT origin, count(*) AS n FROM flights GROUP BY origin;
+    SELECT * FROM planes
+
+Options, before the text: ``-o NAME`` / ``--out NAME`` keeps the last query's DataFrame under that
+name, ``--limit N`` shows so many rows, ``--quiet`` shows nothing, ``--param name=value`` binds
+``:name``. ``name << SELECT …`` keeps a query's DataFrame and shows nothing.
+
+A cell stops at its first error, which is shown without a traceback; what ran before it stays done.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from acidsql.errors import AcidSqlError
+from acidsql.render import Rows, first_rows
+from acidsql.result import Receipt
+from acidsql.session import Session, connect, newest
+from acidsql.sql.tokens import split_statements, tokenize
+
+DEFAULT_LIMIT = 20
+_FLAG = re.compile(r"\s*(--quiet|-q)(?=\s|$)")
+_OPTION = re.compile(r"""\s*(--out|-o|--limit|--param)(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)""")
+_UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
+_ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<")
+_VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
+
+
+@dataclass(slots=True)
+class _Options:
+    out: str | None = None
+    limit: int = DEFAULT_LIMIT
+    quiet: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@magics_class
+class AcidSqlMagics(Magics):  # type: ignore[misc]
+    """The magics; ``load_ipython_extension`` registers them."""
+
+    @line_cell_magic  # type: ignore[untyped-decorator]
+    def acidsql(self, line: str, cell: str | None = None) -> Rows | Receipt | None:
+        """Run SQL: %acidsql [-o NAME] [--limit N] [--quiet] [--param name=value] statement; …
+
+        Returns:
+            The last statement's rows or receipt, which the notebook shows; those of the
+            statements before it are shown here.
+        """
+        options, start = _parse_options(line)
+        text = start if cell is None else f"{start}\n{cell}"
+        outcome: Rows | Receipt | None = None
+        place = ""
+        try:
+            statements = [span.of(text) for span in split_statements(text)]
+            session = newest() or connect()
+            for number, statement in enumerate(statements, 1):
+                if outcome is not None:
+                    display(outcome)
+                place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
+                outcome = self._run(session, statement, options)
+        except (AcidSqlError, PySparkException) as error:
+            # IPython shows a UsageError without its traceback; the cell has failed all the same,
+            # so that "run all" stops here.
+            raise UsageError(f"{place}{error}") from None
+        return outcome
+
+    def _run(self, session: Session, text: str, options: _Options) -> Rows | Receipt | None:
+        """One statement; what it has to show."""
+        assigned = _ASSIGN.match(text)
+        text = text[assigned.end() :] if assigned else text
+        before = session.last
+        frame = session.sql(text, self._arguments(text, options.params) or None)
+        if assigned:
+            self.shell.user_ns[assigned[1]] = frame
+        if session.last is not before:
+            return None if options.quiet else session.last
+        if frame.columns and options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        if assigned or options.quiet or not frame.columns:
+            return None
+        return first_rows(frame, options.limit)
+
+    def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The values of the text's ``:names``: options first, then the notebook's variables."""
+        found = {}
+        tokens = tokenize(text)
+        for colon, word in itertools.pairwise(tokens):
+            # `v:name` without a blank is Spark's path into a variant.
+            before = text[colon.start - 1 : colon.start]
+            if colon.text != ":" or word.start != colon.end or re.match(r"[\w`\])]", before):
+                continue
+            if word.text in params:
+                found[word.text] = params[word.text]
+            elif isinstance(value := self.shell.user_ns.get(word.text), _VALUES):
+                found[word.text] = value
+        return found
+
+
+def _parse_options(line: str) -> tuple[_Options, str]:
+    """The options at the start of a line, and the text behind them."""
+    options = _Options()
+    while match := _FLAG.match(line) or _OPTION.match(line):
+        line = line[match.end() :]
+        if match.re is _FLAG:
+            options.quiet = True
+        elif match[1] == "--limit":
+            if not match[2].isdecimal():
+                raise UsageError(f"--limit must be a whole number, not '{match[2]}'")
+            options.limit = int(match[2])
+        elif match[1] == "--param":
+            name, equals, value = match[2].partition("=")
+            if not equals:
+                raise UsageError(f"--param must be name=value, not '{match[2]}'")
+            options.params[name] = _python_value(value)
+        else:
+            options.out = match[2]
+    if unknown := _UNKNOWN.match(line):
+        raise UsageError(f"%acidsql: no option '{unknown[1]}', or no value for it")
+    return options, line
+
+
+def _python_value(text: str) -> Any:
+    """``5`` is a number, ``None`` is NULL, ``2013-01-01`` stays text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What ``%load_ext acidsql`` calls."""
+    shell.register_magics(AcidSqlMagics)

@@ -1,0 +1,84 @@
+"""Making a table: what must be free for it, and its rows."""
+
+from __future__ import annotations
+
+import itertools
+
+from sqlalchemy import Connection, select
+
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.embedded import cleanups, rows, write_ids
+from acidsql.metastore.embedded.schema import DBS, TBLS
+
+
+def database_id(connection: Connection, name: str) -> int | None:
+    """The row of a database, or None."""
+    return connection.execute(select(DBS.c.DB_ID).where(DBS.c.NAME == name)).scalar()
+
+
+def need_database(connection: Connection, name: str) -> int:
+    """The row of a database. Raises CatalogError SCHEMA_NOT_FOUND."""
+    db_id = database_id(connection, name)
+    if db_id is None:
+        raise CatalogError(
+            f"There is no database '{name}'.",
+            condition="SCHEMA_NOT_FOUND",
+            sqlstate="42704",
+            schemaName=name,
+        )
+    return db_id
+
+
+def create(
+    connection: Connection, table: Table, first_write_id: int = 1, txn_id: int | None = None
+) -> None:
+    """Add a table, with the rows that ``txn_id`` wrote. Raises as ``Catalog.create_table``."""
+    db_id = need_database(connection, table.name.database)
+    need_no_table(connection, table.name)
+    need_free_location(connection, table.location)
+    first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
+    rows.write_table(connection, db_id, table, first)
+
+
+def need_no_table(connection: Connection, name: TableName) -> None:
+    """Refuse a name that is taken."""
+    if rows.table_id(connection, name) is not None:
+        raise CatalogError(
+            f"The table '{name}' is there already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+            sqlstate="42P07",
+            relationName=name,
+        )
+
+
+def need_free_location(connection: Connection, location: str) -> None:
+    """Refuse a directory that is another table's, lies in one, or contains one.
+
+    DROP deletes a directory with all that is in it.
+    """
+    owner = DBS.c.NAME + "." + TBLS.c.TBL_NAME
+    tables = connection.execute(select(owner, TBLS.c.LOCATION).join_from(TBLS, DBS)).all()
+    dropped = [
+        (f"{gone.table}, which was dropped and whose files are still to be deleted", gone.location)
+        for gone in cleanups.pending(connection)
+    ]
+    for whose, other in itertools.chain(tables, dropped):
+        if _contains(other, location) or _contains(location, other):
+            raise CatalogError(
+                f"The location '{location}' overlaps '{other}' of {whose}.",
+                condition="LOCATION_ALREADY_EXISTS",
+                sqlstate="42710",
+                location=location,
+            )
+
+
+def _contains(outer: str, inner: str) -> bool:
+    return f"{_normal(inner)}/".startswith(f"{_normal(outer)}/")
+
+
+def _normal(location: str) -> str:
+    """``file:/a/``, ``file:///a`` and ``/a`` are one directory."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    return location.rstrip("/")

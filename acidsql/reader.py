@@ -1,0 +1,163 @@
+"""Reading: stand-ins filled with a snapshot's rows, and the statements that only Spark runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.errors import UnsupportedError
+from acidsql.metastore.interface import Metastore
+from acidsql.plan import lower
+from acidsql.plan.event_query import EventQuery
+from acidsql.plan.names import Names
+from acidsql.plan.query import StandIn, argument_name, placeholders, rewrite
+from acidsql.plan.rewrite import Prepared
+from acidsql.plan.sqltext import Text
+from acidsql.result import rows_frame
+from acidsql.sql.references import mentioned_tables
+from acidsql.sql.statements import Reads, SparkStatement
+from acidsql.storage import jvm
+from acidsql.storage.event_writer import PARTITION
+from acidsql.storage.read import read_rows
+from acidsql.storage.scan import ROW__ID, empty
+from acidsql.txn import Snapshot, TxnManager
+
+Args = Mapping[str, Any] | Sequence[Any] | None
+Views = Mapping[str, DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement's text, and what was said with it.
+
+    Attributes:
+        text: The text, variables substituted.
+        args: Arguments by name; those of ``?`` under the names that composed text has for them.
+        double_quoted: ``"…"`` is a name in this session.
+    """
+
+    text: str
+    args: dict[str, Any] | None
+    double_quoted: bool
+
+
+class Reader:
+    """Reads for one session."""
+
+    def __init__(
+        self, spark: SparkSession, metastore: Metastore, txns: TxnManager, names: Names
+    ) -> None:
+        self._spark, self._metastore, self._txns, self._names = spark, metastore, txns, names
+
+    def views(self, standins: Iterable[StandIn], snapshot: Snapshot) -> dict[str, DataFrame]:
+        """What the stand-ins show in a snapshot, lazily."""
+        return {standin.view: self.rows(standin, snapshot) for standin in standins}
+
+    def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
+        """The same without rows: enough to analyse a statement with."""
+        return {
+            standin.view: _shaped(empty(self._spark, standin.table), standin)
+            for standin in standins
+        }
+
+    def rows(self, standin: StandIn, snapshot: Snapshot) -> DataFrame:
+        """What a stand-in shows."""
+        table = standin.table
+        rows = read_rows(
+            self._spark,
+            table,
+            [
+                partition.location.removeprefix(f"{table.location}/")
+                for partition in self._metastore.partitions(table.name)
+            ],
+            snapshot.write_ids[table.name],
+            snapshot.valid_txns,
+        )
+        return _shaped(rows, standin)
+
+
+    def events(self, query: EventQuery, views: Views, said: Said) -> DataFrame:
+        """The lazy events of a statement. Raises as ``lower.frame``."""
+        return lower.frame(self._spark, query.query, used(query.query, views), said.args)
+
+    # ── statements that are Spark's ──────────────────────────────────────────────────────────
+
+    def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
+        """A statement of Spark's; the ACID tables that it reads are replaced by stand-ins."""
+        if statement.reads is Reads.NOTHING:
+            self._refuse_acid_tables(said)
+            return self._verbatim(said.text, args)
+        found = rewrite(
+            said.text, statement, self._names.resolve, double_quoted=said.double_quoted
+        )
+        if not found.standins:
+            return self._verbatim(said.text, args)
+        snapshot = self._txns.snapshot([standin.table.name for standin in found.standins])
+        views = self.views(found.standins, snapshot)
+        text = Text(said.text, [*found.edits, *placeholders(said.text)])
+        with _views_keep_their_plan(self._spark):
+            return lower.frame(self._spark, text.verbatim(statement.span), views, said.args)
+
+    def _verbatim(self, text: str, args: Args) -> DataFrame:
+        if not args:
+            return self._spark.sql(text)
+        return self._spark.sql(text, args=dict(args) if isinstance(args, Mapping) else list(args))
+
+    def _refuse_acid_tables(self, said: Said) -> None:
+        found = mentioned_tables(said.text, double_quoted_identifiers=said.double_quoted)
+        for reference in found:
+            table = self._names.resolve(reference.parts)
+            if table is not None:
+                raise UnsupportedError(
+                    f"{table.name} is an ACID table, and Spark alone would misread it: this "
+                    "statement is not supported for ACID tables.",
+                    said.text, reference.span.start, reference.span.end,
+                    condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                )  # fmt: skip
+
+    def explain(self, prepared: Prepared, said: Said, mode: str | None) -> DataFrame:
+        """Spark's plan of a statement's events."""
+        views = self.views(prepared.standins, self._txns.snapshot(prepared.reads))
+        if prepared.source is not None:
+            source = prepared.source
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+        plans = [
+            (jvm.explain(self.events(query, views, said), mode),) for query in prepared.queries
+        ]
+        return rows_frame(self._spark, "plan string", plans)
+
+
+def used(text: Text, views: Views) -> dict[str, DataFrame]:
+    """The views that a text names."""
+    return {name: view for name, view in views.items() if name in text.sql}
+
+
+def by_name(args: Args) -> dict[str, Any] | None:
+    """Arguments by name; those of ``?`` under the names that composed text has for them."""
+    if not args:
+        return None
+    if isinstance(args, Mapping):
+        return dict(args)
+    return {argument_name(number): value for number, value in enumerate(args)}
+
+
+def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
+    if standin.is_target:
+        return rows
+    return rows.drop(PARTITION) if standin.row_id else rows.drop(PARTITION, ROW__ID)
+
+
+@contextmanager
+def _views_keep_their_plan(spark: SparkSession) -> Iterator[None]:
+    """A temporary view keeps the plan, not the text, which names stand-ins that will be gone."""
+    name = "spark.sql.legacy.storeAnalyzedPlanForView"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))

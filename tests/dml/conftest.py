@@ -1,0 +1,25 @@
+"""Fixtures of the tests of DML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def conf(spark: Any) -> Iterator[Callable[[str, str], None]]:
+    """Sets a conf of the shared Spark session until the test ends."""
+    before: dict[str, str | None] = {}
+
+    def change(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)

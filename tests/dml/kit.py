@@ -1,0 +1,69 @@
+"""What the tests of DML share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acidsql.errors import SqlError
+
+
+def fill(acid: Any, ddl: str, *rows: str) -> None:
+    """Make a table and put rows into it, each a VALUES row without brackets."""
+    acid.sql(f"CREATE TABLE {ddl}")
+    if rows:
+        name = ddl.split("(")[0].strip()
+        acid.sql(f"INSERT INTO {name} VALUES " + ", ".join(f"({row})" for row in rows))
+
+
+def rows(acid: Any, query: str, args: Any = None) -> list[tuple[Any, ...]]:
+    """A query's rows in an order of their own, so that they can be compared."""
+    return ordered(tuple(row) for row in acid.sql(query, args).collect())
+
+
+def ordered(found: Any) -> list[tuple[Any, ...]]:
+    """Rows in an order of their own."""
+    return sorted((tuple(row) for row in found), key=repr)
+
+
+def table(acid: Any, name: str = "t") -> list[tuple[Any, ...]]:
+    """A table's rows."""
+    return rows(acid, f"SELECT * FROM {name}")
+
+
+def counts(acid: Any, statement: str, args: Any = None) -> tuple[int, int, int]:
+    """Run a statement: the rows it inserted, updated and deleted."""
+    row = acid.sql(statement, args).collect()[0]
+    affected = row.num_inserted_rows + row.num_updated_rows + row.num_deleted_rows
+    assert row.num_affected_rows == affected
+    return row.num_inserted_rows, row.num_updated_rows, row.num_deleted_rows
+
+
+def refused(acid: Any, statement: str, condition: str, at: str | None = None) -> SqlError:
+    """A statement is refused before anything is opened; ``at`` is the text at the caret."""
+    opened = acid.sql("SHOW TRANSACTIONS").count()
+    with pytest.raises(SqlError) as caught:
+        acid.sql(statement)
+    error = caught.value
+    assert error.condition.startswith(condition), error
+    assert error.text is not None
+    if at is not None:
+        assert error.text[error.start : error.end] == at, error
+    assert acid.sql("SHOW TRANSACTIONS").count() == opened
+    return error
+
+
+def directories(acid: Any, name: str = "t") -> list[str]:
+    """The directories that a table's files lie in, hidden ones included."""
+    root = Path(acid.warehouse) / name
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_dir())
+
+
+def row_ids_are_unique(acid: Any, name: str, partition_columns: tuple[str, ...] = ()) -> None:
+    """No two rows of one partition have the same row id."""
+    extra = "".join(f", {column}" for column in partition_columns)
+    found = Counter(map(tuple, acid.sql(f"SELECT row__id{extra} FROM {name}").collect()))
+    assert all(times == 1 for times in found.values()), found.most_common(3)

@@ -1,0 +1,133 @@
+"""Every golden table, written by a real Hive, gives the rows and row ids that Hive returned."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hive_values import rows_of
+
+from acidsql.errors import FormatError
+from acidsql.storage.read import read
+
+pytestmark = pytest.mark.spark
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.parent.name for path in GOLDEN.glob("*/case.json"))
+# Values finer than a microsecond, which Spark does not have: compared truncated.
+FINER_THAN_A_MICROSECOND = {("types", "ts")}
+# Full-ACID tables whose columns stand in their files; the names as the newest file has them.
+UNREADABLE = {"types_ltz": "Hive 4.0.1 itself cannot read TIMESTAMP WITH LOCAL TIME ZONE back"}
+HOSTILE = {
+    "spark.sql.orc.enableVectorizedReader": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+}
+
+
+@cache
+def case_of(name):
+    return json.loads((GOLDEN / name / "case.json").read_text())
+
+
+def expected_rows(case):
+    rows = case["expected"]
+    if rows is None:
+        with gzip.open(GOLDEN / case["name"] / case["expected_file"], "rt") as file:
+            rows = [json.loads(line) for line in file]
+    names = [name for name, _ in case["columns"]]
+    found = []
+    for row in rows:
+        row_id = tuple(row["row__id"].values()) if "row__id" in row else None
+        values = [
+            truncated(value) if (case["name"], name) in FINER_THAN_A_MICROSECOND else value
+            for name, value in zip(names, row["values"], strict=False)
+        ]
+        found.append((row_id, values + row["values"][len(names) :]))
+    return sorted(found, key=repr)
+
+
+def truncated(text):
+    """A timestamp's text cut after the sixth digit of the fraction."""
+    if text is None or "." not in text:
+        return text
+    seconds, _, fraction = text.partition(".")
+    fraction = fraction[:6].rstrip("0")
+    return f"{seconds}.{fraction}" if fraction else seconds
+
+
+def types_of(case):
+    return [kind for _, kind in case["columns"] + case["partition_columns"]]
+
+
+def read_case(spark, case, schema="given"):
+    return read(
+        spark,
+        str(GOLDEN / case["name"] / "data"),
+        [tuple(pair) for pair in case["columns"]] if schema == "given" else None,
+        [tuple(pair) for pair in case["partition_columns"]] or None,
+        insert_only=case["acid"] == "insert_only",
+        file_format="text" if case["name"] == "insert_only_text" else "orc",
+        valid_write_ids=case["valid_write_ids"],
+        valid_txns=case["valid_txns"],
+    )
+
+
+@contextmanager
+def configured(spark, settings):
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+readable = [name for name in CASES if name not in UNREADABLE]
+
+
+@pytest.mark.parametrize("name", readable)
+def test_a_golden_table_gives_the_rows_and_row_ids_that_hive_returned(spark, name):
+    case = case_of(name)
+    rows = read_case(spark, case)
+    assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
+
+
+@pytest.mark.parametrize("name", readable)
+def test_a_hostile_session_reads_the_same(spark, name):
+    case = case_of(name)
+    with configured(spark, HOSTILE):
+        rows = read_case(spark, case).toArrow()
+    assert rows_of(rows, types_of(case)) == expected_rows(case)
+
+
+# What files cannot tell: a text file has no columns, a rename is in the metastore alone, and the
+# newest file of these tables was written before the column's type or name was changed.
+NOT_FROM_FILES = {"insert_only_text", "schema_evolution_rename"}
+
+
+@pytest.mark.parametrize("name", [name for name in readable if name not in NOT_FROM_FILES])
+def test_without_a_schema_the_columns_are_those_of_the_newest_file(spark, name):
+    case = case_of(name)
+    rows = read_case(spark, case, schema=None)
+    assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
+
+
+@pytest.mark.parametrize("schema", ["given", None])
+def test_a_timestamp_with_local_time_zone_is_refused_by_name(spark, schema):
+    with pytest.raises(FormatError, match="TIMESTAMP WITH LOCAL TIME ZONE is not supported"):
+        read_case(spark, case_of("types_ltz"), schema)
+
+
+def test_there_are_all_the_golden_tables():
+    assert len(CASES) == 54
