@@ -81,7 +81,9 @@ class Commands:
             if self.exists(statement, name):
                 return None
             found = self._places.prepare(table, adopt=statement.location is not None)
-            self._metastore.create_table(table, first_write_id=found.first_write_id)
+            self._metastore.create_table(
+                table, first_write_id=found.first_write_id, txn_id=txn.id
+            )
             self._places.make(table)
             txn.commit(add_partitions={name: found.partitions} if found.partitions else None)
         return Receipt(text, txn_id=txn.id, notes=found.notes)
@@ -98,14 +100,14 @@ class Commands:
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
 
-    def take_place(self, table: Table) -> PendingCleanup:
+    def take_place(self, table: Table, txn: Txn) -> PendingCleanup:
         """Make the directory of a table that will exist with the commit. Call it under the lock.
 
         Until then the directory is queued for deletion: a crash leaves nothing behind that the
         next CREATE would not clear away.
         """
         self._places.prepare(table, adopt=False)
-        place = self._metastore.queue_cleanup(table.name, table.location)
+        place = self._metastore.queue_cleanup(table.name, table.location, txn_id=txn.id)
         self._places.make(table)
         return place
 
@@ -118,7 +120,7 @@ class Commands:
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            cleanup = self._metastore.drop_table(name)
+            cleanup = self._metastore.drop_table(name, txn_id=txn.id)
             # The store has decided; what happens to the files now can be finished by anyone.
             self._places.clean(cleanup)
             txn.commit()
@@ -149,7 +151,7 @@ class Commands:
                     text, given.span.start, given.span.end,
                 )  # fmt: skip
         with self._locked(text, exclusive(table.name)) as txn:
-            self._metastore.alter_table(table.name, add_columns=columns)
+            self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.commit()
         return Receipt(text, txn_id=txn.id)
 
@@ -164,7 +166,7 @@ class Commands:
                 )  # fmt: skip
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(
-                table.name, set_properties=dict(statement.properties)
+                table.name, set_properties=dict(statement.properties), txn_id=txn.id
             )
             txn.commit()
         return Receipt(text, txn_id=txn.id)
@@ -174,7 +176,7 @@ class Commands:
         new_name = self._names.new(statement.new_name, text)
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
-            self._metastore.rename_table(name, new_name)
+            self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.commit()
         return Receipt(text, txn_id=txn.id)
 

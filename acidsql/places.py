@@ -9,7 +9,7 @@ from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
 from acidsql.acid.table import Partition, Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import Metastore, PendingCleanup
-from acidsql.storage.filesystem import Entry, filesystem_for
+from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.listing import discover_partitions
 
 # Hive seeds a converted table's counter so that its first write id is this one.
@@ -69,8 +69,21 @@ class Places:
         fs.sync_directory(table.location.rpartition("/")[0])
 
     def clean(self, cleanup: PendingCleanup) -> None:
-        """Delete a dropped table's directory. Call it under the table's lock."""
-        filesystem_for(cleanup.location).delete_directory(cleanup.location)
+        """Delete a dropped table's directory. Call it under the table's lock.
+
+        What is deleted is listed first, by names that no later table of the same name can have,
+        because write ids go on: a session that sleeps half way and loses its lock does no harm
+        when it wakes.
+        """
+        fs = filesystem_for(cleanup.location)
+        leaves, parents = _tree(fs, cleanup.location)
+        for leaf in leaves:
+            if leaf.is_dir:
+                fs.delete_directory(leaf.path)
+            elif fs.exists(leaf.path):
+                fs.delete_file(leaf.path)
+        for parent in parents:
+            fs.remove_empty_directory(parent)
         self._metastore.mark_cleaned(cleanup.id)
 
     def partitions(self, table: Table) -> list[str]:
@@ -133,6 +146,21 @@ class Places:
             if name
         )
         return Adopted(first, partitions, notes)
+
+
+def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
+    """What lies in a table's directory: ACID directories and files, and the directories around
+    them, innermost first."""
+    leaves: list[Entry] = []
+    parents: list[str] = []
+    for entry in fs.list(path):
+        if entry.is_dir and parse_directory(entry.name) is None and not is_hidden(entry.name):
+            inner, around = _tree(fs, entry.path)
+            leaves += inner
+            parents += around
+        else:
+            leaves.append(entry)
+    return leaves, [*parents, path]
 
 
 def _highest_write_id(entry: Entry) -> int:

@@ -206,7 +206,7 @@ class Runner:
                 txn.lock([exclusive(table.name), *map(read_lock, prepared.reads)])
                 if self._commands.exists(statement, table.name):
                     return nothing(self._spark)
-                place = self._commands.take_place(table)
+                place = self._commands.take_place(table, txn)
                 snapshot = txn.snapshot(prepared.reads)
             published: list[Published] = []
             try:

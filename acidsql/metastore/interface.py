@@ -141,7 +141,12 @@ class PendingCleanup:
 
 
 class Catalog(Protocol):
-    """Databases, tables, partitions."""
+    """Databases, tables, partitions.
+
+    A method that changes a table takes the transaction that holds the table's lock (``txn_id``),
+    and in the same step makes sure that it is open still: a session that slept until others took
+    its lock changes nothing (TxnAbortedError, NoSuchTxnError). None: nobody else is there.
+    """
 
     def databases(self) -> list[Database]:
         """All databases, by name. *Read-only.*"""
@@ -162,7 +167,9 @@ class Catalog(Protocol):
     def get_table(self, name: TableName) -> Table | None:
         """One table, or None. *Read-only.*"""
 
-    def create_table(self, table: Table, *, first_write_id: int = 1) -> None:
+    def create_table(
+        self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
+    ) -> None:
         """Add it. *Cannot-retry.*
 
         Write ids go on above those of a dropped table of the same name, and above
@@ -171,12 +178,14 @@ class Catalog(Protocol):
         whose directory is not cleaned up yet, has the same location.
         """
 
-    def drop_table(self, name: TableName) -> PendingCleanup:
+    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
         """Remove it, its partitions and queue its directory for deletion, in one step.
         *Cannot-retry.* Its write ids are remembered: those of a namesake begin above them.
         Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
 
-    def rename_table(self, name: TableName, new_name: TableName) -> None:
+    def rename_table(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
         """Change the name everywhere, transactions' rows included; the directory stays.
         *Cannot-retry.* Raises as ``drop_table`` and ``create_table``."""
 
@@ -186,6 +195,7 @@ class Catalog(Protocol):
         *,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        txn_id: int | None = None,
     ) -> None:
         """Append columns, set properties. *Cannot-retry.* Raises CatalogError if the table is
         missing or has such a column (COLUMN_ALREADY_EXISTS, 42711)."""
@@ -196,7 +206,9 @@ class Catalog(Protocol):
     def pending_cleanups(self) -> list[PendingCleanup]:
         """Directories of dropped tables that are still to be deleted. *Read-only.*"""
 
-    def queue_cleanup(self, name: TableName, location: str) -> PendingCleanup:
+    def queue_cleanup(
+        self, name: TableName, location: str, *, txn_id: int | None = None
+    ) -> PendingCleanup:
         """Queue the directory of a table that is only to be made, so that nothing is left if it
         never is (``commit_txn`` with ``cleaned``). *Cannot-retry.* Raises as ``create_table``."""
 
@@ -208,9 +220,16 @@ class TxnStore(Protocol):
     """Transactions, locks, write ids: what Hive's ``TxnStore`` keeps."""
 
     def open_txn(
-        self, *, user: str, host: str, agent_info: str = "", txn_type: TxnType = TxnType.DEFAULT
+        self,
+        *,
+        user: str,
+        host: str,
+        agent_info: str = "",
+        txn_type: TxnType = TxnType.DEFAULT,
+        timeout_ms: int | None = None,
     ) -> int:
-        """Open one and return its number. *Cannot-retry.*"""
+        """Open one and return its number. *Cannot-retry.* It is dead after ``timeout_ms``
+        milliseconds without a heartbeat; None: after what ``abort_timed_out`` is given."""
 
     def heartbeat(self, txn_id: int) -> None:
         """Say that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
@@ -278,8 +297,8 @@ class TxnStore(Protocol):
         """All locks: acquired before waiting, then by number. *Read-only.*"""
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
-        """Abort open transactions whose last heartbeat is older than ``timeout_ms`` by the
-        store's clock; returns their numbers. *Idempotent.*"""
+        """Abort open transactions whose last heartbeat is older, by the store's clock, than the
+        time-out they were opened with (``timeout_ms`` if with none); returns their numbers. *Idempotent.*"""
 
 
 class Metastore(Catalog, TxnStore, Protocol):

@@ -7,7 +7,7 @@ workers: it imports neither pyspark nor anything of the driver's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,9 +43,7 @@ class FileRead:
     hidden: tuple[int, ...]
 
 
-def plan_reads(
-    listings: Sequence[Listing], table: Table, write_ids: ValidWriteIdList
-) -> list[FileRead]:
+def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
     """One read for each file. Footers of originals are read here, in the driver, because a row id
     depends on all files before."""
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
@@ -61,6 +59,15 @@ def plan_reads(
             for file in original_files(group.paths, group.write_id, group.statement_id)
         ]
     return reads
+
+
+def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
+    """One read for each file of an insert-only table; the row ids mean nothing."""
+    return [
+        FileRead(partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, ())
+        for partition, paths in files.items()
+        for path in paths
+    ]
 
 
 def flat_schema(table: Table) -> RowSchema:

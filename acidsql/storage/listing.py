@@ -135,6 +135,7 @@ def list_inserts_only(
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
     state = acid_state((_child(fs, entry) for entry in entries), write_ids, txns)
     by_name = {entry.name: entry for entry in entries}
+    _refuse_partitions(by_name[name] for name in state.originals)
     directories = [*([state.base] if state.base else []), *state.deltas]
     return [
         file.path for directory in directories for file in _walk(fs, by_name[directory.name])
@@ -179,15 +180,28 @@ def _files_of(
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}
+    if directory.kind is Kind.BASE:
+        _check_base(children)
     files = [
-        EventFile(child.path, directory, child.size, _length(fs, child, names))
+        EventFile(child.path, directory, child.size, length)
         for child in sorted(children, key=lambda child: child.name)
-        if bucket_id_of(child.name) is not None and child.size > 0
+        if bucket_id_of(child.name) is not None
+        # While a streamed file is open its directory may show no size yet (HDFS).
+        and ((length := _length(fs, child, names)) or (length is None and child.size))
     ]
     raw = sorted(child.path for child in children if is_original(child.name) and child.size)
     if not raw or directory.kind is Kind.DELETE_DELTA:
         return files, []
     return files, [OriginalFiles(tuple(raw), directory.min_write_id, directory.statement_id or 0)]
+
+
+def _check_base(children: Iterable[Entry]) -> None:
+    """Hive reads every visible file of a base, so that a strange one must not be passed over."""
+    for child in children:
+        if is_hidden(child.name) or child.name.endswith(FLUSH_LENGTH_SUFFIX):
+            continue
+        if bucket_id_of(child.name) is None and not is_original(child.name):
+            raise FormatError(f"'{child.path}' is no name of a file in a base", path=child.path)
 
 
 def _length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
@@ -199,17 +213,28 @@ def _length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
         data = file.read()
     whole = len(data) // 8 * 8
     length = int.from_bytes(data[whole - 8 : whole], "big", signed=True) if whole else 0
-    if not 0 <= length <= entry.size:
-        raise FormatError(f"'{side_file}' says {length} bytes, the file has {entry.size}")
+    if length < 0:
+        raise FormatError(f"'{entry.path}{FLUSH_LENGTH_SUFFIX}' says {length} bytes")
     return length
 
 
-def _originals_at_root(fs: FileSystem, entries: Iterable[Entry]) -> list[OriginalFiles]:
-    paths = sorted(
-        file.path for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry])
-    )
-    paths = [path for path in paths if is_original(path.rpartition("/")[2])]
+def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[OriginalFiles]:
+    _refuse_partitions(entries)
+    files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
+    # A name of another form is refused where their rows are numbered, never passed over.
+    paths = sorted(file.path for file in files if file.size)
     return [OriginalFiles(tuple(paths))] if paths else []
+
+
+def _refuse_partitions(entries: Iterable[Entry]) -> None:
+    """A reader that does not know of the partitions would see no rows."""
+    for entry in entries:
+        if entry.is_dir and "=" in entry.name:
+            raise FormatError(
+                f"'{entry.path}' looks like a partition, but there is no such partition column "
+                "(acidsql.read: say partitioned_by=…)",
+                path=entry.path,
+            )
 
 
 def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:

@@ -3,7 +3,8 @@
 Rows are written by pyarrow's ORC writer, which is fast and runs in Spark's Python workers. What
 it cannot do is added to the footer on the way out (``orc_footer``), in one pass. Reading is
 Spark's own business; only files that Spark cannot read rightly come through ``read_events``
-(a streaming file whose end is not its size) and ``originals.read_originals``.
+(a streaming file whose end is not its size) and ``originals.read_originals``. They are read by
+pyarrow; stripes with a timestamp outside 1677…2262, which it cannot hold, by pyorc, row by row.
 
 Sources: Hive ``OrcRecordUpdater``; ``reference`` sections 3 and 12 of hive-format.
 """
@@ -33,7 +34,7 @@ from acidsql.storage.file_info import (
 )
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.holding_sink import HoldingSink
-from acidsql.storage.row_schema import RowSchema, arrow_type, conform
+from acidsql.storage.row_schema import RowSchema, array_of_rows, arrow_type, conform
 
 __all__ = [
     "EventFileWriter", "FileInfo", "FileStats", "RowSchema", "arrow_type", "read_events",
@@ -43,6 +44,8 @@ __all__ = [
 COMPRESSIONS = frozenset({"zstd", "zlib", "snappy", "lz4", "none"})
 BATCH_ROWS = 65_536  # the writer is slow on small batches
 STRIPE_SIZE = 64 * 1024 * 1024  # bytes
+# Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
+_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -281,8 +284,7 @@ def read_events(
         under its names (so a caller chooses names that do not clash with these four).
 
     Raises:
-        FormatError: It is no event file, or holds a timestamp outside 1677…2262, which pyarrow
-            cannot read.
+        FormatError: It is no event file.
     """
     for batch, info in read_batches(path, length):
         if not info.is_acid:
@@ -300,24 +302,71 @@ def flat_names(schema: RowSchema) -> list[str]:
 
 
 def read_batches(path: str, length: int | None = None) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
-    """The stripes of any ORC file, each with the file's footer."""
+    """The rows of any ORC file, each batch with the file's footer; timestamps in ns or in us."""
     files = filesystem_for(path)
     end = files.size(path) if length is None else length
     with files.open_input(path) as file:
         info = info_of(file, end)
         if not info.rows:
             return
-        source = pa.PythonFile(cast(Any, _Head(file, end)), mode="r")
-        reader = orc.ORCFile(source)
+        head = _Head(file, end)
+        reader = orc.ORCFile(pa.PythonFile(cast(Any, head), mode="r"))
         for stripe in range(reader.nstripes):
-            yield _read_stripe(reader, stripe, path), info
+            for batch in _read_stripe(reader, head, stripe, path):
+                yield batch, info
 
 
-def _read_stripe(reader: orc.ORCFile, stripe: int, path: str) -> pa.RecordBatch:
+def _read_stripe(
+    reader: orc.ORCFile, head: _Head, stripe: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """One stripe, by pyarrow; by pyorc, row by row, if it holds a timestamp outside 1677…2262."""
+    old = not _ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
     try:
-        return reader.read_stripe(stripe)
+        if not old:
+            yield reader.read_stripe(stripe)
+            return
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
+        if "nanosecond resolution" not in str(error):
+            raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
+    rows = _open_rows(head, path).read_stripe(stripe)
+    row_type = pa.struct(list(reader.schema))
+    while values := rows.read(BATCH_ROWS):
+        yield pa.RecordBatch.from_struct_array(array_of_rows(values, row_type))
+
+
+def _open_rows(head: _Head, path: str) -> Any:
+    try:
+        import pyorc
+    except ImportError:
+        raise FormatError(
+            f"'{path}' holds timestamps outside 1677…2262, which only pyorc can read: install "
+            "pyorc in the Python of the executors",
+            path=path,
+        ) from None
+    kinds = pyorc.TypeKind
+    return pyorc.Reader(
+        cast(BinaryIO, head), converters={kinds.TIMESTAMP: _Micros, kinds.DATE: _Days}
+    )
+
+
+class _Micros:
+    """pyorc's timestamps as microseconds since 1970; what is finer is cut."""
+
+    @staticmethod
+    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
+        return seconds * 1_000_000 + nanoseconds // 1000
+
+    to_orc = None  # pyorc looks it up, even to read
+
+
+class _Days:
+    """pyorc's dates as days since 1970."""
+
+    @staticmethod
+    def from_orc(days: int) -> int:
+        return days
+
+    to_orc = None
 
 
 class _Head(io.RawIOBase):

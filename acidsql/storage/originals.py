@@ -64,13 +64,22 @@ def original_files(
     next_row_ids: dict[int, int] = {}
     for path in sorted(paths):
         bucket_id = bucket_id_of(path)
-        rows = read_file_info(path).rows
+        rows = _rows(path)
         first = next_row_ids.get(bucket_id, 0)
         next_row_ids[bucket_id] = first + rows
         if rows:
             bucket = bucket_codec.encode(bucket_id, statement_id)
             found.append(OriginalFile(path, write_id, bucket, first, rows))
     return found
+
+
+def _rows(path: str) -> int:
+    info = read_file_info(path)
+    if info.is_acid:
+        raise FormatError(
+            f"'{path}' holds ACID events under the name of a file without them", path=path
+        )
+    return info.rows
 
 
 def bucket_id_of(path: str) -> int:

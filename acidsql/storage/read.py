@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_writer import PARTITION
 from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_inserts_only, list_table
-from acidsql.storage.scan import ROW__ID, Scan, partition_values, scan
+from acidsql.storage.orc_schema import columns_of
+from acidsql.storage.scan import ROW__ID, Scan, scan
 
 Schema = str | StructType | Sequence[tuple[str, str]]
 
@@ -38,7 +40,8 @@ def read_rows(
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
     if table.is_insert_only:
-        return _insert_only(spark, fs, table, where, write_ids, txns, "orc")
+        files = _inserts(fs, table.location, where, write_ids, txns)
+        return read_inserts_only(spark, table, files, "orc")
     listings = list_table(fs, table.location, where, write_ids, txns)
     return scan(spark, Scan(table, listings, write_ids))
 
@@ -64,7 +67,7 @@ def read(
             default: those of the newest file.
         partitioned_by: The partition columns, in the same forms.
         insert_only: The table is of ``transactional_properties=insert_only``.
-        file_format: Of an insert-only table; a full-ACID table is always ``orc``.
+        file_format: Of an insert-only table, ``orc`` or ``text``; a full-ACID table is always ORC.
         valid_write_ids: The snapshot as Hive writes it, ``db.t:highWaterMark:minOpen:open:aborted``;
             default: everything is visible.
         valid_txns: The same of transactions, ``highWaterMark:minOpen:open:aborted``.
@@ -76,53 +79,38 @@ def read(
 
     Raises:
         FormatError: The directory breaks Hive's rules, or has no file to take the schema from.
+        UnsupportedError: ``file_format`` is neither ``orc`` nor ``text``.
     """
-    fs = filesystem_for(path)
     path = path.rstrip("/")
+    fs = filesystem_for(path)
     by = _columns(partitioned_by) if partitioned_by else ()
     found = discover_partitions(fs, path, [column.name for column in by])
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _everything()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
-    listings = [] if insert_only else list_table(fs, path, found, write_ids, txns)
-    columns = _columns(schema) if schema else _from_files(spark, listings, path)
-    properties = {"transactional_properties": "insert_only"} if insert_only else {}
-    table = Table(TableName("", path), path, columns, by, properties=properties)
+    name = TableName("", path)
     if insert_only:
-        return _insert_only(spark, fs, table, found, write_ids, txns, file_format)
+        files = _inserts(fs, path, found, write_ids, txns)
+        columns = _columns(schema or _newest_plain(files, path, file_format))
+        return read_inserts_only(spark, Table(name, path, columns, by), files, file_format)
+    listings = list_table(fs, path, found, write_ids, txns)
+    table = Table(name, path, _columns(schema or _newest(listings, path)), by)
     return scan(spark, Scan(table, listings, write_ids)).drop(PARTITION)
 
 
-def _insert_only(
-    spark: SparkSession,
+def _inserts(
     fs: FileSystem,
-    table: Table,
+    location: str,
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
-    file_format: str,
-) -> DataFrame:
-    """Plain files; the directories say what is visible."""
-    files = {
+) -> dict[str, list[str]]:
+    """The visible files of an insert-only table, by partition directory."""
+    return {
         partition: list_inserts_only(
-            fs, f"{table.location}/{partition}".rstrip("/"), partition, write_ids, txns
+            fs, f"{location}/{partition}".rstrip("/"), partition, write_ids, txns
         )
         for partition in partitions
     }
-    ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
-    paths = [file for group in files.values() for file in group]
-    reader = spark.read.schema(ddl).options(ignoreMissingFiles="false", __globPaths__="false")
-    if file_format == "text":
-        # Hive's LazySimpleSerDe: fields end at ^A, NULL is \\N.
-        reader = reader.options(sep="\x01", nullValue="\\N", quote="", escape="")
-    else:
-        reader = reader.options(**{"orc.force.positional.evolution": "true"})
-    rows = reader.format("csv" if file_format == "text" else file_format).load(paths or [])
-    if not paths:
-        return spark.createDataFrame([], ddl)
-    return rows.selectExpr(
-        *(quote(column.name) for column in table.columns),
-        *partition_values(table, list(files), "_metadata.file_path"),
-    )
 
 
 def _everything() -> ValidWriteIdList:
@@ -134,26 +122,42 @@ def _columns(schema: Schema) -> tuple[Column, ...]:
         schema = StructType.fromDDL(schema)
     if isinstance(schema, StructType):
         schema = [(f.name, f.dataType.simpleString()) for f in schema.fields]
-    return tuple(Column(name.lower(), _hive(kind)) for name, kind in schema)
+    columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in schema)
+    for column in columns:
+        parse_type(column.type)  # refuses by name what cannot be read
+    return columns
 
 
 def _hive(kind: str) -> str:
     return kind.lower().replace("timestamp_ntz", "timestamp")
 
 
-def _from_files(
-    spark: SparkSession, listings: Sequence[Listing], path: str
-) -> tuple[Column, ...]:
-    files = [file for listing in listings for file in listing.data if file.length is None]
-    if not files:
-        raise FormatError(
-            f"'{path}' has no file to take the columns from; say schema=….", path=path
-        )
-    newest = max(files, key=lambda file: file.directory.max_write_id)
-    reader = spark.read.options(__globPaths__="false")
-    row = reader.orc(newest.path).schema["row"].dataType
-    assert isinstance(row, StructType)
-    return _columns(row)
+def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
+    """The columns of the newest file of events; if there is none, of an original."""
+    files = [file for listing in listings for file in listing.data]
+    if files:
+        newest = max(files, key=lambda file: file.directory.max_write_id)
+        return columns_of(newest.path, newest.length)
+    originals = [group for listing in listings for group in listing.originals]
+    if not originals:
+        raise _no_files(path)
+    return columns_of(max(originals, key=lambda group: group.write_id).paths[-1])
+
+
+def _newest_plain(
+    files: Mapping[str, Sequence[str]], path: str, file_format: str
+) -> list[tuple[str, str]]:
+    if file_format != "orc":
+        raise FormatError(f"A {file_format} file does not name its columns; say schema=….")
+    paths = [file for group in files.values() for file in group]
+    if not paths:
+        raise _no_files(path)
+    # A base comes before the deltas, and deltas by write id: the last one is the newest.
+    return columns_of(paths[-1])
+
+
+def _no_files(path: str) -> FormatError:
+    return FormatError(f"'{path}' has no file to take the columns from; say schema=….", path=path)
 
 
 __all__ = ["ROW__ID", "read", "read_rows"]

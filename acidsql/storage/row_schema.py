@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,7 @@ _PLAIN = {
 _Int32s = npt.NDArray[np.int32]
 
 _FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since 1970-01-01
+_DAY = 86_400_000_000  # microseconds
 _JULIAN_EPOCH = 719_470  # days from 0000-03-01 (Julian) to 1970-01-01
 
 
@@ -219,8 +221,10 @@ def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
         return pa.nulls(len(array), target)
     if pa.types.is_date32(array.type) and calendar != CALENDAR_PROLEPTIC:
         array = _proleptic(array)
-    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        return pc.floor_temporal(array, unit="microsecond").cast(target)
+    if pa.types.is_timestamp(array.type):
+        array = _micros(array)
+        if calendar != CALENDAR_PROLEPTIC:
+            array = _proleptic_timestamps(array)
     return array if array.type == target else array.cast(target)
 
 
@@ -233,6 +237,27 @@ def _proleptic(array: pa.Array) -> pa.Array:
     days[old] = _rename_julian(days[old])
     mask = array.is_null().to_numpy(zero_copy_only=False)
     return pa.array(days.astype(np.int32), mask=mask).cast(pa.date32())
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Timestamps as wall clocks in microseconds; what is finer is cut, towards the past."""
+    if array.type.tz is not None:
+        raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")
+    if array.type.unit == "ns":
+        array = pc.floor_temporal(array, unit="microsecond")
+    return array.cast(pa.timestamp("us"))
+
+
+def _proleptic_timestamps(array: pa.Array) -> pa.Array:
+    """The same as ``_proleptic``, with the time of day."""
+    micros = array.cast(pa.int64()).fill_null(0).to_numpy()
+    days, time = np.divmod(micros, _DAY)
+    old = days < _FIRST_GREGORIAN
+    if not old.any():
+        return array
+    days[old] = _rename_julian(days[old])
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(days * _DAY + time, mask=mask).cast(pa.timestamp("us"))
 
 
 def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -249,3 +274,39 @@ def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     gregorian_epoch = 719_468  # days from 0000-03-01 (Gregorian) to 1970-01-01
     renamed: npt.NDArray[np.int64] = year * 365 + leap_days + day_of_year - gregorian_epoch
     return renamed
+
+
+# ── Python values ────────────────────────────────────────────────────────────────────────────
+
+
+def array_of_rows(rows: Sequence[tuple[Any, ...]], row_type: pa.StructType) -> pa.StructArray:
+    """Rows of Python values, as pyorc gives them, in Arrow.
+
+    Args:
+        rows: Structs are tuples, maps dicts, timestamps microseconds, dates days since 1970.
+        row_type: What pyarrow's ORC reader says of the file.
+    """
+    return pa.array([_plain(row, row_type) for row in rows], _in_micros(row_type))
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(part, f.type) for f, part in zip(kind, value, strict=True)}
+    if pa.types.is_map(kind):
+        key, item = kind.key_type, kind.item_type
+        return [(_plain(k, key), _plain(v, item)) for k, v in value.items()]
+    return [_plain(part, kind.value_type) for part in value]
+
+
+def _in_micros(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_micros(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_micros(kind.key_type), _in_micros(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_in_micros(kind.value_type))
+    return kind

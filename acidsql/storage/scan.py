@@ -7,10 +7,13 @@ tested):
 * a filter on an event column must not be pushed down, because ORC would resolve its name among
   the *user's* columns: ``coalesce`` keeps it up;
 * no partition columns in the scan's schema: their values come from the file's path;
-* exact files, never a directory or a glob.
+* exact files, never a directory, and with every character of a glob escaped (``open_files``).
 
 What it cannot read goes through a Python task: files without event columns, streamed files with a
 committed length, and tables with timestamps where the JVM's time zone has daylight saving.
+
+One thing it reads wrongly and we leave so: the days 1582-10-05 to 1582-10-14, which are not in the
+hybrid calendar that Spark's reader goes through, come out ten days later.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+import re
 from urllib.parse import quote as url_quote
 
 import pyarrow as pa
@@ -34,8 +38,9 @@ from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.row_schema import RowSchema
 
 ROW__ID = "row__id"
-_PATH = "__acidsql_path"
+PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
 _ROW = "row"
+_GLOB = re.compile(r"[{}\[\]*?\\]")
 # A path part that Spark's _metadata.file_path shows as it is.
 _SAFE = "=-._~!$&'()*+,;:@"
 
@@ -152,17 +157,25 @@ def _read_orc(spark: SparkSession, files: Sequence[EventFile], row_type: str) ->
         "operation int, originalTransaction bigint, bucket int, rowId bigint, "
         f"currentTransaction bigint, {_ROW} {row_type}"
     )
+    return open_files(spark, [file.path for file in files], schema)
+
+
+def open_files(
+    spark: SparkSession, paths: Sequence[str], schema: str, file_format: str = "orc"
+) -> DataFrame:
+    """Rows of exactly these files, with each one's path (a URL) as the last column, ``PATH``."""
     reader = spark.read.schema(schema).options(
         # Hive 4 matches columns by position; so renamed columns keep their data.
         **{"orc.force.positional.evolution": "true"},
         # Missing files are an error, never missing rows.
         ignoreMissingFiles="false",
         ignoreCorruptFiles="false",
-        # A path is a name, not a pattern.
-        __globPaths__="false",
     )
-    events = reader.orc([file.path for file in files])
-    return events.selectExpr("*", f"_metadata.file_path AS {_PATH}")
+    # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
+    # files twice: of several paths, each that looks like a pattern stands for all of them.
+    names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
+    rows = reader.format(file_format).load(names)
+    return rows.selectExpr("*", f"_metadata.file_path AS {PATH}")
 
 
 def _alive(what: Scan, listings: Sequence[Listing], operation: str) -> str:
@@ -226,17 +239,19 @@ def partition_values(table: Table, partitions: Sequence[str], directory: str) ->
 
 
 def _partition_sql(listings: Sequence[Listing], table: Table) -> str:
-    """The partition directory of a row, from its file's path: ``…/p1=a/p2=1/delta_…/bucket_…``."""
+    """The partition directory of a row, from its file's path."""
     if not table.partition_columns:
         return "''"
     partitions = [listing.partition for listing in listings]
-    return _from_path(partitions, len(table.partition_columns), _PATH)
+    return _from_path(partitions, len(table.partition_columns), PATH)
 
 
 def _from_path(partitions: Sequence[str], depth: int, path: str) -> str:
     if len(partitions) == 1:
         return literal(partitions[0])
-    sql = f"regexp_extract({path}, '((?:[^/]+/){{{depth - 1}}}[^/]+)/[^/]+/[^/]+$', 1)"
+    # …/p1=a/p2=1/delta_…/bucket_…; files of an insert-only table may lie deeper.
+    above = f"((?:[^/]+/){{{depth - 1}}}[^/]+)"
+    sql = f"regexp_extract({path}, '^.*/{above}/(?:base|delta|delete_delta)_[^/]+/.+$', 1)"
     if all(url_quote(name, safe=f"/{_SAFE}") == name and "%" not in name for name in partitions):
         return sql
     # Spark shows paths with URL escapes; url_decode would also turn '+' into a blank.
@@ -264,20 +279,25 @@ def _partition_value(
 
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The same columns as ``_events``, read by Python tasks, one file or bucket a task."""
-    reads = plan_reads(listings, what.table, what.write_ids)
-    schema = flat_schema(what.table)
-    names = [column.name for column in what.table.columns]
-    tasks = spark.range(0, len(reads), 1, len(reads))
+    return python_rows(spark, what.table, plan_reads(listings, what.write_ids))
+
+
+def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
+    """Rows that Python tasks read: key columns, partition directory, columns as the user sees
+    them."""
+    schema = flat_schema(table)
+    names = [column.name for column in table.columns]
+    tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
     ddl = ", ".join(
         [
             f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string",
-            *(f"{quote(c.name)} {shown_type(c.type)}" for c in what.table.columns),
+            *(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns),
         ]
     )
     events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
     padded = (
         f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
-        for c in what.table.columns
+        for c in table.columns
     )
     return events.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *padded)
 

@@ -67,7 +67,8 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
 
 def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
     """Rows in the task, and in the order, that their files need."""
-    if spec.is_bucketed:
+    # Events that only delete have no values to bucket by.
+    if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket of one partition make one file, so they must meet in one task.
         events = events.withColumn(ew.BUCKET, _bucket_expression(table))
         events = events.repartition(*_order(events.columns))

@@ -276,7 +276,11 @@ class TxnManager:
         """Begin a transaction. ``agent_info`` is the statement's text, for those who wait."""
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(
-            user=self._user, host=self._host, agent_info=info, txn_type=txn_type
+            user=self._user,
+            host=self._host,
+            agent_info=info,
+            txn_type=txn_type,
+            timeout_ms=self.settings.txn_timeout_ms,
         )
         waiter = LockWaiter(self._store, self.settings, self._sleep)
         txn = Txn(txn_id, self._store, self.heartbeat, waiter)

@@ -4,7 +4,7 @@ import pytest
 from contract_base import T, U, begin, seen, table, write
 
 from acidsql.acid.table import Column, Partition, Table, TableName
-from acidsql.errors import CatalogError
+from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
 
 SALES = Database("sales", "/wh/sales.db", "of the sales people")
@@ -245,3 +245,51 @@ class CatalogContract:
             store.commit_txn(txn, add_partitions={U: [good]})
         assert store.partitions(T) == []
         store.commit_txn(txn)  # it is still open
+
+    # ── a table that comes into being with a commit ──────────────────────────────────────────
+
+    def test_a_table_and_its_first_rows_appear_with_one_commit(self, store):
+        txn = begin(store)
+        place = store.queue_cleanup(T, "/wh/t", txn_id=txn)
+        first = store.allocate_write_id(txn, T)
+        assert store.get_table(T) is None
+        store.commit_txn(txn, create_table=table(), cleaned=place.id)
+        assert store.get_table(T) == table()
+        assert store.pending_cleanups() == []
+        assert seen(store).is_valid(first)
+        second = write(store)
+        assert seen(store).is_valid(second)
+
+    def test_rows_of_a_dropped_namesake_stay_hidden_from_a_table_made_by_a_commit(self, store):
+        store.create_table(table())
+        lost = write(store, commit=False)
+        store.mark_cleaned(store.drop_table(T).id)
+        txn = begin(store)
+        first = store.allocate_write_id(txn, T)
+        store.commit_txn(txn, create_table=table())
+        assert first > lost
+        assert seen(store).is_valid(first)
+        assert not seen(store).is_valid(lost)
+
+    def test_an_aborted_creation_leaves_a_directory_to_be_cleaned_and_no_table(self, store):
+        txn = begin(store)
+        store.queue_cleanup(T, "/wh/t", txn_id=txn)
+        store.abort_txn(txn)
+        assert store.get_table(T) is None
+        assert [gone.location for gone in store.pending_cleanups()] == ["/wh/t"]
+
+    def test_a_transaction_that_lost_its_locks_can_change_no_table(self, store):
+        store.create_table(table())
+        dead = begin(store)
+        store.abort_txn(dead)
+        for change in (
+            lambda: store.create_table(table(U), txn_id=dead),
+            lambda: store.drop_table(T, txn_id=dead),
+            lambda: store.rename_table(T, U, txn_id=dead),
+            lambda: store.alter_table(T, set_properties={"k": "v"}, txn_id=dead),
+            lambda: store.queue_cleanup(U, "/wh/u", txn_id=dead),
+        ):
+            with pytest.raises(TxnAbortedError):
+                change()
+        assert store.get_table(T) == table()
+        assert store.tables("default") == ["t"]

@@ -173,6 +173,14 @@ class TxnContract:
             store.heartbeat(txn)
         assert store.txn_state(txn) is TxnState.ABORTED
 
+    def test_a_transaction_is_measured_by_its_own_sessions_time_out(self, store, clock):
+        patient = store.open_txn(user="u", host="h", timeout_ms=1000)
+        hasty = store.open_txn(user="u", host="h", timeout_ms=10)
+        clock.now += 50
+        assert store.abort_timed_out(20) == [hasty]
+        clock.now += 1000
+        assert store.abort_timed_out(5000) == [patient]
+
     def test_looking_at_a_lock_is_a_heartbeat(self, store, clock):
         holder, waiter = begin(store), begin(store)
         store.lock(holder, [exclusive()])

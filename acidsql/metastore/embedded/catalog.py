@@ -6,7 +6,8 @@ tables in ``cleanups``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -21,6 +22,7 @@ from acidsql.metastore.embedded.schema import (
     TXN_COMPONENTS,
     WRITE_SET,
 )
+from acidsql.metastore.embedded.txns import need_open
 from acidsql.metastore.interface import Database, PendingCleanup
 
 DEFAULT_DATABASE = "default"
@@ -30,6 +32,14 @@ class EmbeddedCatalog:
     """The ``Catalog`` part of the embedded metastore; see there for each method's promise."""
 
     _store: Store
+
+    @contextmanager
+    def _write(self, txn_id: int | None) -> Iterator[Connection]:
+        """A store transaction in which the caller's transaction is open, and so holds its locks."""
+        with self._store.write() as connection:
+            if txn_id is not None:
+                need_open(connection, txn_id)
+            yield connection
 
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
@@ -97,14 +107,16 @@ class EmbeddedCatalog:
             table_id = rows.table_id(connection, name)
             return None if table_id is None else rows.read_table(connection, name, table_id)
 
-    def create_table(self, table: Table, *, first_write_id: int = 1) -> None:
+    def create_table(
+        self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
+    ) -> None:
         """See ``Catalog.create_table``."""
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             tables.create(connection, table, first_write_id)
 
-    def drop_table(self, name: TableName) -> PendingCleanup:
+    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
         """See ``Catalog.drop_table``."""
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             location = connection.execute(
                 select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
@@ -117,9 +129,11 @@ class EmbeddedCatalog:
             now_ms = self._store.now_ms(connection)
             return cleanups.enqueue(connection, name, location, now_ms)
 
-    def rename_table(self, name: TableName, new_name: TableName) -> None:
+    def rename_table(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
         """See ``Catalog.rename_table``."""
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             db_id = tables.need_database(connection, new_name.database)
             tables.need_no_table(connection, new_name)
@@ -147,9 +161,10 @@ class EmbeddedCatalog:
         *,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        txn_id: int | None = None,
     ) -> None:
         """See ``Catalog.alter_table``."""
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
             known = {column.name for column in table.all_columns}
@@ -178,9 +193,11 @@ class EmbeddedCatalog:
         with self._store.read() as connection:
             return cleanups.pending(connection)
 
-    def queue_cleanup(self, name: TableName, location: str) -> PendingCleanup:
+    def queue_cleanup(
+        self, name: TableName, location: str, *, txn_id: int | None = None
+    ) -> PendingCleanup:
         """See ``Catalog.queue_cleanup``."""
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             tables.need_no_table(connection, name)
             tables.need_free_location(connection, location)
             return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))

@@ -2,7 +2,7 @@
 
 The transaction tables are Hive's. Of the catalog, Hive's chain TBLS → SDS → CDS → COLUMNS_V2 is
 shortened: what hangs on a storage descriptor there hangs on the table here. Three things are
-ours: TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and the text in VERSION.
+ours: TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and the text in VERSION.
 """
 
 from __future__ import annotations
@@ -174,6 +174,7 @@ TXNS = Table(
     Column("TXN_AGENT_INFO", AGENT),
     Column("TXN_META_INFO", AGENT),
     Column("TXN_TYPE", Integer, nullable=False),
+    Column("TXN_TIMEOUT", BigInteger),  # ours: milliseconds
     # Committed rows are kept; every question is about the few that are not.
     Index("TXNS_STATE_INDEX", "TXN_STATE", "TXN_ID"),
 )

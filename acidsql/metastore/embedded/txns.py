@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, delete, exists, insert, literal, select, update
+from sqlalchemy import Connection, delete, exists, func, insert, literal, select, update
 
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -37,7 +37,13 @@ class EmbeddedTxns:
     _store: Store
 
     def open_txn(
-        self, *, user: str, host: str, agent_info: str = "", txn_type: TxnType = TxnType.DEFAULT
+        self,
+        *,
+        user: str,
+        host: str,
+        agent_info: str = "",
+        txn_type: TxnType = TxnType.DEFAULT,
+        timeout_ms: int | None = None,
     ) -> int:
         """See ``TxnStore.open_txn``."""
         with self._store.write() as connection:
@@ -53,6 +59,7 @@ class EmbeddedTxns:
                     TXN_HOST=host[:_PERSON_LIMIT],
                     TXN_AGENT_INFO=agent_info[:_TEXT_LIMIT],
                     TXN_TYPE=txn_type.value,
+                    TXN_TIMEOUT=timeout_ms,
                 )
             )
             return txn_id
@@ -161,11 +168,11 @@ class EmbeddedTxns:
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         """See ``TxnStore.abort_timed_out``."""
         with self._store.read() as connection:  # usually there are none: no need to lock
-            if not _timed_out(connection, self._store.now_ms(connection) - timeout_ms):
+            if not _timed_out(connection, self._store.now_ms(connection), timeout_ms):
                 return []
         with self._store.write() as connection:
-            dead = _timed_out(connection, self._store.now_ms(connection) - timeout_ms)
-            reason = f"no heartbeat for {timeout_ms} ms (hive.txn.timeout)"
+            dead = _timed_out(connection, self._store.now_ms(connection), timeout_ms)
+            reason = "no heartbeat within hive.txn.timeout"
             _end(connection, dead, TxnState.ABORTED, reason)
             return list(dead)
 
@@ -219,9 +226,11 @@ def _end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason
         connection.execute(delete(HIVE_LOCKS).where(HIVE_LOCKS.c.HL_TXNID == txn_id))
 
 
-def _timed_out(connection: Connection, before_ms: int) -> Sequence[int]:
+def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
+    # A transaction is measured by what its own session promised, not by a hastier one's setting.
     found = select(T.TXN_ID).where(
-        T.TXN_STATE == TxnState.OPEN.value, T.TXN_LAST_HEARTBEAT < before_ms
+        T.TXN_STATE == TxnState.OPEN.value,
+        T.TXN_LAST_HEARTBEAT < now_ms - func.coalesce(T.TXN_TIMEOUT, timeout_ms),
     )
     return connection.execute(found.order_by(T.TXN_ID)).scalars().all()
 

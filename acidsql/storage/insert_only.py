@@ -1,0 +1,84 @@
+"""Insert-only tables: plain files, of which the directories say what is visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import UnsupportedError
+from acidsql.storage import jvm
+from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
+from acidsql.storage.event_reader import plain_reads
+from acidsql.storage.event_writer import PARTITION
+from acidsql.storage.scan import PATH, open_files, partition_values, python_rows
+
+FORMATS = ("orc", "text")
+_FIELD_END = literal("\x01")
+_NULL = literal("\\N")
+
+
+def read_inserts_only(
+    spark: SparkSession, table: Table, files: Mapping[str, Sequence[str]], file_format: str
+) -> DataFrame:
+    """The rows of plain files: the data columns, then the partition columns.
+
+    Args:
+        spark: The session.
+        table: Its columns; they are matched with the files' by position, as in Hive 4.
+        files: The visible files by partition directory.
+        file_format: ``orc``, or ``text`` as Hive writes it by default.
+
+    Raises:
+        UnsupportedError: Another format, or a text file with arrays, maps, structs or binary.
+    """
+    if file_format not in FORMATS:
+        raise UnsupportedError(
+            f"Insert-only tables stored as {file_format} are not supported, only those stored "
+            f"as {' or '.join(FORMATS)}.",
+            condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        )
+    paths = [path for group in files.values() for path in group]
+    columns = [quote(column.name) for column in table.columns]
+    if not paths:
+        kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
+        return spark.createDataFrame([], kinds)
+    directory = PATH
+    if file_format == "text":
+        rows = _text(spark, table, paths)
+    elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
+        rows, directory = python_rows(spark, table, plain_reads(files)), PARTITION
+    else:
+        rows = _orc(spark, table, paths)
+    return rows.selectExpr(*columns, *partition_values(table, list(files), directory))
+
+
+def _orc(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
+    ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
+    offset = jvm.zone_offset_micros(spark)
+    values = (
+        f"{shown(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+        for c in table.columns
+    )
+    return open_files(spark, paths, ddl).selectExpr(*values, PATH)
+
+
+def _text(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
+    """Hive's LazySimpleSerDe: fields end at ^A, NULL is ``\\N``, what does not parse is NULL."""
+    values = (
+        f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
+        for i, column in enumerate(table.columns)
+    )
+    return open_files(spark, paths, "value string", "text").selectExpr(*values, PATH)
+
+
+def _parsed(field: str, column: Column) -> str:
+    if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
+        raise UnsupportedError(
+            f"Column '{column.name}' of type {column.type} cannot be read from a text file.",
+            condition="UNSUPPORTED_DATATYPE",
+        )
+    value = f"try_cast(nullif({field}, {_NULL}) AS {shown_type(column.type)})"
+    return shown(value, column.type, zone_offset_micros=None)
