@@ -39,7 +39,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "connect": "acidsql.session",
     "Session": "acidsql.session",
-    "read": "acidsql.reading",
+    "read": "acidsql.storage.read",
     "Receipt": "acidsql.result",
     "AcidSqlError": "acidsql.errors",
     "SqlError": "acidsql.errors",

@@ -20,6 +20,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.sql.tokens import split_statements
 
+_ALL_ROWS = 1_000_000  # of what lists tables, transactions or files
 _FORMATS = click.Choice(["table", "csv", "json"])
 
 
@@ -69,7 +70,7 @@ def sql_command(
     the first that fails ends the command. Results go to standard output; receipts too, but with
     csv and json to standard error. csv and json give all rows.
     """
-    text = text or (file or click.get_text_stream("stdin")).read()
+    text = text or (file or sys.stdin).read()
     values = dict(_pair(param, "--param") for param in params)
     args = {name: _python_value(value) for name, value in values.items()} or None
     with _session(given) as session:
@@ -84,7 +85,7 @@ def tables(given: dict[str, Any], database: str | None) -> None:
     """List the tables (of DATABASE, default: default)."""
     with _session(given) as session:
         text = "SHOW TABLES" + (f" IN `{database.replace('`', '``')}`" if database else "")
-        _run(session, text, None, "table", sys.maxsize)
+        _run(session, text, None, "table", _ALL_ROWS)
 
 
 @main.command()
@@ -92,7 +93,7 @@ def tables(given: dict[str, Any], database: str | None) -> None:
 def txns(given: dict[str, Any]) -> None:
     """List the open and the aborted transactions."""
     with _session(given) as session:
-        _run(session, "SHOW TRANSACTIONS", None, "table", sys.maxsize)
+        _run(session, "SHOW TRANSACTIONS", None, "table", _ALL_ROWS)
 
 
 @main.command()
@@ -101,7 +102,7 @@ def txns(given: dict[str, Any]) -> None:
 def files(given: dict[str, Any], table: str) -> None:
     """List the files of TABLE: directory, kind, write ids, bytes, and who sees them."""
     with _session(given) as session:
-        _print_table(session.files(table), sys.maxsize)
+        _print_table(session.files(table), _ALL_ROWS)
 
 
 @contextmanager
@@ -165,7 +166,7 @@ def _print_table(frame: Any, limit: int) -> None:
 def _print_csv(frame: Any) -> None:
     from acidsql.render import as_text
 
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(frame.columns)
     writer.writerows(as_text(frame).toLocalIterator())
 

@@ -7,21 +7,23 @@ that needs the place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql import create
-from acidsql.acid.layout import parse_partition_name, partition_name
+from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import Database, LockComponent, Metastore, PendingCleanup
+from acidsql.partition_specs import Specs, matching_partitions
 from acidsql.places import Places
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, overwriting
+from acidsql.plan.locking import exclusive, exclusive_database, overwriting
 from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
 from acidsql.result import Receipt, nothing
@@ -32,7 +34,9 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.publish import Published, discard
 from acidsql.storage.save import Save, Writing
 from acidsql.txn import Txn, TxnManager
+from acidsql.txn.manager import Phase, abort_quietly
 
+_log = logging.getLogger(__name__)
 _FIXED_PROPERTIES = ("transactional", "transactional_properties", "bucketing_version")
 
 
@@ -80,13 +84,26 @@ class Commands:
         with self._locked(text, exclusive(name)) as txn:
             if self.exists(statement, name):
                 return None
-            found = self._places.prepare(table, adopt=statement.location is not None)
-            self._metastore.create_table(
-                table, first_write_id=found.first_write_id, txn_id=txn.id
-            )
+            if statement.location is None:
+                return self._create_here(table, txn, text)
+            found = self._places.prepare(table, adopt=True)
             self._places.make(table)
-            txn.commit(add_partitions={name: found.partitions} if found.partitions else None)
+            txn.commit(
+                create_table=table,
+                first_write_id=found.first_write_id,
+                add_partitions={name: found.partitions} if found.partitions else None,
+            )
         return Receipt(text, txn_id=txn.id, notes=found.notes)
+
+    def _create_here(self, table: Table, txn: Txn, text: str) -> Receipt:
+        place = self.take_place(table, txn)
+        try:
+            txn.commit(create_table=table, cleaned=place.id)
+        except BaseException:
+            if txn.phase is Phase.OPEN and abort_quietly(txn, "the statement failed"):
+                self.give_back(place)
+            raise
+        return Receipt(text, txn_id=txn.id)
 
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
@@ -94,7 +111,7 @@ class Commands:
         """The table that a CREATE TABLE describes. Raises as ``create.define_table``."""
         location = self._location(statement, name)
         if statement.like is not None:
-            source = self._need(statement.like, text)
+            source = self._names.need(statement.like, text)
             return create.like(source, name, location, dict(statement.properties))
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
@@ -112,22 +129,20 @@ class Commands:
         return place
 
     def give_back(self, place: PendingCleanup) -> None:
-        """Undo ``take_place``."""
-        self._places.clean(place)
+        """Undo ``take_place``. What cannot be deleted is, by the next CREATE in this place."""
+        self._clean([place])
 
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
-        name = self._need(statement.name, text).name
+        name = self._names.need(statement.name, text).name
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            cleanup = self._metastore.drop_table(name, txn_id=txn.id)
-            # The store has decided; what happens to the files now can be finished by anyone.
-            self._places.clean(cleanup)
-            txn.commit()
+            self._clean([self._metastore.drop_table(name, txn_id=txn.id)])
+            self._end(txn)
         return Receipt(text, txn_id=txn.id)
 
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt | None:
-        name = self._need(statement.name, text).name
+        name = self._names.need(statement.name, text).name
         with self._locked(text, overwriting(name)) as txn:
             table = self._again(name)
             partitions = self._matching(table, [statement.partition], text)
@@ -140,7 +155,7 @@ class Commands:
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         columns = [create.bind_column(c, text, self._type_of(text)) for c in statement.columns]
         for column, given in zip(columns, statement.columns, strict=True):
             create.check_name(column, text, given.span)
@@ -152,11 +167,11 @@ class Commands:
                 )  # fmt: skip
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
-            txn.commit()
+            self._end(txn)
         return Receipt(text, txn_id=txn.id)
 
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         for key, value in statement.properties:
             if key.lower() in _FIXED_PROPERTIES and table.properties.get(key.lower()) != value:
                 span = statement.name.span
@@ -168,22 +183,22 @@ class Commands:
             self._metastore.alter_table(
                 table.name, set_properties=dict(statement.properties), txn_id=txn.id
             )
-            txn.commit()
+            self._end(txn)
         return Receipt(text, txn_id=txn.id)
 
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
-        name = self._need(statement.name, text).name
+        name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
-            txn.commit()
+            self._end(txn)
         return Receipt(text, txn_id=txn.id)
 
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
         """A base without rows hides what is there, even if the partition comes again; the catalog
         forgets the partition in the same commit; only then are files deleted, that base last."""
-        name = self._need(statement.name, text).name
+        name = self._names.need(statement.name, text).name
         with self._locked(text, overwriting(name)) as txn:
             table = self._again(name)
             partitions = self._matching(table, statement.specs, text, statement.if_exists)
@@ -218,11 +233,10 @@ class Commands:
         name = statement.name.parts[-1].lower()
         if statement.if_exists and self._metastore.get_database(name) is None:
             return
-        if statement.cascade:
-            for table in self._metastore.tables(name):
-                drop = st.DropTable(st.Name((name, table), statement.name.span))
-                self._drop_table(drop, text)
-        self._metastore.drop_database(name)
+        with self._locked(text, exclusive_database(name)) as txn:
+            dropped = self._metastore.drop_database(name, cascade=statement.cascade, txn_id=txn.id)
+            self._clean(dropped)
+            self._end(txn)
 
     def _use(self, statement: st.Use, text: str) -> None:
         """Both catalogs follow where both have the database."""
@@ -259,76 +273,42 @@ class Commands:
     def _empty(self, txn: Txn, table: Table, partitions: list[str]) -> Published:
         """Put a base without rows into each directory."""
         statement_id = txn.next_statement_id()
-        save = Save(
-            table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True
-        )
+        save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True)
         with Writing(filesystem_for(table.location), save) as writing:
             for partition in partitions:
                 writing.empty(partition)
             return writing.publish()
 
     def _undo(self, txn: Txn, table: Table, published: Published) -> None:
-        if txn.phase.value == "open":
-            txn.abort("the statement failed")
+        if txn.phase is Phase.OPEN and abort_quietly(txn, "the statement failed"):
             discard(filesystem_for(table.location), published.directories)
 
+    # After the store has decided the statement has happened: what fails now is finished by the
+    # next statement that needs the place, and locks go with a time-out.
+
+    def _clean(self, cleanups: Iterable[PendingCleanup]) -> None:
+        for cleanup in cleanups:
+            try:
+                self._places.clean(cleanup)
+            except (AcidSqlError, OSError) as error:
+                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+
+    def _end(self, txn: Txn) -> None:
+        try:
+            txn.commit()
+        except AcidSqlError as error:
+            _log.warning("Transaction %d could not be ended: %s", txn.id, error)
+
     def _matching(
-        self,
-        table: Table,
-        specs: Any,
-        text: str,
-        may_be_missing: bool = False,
+        self, table: Table, specs: Specs, text: str, may_be_missing: bool = False
     ) -> list[str]:
-        """The partition directories that PARTITION clauses name; [""] for the table itself."""
+        """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
         if not table.partition_columns:
             return [""]
         known = self._places.partitions(table)
-        found: list[str] = []
-        for spec in specs:
-            wanted = self._values(table, spec, text)
-            matching = [
-                name
-                for name in known
-                if all(dict(parse_partition_name(name)).get(c) == v for c, v in wanted.items())
-            ]
-            if not matching and spec and not may_be_missing:
-                raise AnalysisError(
-                    f"{table.name} has no such partition.",
-                    text, spec[0].span.start, spec[-1].span.end,
-                    condition="PARTITIONS_NOT_FOUND", sqlstate="428FT",
-                )  # fmt: skip
-            found += [name for name in matching if name not in found]
-        return found
-
-    def _values(self, table: Table, spec: Any, text: str) -> dict[str, str | None]:
-        """A PARTITION clause's values, as they stand in a partition's name."""
-        types = {column.name: column.type for column in table.partition_columns}
-        values: dict[str, str | None] = {}
-        for item in spec:
-            column = item.name.lower()
-            if column not in types:
-                raise AnalysisError(
-                    f"'{item.name}' is not a partition column of {table.name}.",
-                    text, item.span.start, item.span.end,
-                    condition="PARTITION_COLUMN_NOT_FOUND", sqlstate="42703",
-                )  # fmt: skip
-            query = Text(text).raw("SELECT CAST(CAST(").user(item.value)
-            query.raw(f" AS {types[column]}) AS STRING)")
-            with lower.mapped_errors(query):
-                value = lower.frame(self._spark, query, {}).collect()[0][0]
-            name = partition_name([column], [value])
-            values[column] = parse_partition_name(name)[0][1]
-        return values
-
-    def _need(self, name: st.Name, text: str) -> Table:
-        table = self._names.resolve(name.parts)
-        if table is None:
-            raise AnalysisError(
-                f"There is no ACID table '{'.'.join(name.parts)}'.",
-                text, name.span.start, name.span.end,
-                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-            )  # fmt: skip
-        return table
+        return matching_partitions(
+            self._spark, table, known, specs, text, may_be_missing=may_be_missing
+        )
 
     def _again(self, name: TableName) -> Table:
         """The table under the lock: it may have changed while we waited."""
@@ -374,5 +354,3 @@ class Commands:
             return lower.fields(self._spark, query, {})[0][1]
 
         return type_of
-
-

@@ -18,7 +18,7 @@ from acidsql.plan.assignment import can_assign
 from acidsql.plan.event_query import Fields
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
-from acidsql.storage.event_writer import PREFIX
+from acidsql.storage.event_records import PREFIX
 
 # The type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -186,11 +186,17 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
 
 
 def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse the names that would be taken for ours."""
+    """Refuse names that would be taken for ours, or that Spark misreads."""
     if column.name == "row__id" or column.name.startswith(PREFIX):
         raise _unsupported(
             f"A column cannot be called '{column.name}': the name is taken.",
             text, place, "RESERVED_COLUMN_NAME",
+        )  # fmt: skip
+    if "`" in column.name:
+        # Spark's ORC reader finds no rows for a condition on it.
+        raise _unsupported(
+            f"A column's name cannot have a back-quote in it ({column.name}).",
+            text, place, "COLUMN_NAME",
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@
     │   │   └── TxnAbortedError
     │   ├── NoSuchTxnError
     │   └── CommitUnknownError       the store's reply to COMMIT was lost: it may have happened
-    ├── WriteError                   files could not be written as they must be; the transaction was aborted
+    ├── WriteError                   files could not be written as they must be
     ├── FormatError                  a directory or file is not what Hive's format allows
     ├── SettingError                 a setting has no such name or no such value
     └── MetastoreError               the metastore cannot be reached or is not ours

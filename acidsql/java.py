@@ -132,6 +132,7 @@ def _candidates(directory: Path) -> Iterator[Path]:
     if on_path:
         yield Path(os.path.realpath(on_path)).parent.parent
     yield from _homes_below(directory)
+    yield from _homes_below(Path.home() / ".jdk")  # where install-jdk puts them by itself
     for pattern in _PLACES:
         yield from sorted(Path("/").glob(pattern.removeprefix("/")), reverse=True)
 

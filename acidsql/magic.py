@@ -31,7 +31,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 
 from acidsql.errors import AcidSqlError
 from acidsql.render import Rows, first_rows
@@ -43,7 +42,7 @@ DEFAULT_LIMIT = 20
 _FLAG = re.compile(r"\s*(--quiet|-q)(?=\s|$)")
 _OPTION = re.compile(r"""\s*(--out|-o|--limit|--param)(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)""")
 _UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
-_ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<")
+_ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
 _VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
 
 
@@ -56,40 +55,37 @@ class _Options:
 
 
 @magics_class
-class AcidSqlMagics(Magics):  # type: ignore[misc]
+class AcidSqlMagics(Magics):
     """The magics; ``load_ipython_extension`` registers them."""
 
-    @line_cell_magic  # type: ignore[untyped-decorator]
+    shell: Any
+
+    @line_cell_magic
     def acidsql(self, line: str, cell: str | None = None) -> Rows | Receipt | None:
-        """Run SQL: %acidsql [-o NAME] [--limit N] [--quiet] [--param name=value] statement; …
+        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--quiet] [--param name=value] statement; …``.
 
         Returns:
-            The last statement's rows or receipt, which the notebook shows; those of the
-            statements before it are shown here.
+            The last statement's rows or receipt; those of the ones before it are shown here.
         """
         options, start = _parse_options(line)
         text = start if cell is None else f"{start}\n{cell}"
-        outcome: Rows | Receipt | None = None
-        place = ""
+        outcome, place = None, ""
         try:
             statements = [span.of(text) for span in split_statements(text)]
             session = newest() or connect()
             for number, statement in enumerate(statements, 1):
                 if outcome is not None:
-                    display(outcome)
+                    display(outcome)  # type: ignore[no-untyped-call]
                 place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
                 outcome = self._run(session, statement, options)
         except (AcidSqlError, PySparkException) as error:
-            # IPython shows a UsageError without its traceback; the cell has failed all the same,
-            # so that "run all" stops here.
+            # Shown without a traceback; the cell has failed all the same, so "run all" stops.
             raise UsageError(f"{place}{error}") from None
         return outcome
 
     def _run(self, session: Session, text: str, options: _Options) -> Rows | Receipt | None:
-        """One statement; what it has to show."""
-        assigned = _ASSIGN.match(text)
+        before, assigned = session.last, _ASSIGN.match(text)
         text = text[assigned.end() :] if assigned else text
-        before = session.last
         frame = session.sql(text, self._arguments(text, options.params) or None)
         if assigned:
             self.shell.user_ns[assigned[1]] = frame
@@ -104,8 +100,7 @@ class AcidSqlMagics(Magics):  # type: ignore[misc]
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: options first, then the notebook's variables."""
         found = {}
-        tokens = tokenize(text)
-        for colon, word in itertools.pairwise(tokens):
+        for colon, word in itertools.pairwise(tokenize(text)):
             # `v:name` without a blank is Spark's path into a variant.
             before = text[colon.start - 1 : colon.start]
             if colon.text != ":" or word.start != colon.end or re.match(r"[\w`\])]", before):
@@ -151,3 +146,5 @@ def _python_value(text: str) -> Any:
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """What ``%load_ext acidsql`` calls."""
     shell.register_magics(AcidSqlMagics)
+    plain: Any = shell.display_formatter.formatters["text/plain"]  # type: ignore[union-attr]
+    plain.for_type(Receipt, lambda receipt, printer, cycle: printer.text(str(receipt)))

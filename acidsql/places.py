@@ -72,11 +72,13 @@ class Places:
         """Delete a dropped table's directory. Call it under the table's lock.
 
         What is deleted is listed first, by names that no later table of the same name can have,
-        because write ids go on: a session that sleeps half way and loses its lock does no harm
-        when it wakes.
+        because write ids go on; and while the clean-up is queued there is no later table. So a
+        session that sleeps at any moment and loses its lock does no harm when it wakes.
         """
         fs = filesystem_for(cleanup.location)
         leaves, parents = _tree(fs, cleanup.location)
+        if cleanup not in self._metastore.pending_cleanups():
+            return  # somebody else has done it
         for leaf in leaves:
             if leaf.is_dir:
                 fs.delete_directory(leaf.path)

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.errors import UnsupportedError
+from acidsql.acid.table import Partition, Table
+from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
@@ -21,7 +22,7 @@ from acidsql.result import rows_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Reads, SparkStatement
 from acidsql.storage import jvm
-from acidsql.storage.event_writer import PARTITION
+from acidsql.storage.event_records import PARTITION
 from acidsql.storage.read import read_rows
 from acidsql.storage.scan import ROW__ID, empty
 from acidsql.txn import Snapshot, TxnManager
@@ -65,20 +66,32 @@ class Reader:
         }
 
     def rows(self, standin: StandIn, snapshot: Snapshot) -> DataFrame:
-        """What a stand-in shows."""
+        """What one stand-in shows.
+
+        Raises:
+            CatalogError: The table, or a partition of it, was dropped while its files were listed:
+                what is left of them are not its rows.
+        """
         table = standin.table
+        partitions = self._metastore.partitions(table.name)
         rows = read_rows(
             self._spark,
             table,
-            [
-                partition.location.removeprefix(f"{table.location}/")
-                for partition in self._metastore.partitions(table.name)
-            ],
+            [partition.location.removeprefix(f"{table.location}/") for partition in partitions],
             snapshot.write_ids[table.name],
             snapshot.valid_txns,
         )
+        self._still_there(table, partitions)
         return _shaped(rows, standin)
 
+    def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
+        now = self._metastore.get_table(table.name)
+        left = self._metastore.partitions(table.name) if partitions else []
+        if now is None or now.location != table.location or not set(partitions) <= set(left):
+            raise CatalogError(
+                f"{table.name} or a partition of it was dropped meanwhile. Read it again.",
+                table=table.name,
+            )
 
     def events(self, query: EventQuery, views: Views, said: Said) -> DataFrame:
         """The lazy events of a statement. Raises as ``lower.frame``."""
@@ -91,9 +104,7 @@ class Reader:
         if statement.reads is Reads.NOTHING:
             self._refuse_acid_tables(said)
             return self._verbatim(said.text, args)
-        found = rewrite(
-            said.text, statement, self._names.resolve, double_quoted=said.double_quoted
-        )
+        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
         if not found.standins:
             return self._verbatim(said.text, args)
         snapshot = self._txns.snapshot([standin.table.name for standin in found.standins])

@@ -113,9 +113,7 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
     return spark.sql(f"SELECT * FROM VALUES {values} AS t({', '.join(COUNT_COLUMNS)})")
 
 
-def rows_frame(
-    spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]
-) -> DataFrame:
+def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
     """What SHOW and DESCRIBE answer."""
     return spark.createDataFrame([tuple(row) for row in rows], schema)
 

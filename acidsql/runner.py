@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import parse_partition_name, partition_name
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.commands import Commands
-from acidsql.errors import TransientTxnError
+from acidsql.errors import TransientTxnError, WriteError
 from acidsql.metastore.interface import Metastore
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery, Fields
@@ -98,6 +98,12 @@ class Runner:
             except TransientTxnError:
                 if not left:
                     raise
+            except ConnectionError:
+                raise  # it is Spark that is gone
+            except OSError as error:
+                raise WriteError(
+                    f"A file could not be read or written: {error}.", path=error.filename
+                ) from error
         raise AssertionError("unreachable")
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
@@ -155,9 +161,7 @@ class Runner:
 
     def _prepare_create(self, statement: CreateTable, said: Said) -> Prepared:
         assert statement.query is not None
-        found = rewrite(
-            said.text, statement, self._names.resolve, double_quoted=said.double_quoted
-        )
+        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
         query = Text(said.text, found.edits).verbatim(statement.query.span)
         fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
         name = self._names.new(statement.name, said.text)
@@ -192,9 +196,7 @@ class Runner:
         self.last = _receipt(said, txn, prepared, published, clock)
         return counts_frame(self._spark, self.last)
 
-    def _create_as_select(
-        self, statement: CreateTable, said: Said, clock: _Clock
-    ) -> DataFrame:
+    def _create_as_select(self, statement: CreateTable, said: Said, clock: _Clock) -> DataFrame:
         """CREATE TABLE … AS SELECT: the table comes into being, rows and all, with the commit."""
         with clock("say"):
             prepared = self._prepare_create(statement, said)
@@ -336,7 +338,8 @@ def _undo(txn: Txn, prepared: Prepared, published: Sequence[Published]) -> bool:
     """
     if txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
         return False
-    abort_quietly(txn, "the statement failed")
+    if not abort_quietly(txn, "the statement failed"):
+        return False
     for query, done in zip(prepared.queries, published, strict=False):
         discard(filesystem_for(query.table.location), done.directories)
     return True

@@ -225,6 +225,6 @@ def _is_local(warehouse: str) -> bool:
 
 
 def _plain(warehouse: str) -> str:
-    return "/" + warehouse[len("file:") :].lstrip("/") if warehouse.startswith("file:") else warehouse
-
-
+    if warehouse.startswith("file:"):
+        return "/" + warehouse[len("file:") :].lstrip("/")
+    return warehouse

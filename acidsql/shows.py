@@ -94,7 +94,7 @@ class Shows:
         )
 
     def _partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         names = [column.name for column in table.partition_columns]
         if not names:
             raise AnalysisError(
@@ -112,11 +112,11 @@ class Shows:
         return self._frame("partition string", rows)
 
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
     def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         rows = sorted(table.properties.items())
         if statement.key is not None:
             missing = f"Table {table.name} does not have property: {statement.key}"
@@ -124,11 +124,11 @@ class Shows:
         return self._frame("key string, value string", rows)
 
     def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
-        table = self._need(statement.name, text)
+        table = self._names.need(statement.name, text)
         rows = [_column_row(column) for column in table.all_columns]
         if table.partition_columns:
             rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
@@ -155,16 +155,6 @@ class Shows:
             "user string, host string",
             rows,
         )
-
-    def _need(self, name: st.Name, text: str) -> Table:
-        table = self._names.resolve(name.parts)
-        if table is None:
-            raise AnalysisError(
-                f"There is no ACID table '{'.'.join(name.parts)}'.",
-                text, name.span.start, name.span.end,
-                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-            )  # fmt: skip
-        return table
 
     def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
         return rows_frame(self._spark, schema, rows)

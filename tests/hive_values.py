@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def _valid(array: pa.Array) -> list[bool]:
 
 def _lists(array: pa.Array, items: list[Any]) -> list[Any]:
     ends = array.offsets.to_pylist()
-    pieces = [items[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    pieces = [items[a:b] for a, b in pairwise(ends)]
     return [piece if valid else None for piece, valid in zip(pieces, _valid(array), strict=True)]
 
 

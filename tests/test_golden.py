@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hive_values import rows_of
 
-from acidsql.errors import FormatError
+from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage import jvm
 from acidsql.storage.read import read
 
 pytestmark = pytest.mark.spark
@@ -20,7 +21,6 @@ GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/case.json"))
 # Values finer than a microsecond, which Spark does not have: compared truncated.
 FINER_THAN_A_MICROSECOND = {("types", "ts")}
-# Full-ACID tables whose columns stand in their files; the names as the newest file has them.
 UNREADABLE = {"types_ltz": "Hive 4.0.1 itself cannot read TIMESTAMP WITH LOCAL TIME ZONE back"}
 HOSTILE = {
     "spark.sql.orc.enableVectorizedReader": "false",
@@ -116,11 +116,65 @@ def test_a_hostile_session_reads_the_same(spark, name):
 NOT_FROM_FILES = {"insert_only_text", "schema_evolution_rename"}
 
 
-@pytest.mark.parametrize("name", [name for name in readable if name not in NOT_FROM_FILES])
-def test_without_a_schema_the_columns_are_those_of_the_newest_file(spark, name):
+@pytest.mark.parametrize("name", readable)
+def test_one_column_is_read_alone_by_the_names_that_the_files_have(spark, name):
+    """Where the columns can be taken from the files, they are; and columns before the last one
+    are pruned, which must not move it."""
     case = case_of(name)
-    rows = read_case(spark, case, schema=None)
+    rows = read_case(spark, case, schema="given" if name in NOT_FROM_FILES else None)
+    assert rows.columns[-len(types_of(case)) :] == [
+        name for name, _ in case["columns"] + case["partition_columns"]
+    ]
+    last = len(case["columns"]) - 1
+    kept = ["row__id"] if "row__id" in rows.columns else []
+    alone = rows.select(*kept, f"`{case['columns'][last][0]}`").toArrow()
+    wanted = [(row_id, [values[last]]) for row_id, values in expected_rows(case)]
+    assert rows_of(alone, [case["columns"][last][1]]) == sorted(wanted, key=repr)
+
+
+@pytest.mark.parametrize("name", ["types", "nested", "schema_evolution", "partitioned", "merge"])
+def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
+    """It stands in where the JVM's time zone has daylight saving and a column is a TIMESTAMP."""
+    monkeypatch.setattr("acidsql.storage.scan.has_timestamp", lambda types: True)
+    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    case = case_of(name)
+    rows = read_case(spark, case)
+    assert "MapInArrow" in jvm.explain(rows, None)
     assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
+
+
+@pytest.mark.parametrize(
+    "name", ["partitioned", "large_multi_stripe", "original_files", "insert_only"]
+)
+def test_rows_are_counted_without_reading_a_column(spark, name):
+    case = case_of(name)
+    assert read_case(spark, case).count() == len(expected_rows(case))
+
+
+def test_only_partition_columns_can_be_read(spark):
+    case = case_of("partitioned")
+    rows = read_case(spark, case).select("p1", "p2").collect()
+    wanted = [tuple(values[-2:]) for _, values in expected_rows(case)]
+    assert sorted(map(tuple, rows), key=repr) == sorted(wanted, key=repr)
+
+
+def test_a_filter_on_a_partition_column_keeps_its_rows(spark):
+    case = case_of("partitioned")
+    rows = read_case(spark, case).where("p2 = 1 AND p1 = 'a'").select("id").collect()
+    assert sorted(row.id for row in rows) == [1, 2, 10]
+
+
+def test_a_partitioned_table_that_is_not_said_to_be_one_is_refused(spark):
+    with pytest.raises(FormatError, match="looks like a partition"):
+        read(spark, str(GOLDEN / "partitioned" / "data"), "id int, name string")
+
+
+def test_an_insert_only_table_of_another_format_is_refused(spark):
+    with pytest.raises(UnsupportedError, match="stored as parquet are not supported"):
+        read(
+            spark, str(GOLDEN / "insert_only" / "data"), "id int",
+            insert_only=True, file_format="parquet",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("schema", ["given", None])

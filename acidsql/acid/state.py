@@ -96,7 +96,7 @@ def acid_state(
         base=found.base,
         deltas=tuple(taken),
         originals=() if found.base else tuple(originals),
-        obsolete=tuple([*found.obsolete, *hidden, *(originals if found.base else ())]),
+        obsolete=(*found.obsolete, *hidden, *(originals if found.base else ())),
         aborted=tuple(found.aborted),
     )
 

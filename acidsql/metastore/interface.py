@@ -157,9 +157,11 @@ class Catalog(Protocol):
     def create_database(self, database: Database) -> None:
         """Add it. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
 
-    def drop_database(self, name: str) -> None:
-        """Remove an empty one. *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or
-        SCHEMA_NOT_EMPTY (2BP01)."""
+    def drop_database(
+        self, name: str, *, cascade: bool = False, txn_id: int | None = None
+    ) -> list[PendingCleanup]:
+        """Remove an empty one, or with ``cascade`` all of its tables too, in one step.
+        *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
 
     def tables(self, database: str) -> list[str]:
         """Names of a database's tables, in order. *Read-only.*"""
@@ -271,6 +273,7 @@ class TxnStore(Protocol):
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        first_write_id: int = 1,
         cleaned: int | None = None,
     ) -> None:
         """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
@@ -298,7 +301,8 @@ class TxnStore(Protocol):
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         """Abort open transactions whose last heartbeat is older, by the store's clock, than the
-        time-out they were opened with (``timeout_ms`` if with none); returns their numbers. *Idempotent.*"""
+        time-out they were opened with (``timeout_ms`` if with none); returns their numbers.
+        *Idempotent.*"""
 
 
 class Metastore(Catalog, TxnStore, Protocol):

@@ -157,8 +157,9 @@ def _is_number(node: HiveType) -> bool:
 
 
 def _is_atomic(node: HiveType) -> bool:
-    known = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary"} or _is_number(node)
-    return known or node.kind.startswith(("interval", "time"))
+    known = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(node)
+    # "interval" alone is Spark's old calendar interval, which goes nowhere.
+    return known or node.kind.startswith(("interval ", "time"))
 
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
@@ -172,6 +173,9 @@ def _same_for_storage(source: HiveType, target: HiveType) -> bool:
 
 
 def _shown(node: HiveType) -> str:
-    return str(node).replace("timestamp_ltz", "\0").replace("timestamp", "timestamp_ntz").replace(
-        "\0", "timestamp"
+    return (
+        str(node)
+        .replace("timestamp_ltz", "\0")
+        .replace("timestamp", "timestamp_ntz")
+        .replace("\0", "timestamp")
     )

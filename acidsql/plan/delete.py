@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from acidsql.plan.event_query import EventQuery, Planned, row_id_columns
+from acidsql.plan.event_query import EventQuery, Planned, refuse_window, row_id_columns
 from acidsql.sql.statements import Delete
-from acidsql.storage import event_writer as ew
+from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 
@@ -17,5 +17,6 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
     query.raw("SELECT\n").commas([*row_id_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
     query.raw(f"\nFROM {planned.standin} AS {quote(alias)}")
     if statement.where is not None:
+        refuse_window(planned, statement.where)
         query.raw("\nWHERE ").user(statement.where)
     return EventQuery(planned.table, query, deletes=True)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType
+from acidsql.errors import UnsupportedError
 from acidsql.plan.assignment import assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
+from acidsql.sql.conditions import window_function
 from acidsql.sql.tokens import Span
-from acidsql.storage import event_writer as ew
+from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 # Spark's answer to "what columns would this query give": names and types, in order.
@@ -109,14 +111,33 @@ def row_id_columns(alias: str) -> list[str]:
 KEY_NAMES = [ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.PARTITION]
 
 
-def partition_text(sql: str, ordinal: int) -> str:
+def partition_text(sql: str, column: Column, ordinal: int) -> str:
     """A partition column's value as Hive writes it into the directory's name."""
-    return f"CAST({sql} AS STRING) AS {ew.VALUE}{ordinal}"
+    text = f"CAST({sql} AS STRING)"
+    if column.type.startswith("char"):
+        text = f"rtrim({text})"  # padding is no part of a CHAR
+    return f"{text} AS {ew.VALUE}{ordinal}"
 
 
 def value_name(number: int) -> str:
     """The name of a value of the user's between two steps of a query."""
     return f"{ew.PREFIX}v{number}"
+
+
+def refuse_window(planned: Planned, expression: Span) -> None:
+    """Spark would let a window function pass where it refuses other functions of many rows.
+
+    Raises:
+        UnsupportedError: There is one outside of a subquery.
+    """
+    place = window_function(planned.text, expression)
+    if place is not None:
+        raise UnsupportedError(
+            "A window function cannot stand here: a row is changed by what is in that row. Put it "
+            "into a subquery.",
+            planned.text, place.start, place.end,
+            condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
+        )  # fmt: skip
 
 
 def single(value: Text) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.acid.table import Column, Table
-from acidsql.acid.types import HiveType
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.assignment import raise_sql
 from acidsql.plan.event_query import (
@@ -23,7 +23,7 @@ from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_defau
 from acidsql.sql.statements import Insert, Values
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, shown_type
-from acidsql.storage.event_writer import VALUE
+from acidsql.storage.event_records import VALUE
 
 
 def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
@@ -104,7 +104,7 @@ def _projection(
             text = _static_value(planned, column, static[column.name])
             parts.append(text.raw(f" AS {VALUE}{ordinal}"))
         else:
-            parts.append(partition_text(values[column.name], ordinal))
+            parts.append(partition_text(values[column.name], column, ordinal))
     return parts
 
 
@@ -112,15 +112,18 @@ def _static_value(planned: Planned, column: Column, span: Span) -> Text:
     """A value of the PARTITION clause as text. As in Hive and Spark, ``p = '1'`` may stand for an
     INT, but it must be one."""
     cast = planned.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
+    if column.type.startswith("char"):
+        cast = planned.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR
     failed = raise_sql(
         "CAST_INVALID_INPUT",
         "22018",
         f"The value of partition column '{column.name}' is no {column.type.upper()}.",
     )
-    return (
-        planned.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
-        .raw(f" IS NULL THEN {failed} ELSE ").add(cast).raw(" END AS STRING)")
-    )  # fmt: skip
+    text = planned.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
+    text.raw(" IS NULL")
+    if length := parse_type(column.type).parameters if "char" in column.type else ():
+        text.raw(" OR char_length(").add(cast).raw(f") > {length[0]}")
+    return text.raw(f" THEN {failed} ELSE ").add(cast).raw(" END AS STRING)")
 
 
 def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
@@ -137,9 +140,7 @@ def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
     return planned.new().raw("SELECT ").commas(list(values))
 
 
-def _source(
-    statement: Insert, bound: InsertColumns, planned: Planned
-) -> tuple[Text, int | None]:
+def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[Text, int | None]:
     source = planned.new()
     if statement.ctes is not None:
         source.verbatim(statement.ctes).raw("\n")
@@ -173,9 +174,7 @@ def _check_row(
         _check_count(planned, bound.from_source, fields, values.span)
 
 
-def _check_count(
-    planned: Planned, columns: Sequence[Column], fields: Fields, place: Span
-) -> None:
+def _check_count(planned: Planned, columns: Sequence[Column], fields: Fields, place: Span) -> None:
     if len(columns) == len(fields):
         return
     few = len(fields) < len(columns)

@@ -41,9 +41,7 @@ def locks_of(
 
 def read_lock(name: TableName) -> LockComponent:
     """The lock of a table that a statement reads: it keeps the table from being dropped."""
-    return LockComponent(
-        LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT
-    )
+    return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
 def exclusive(name: TableName) -> LockComponent:
@@ -51,11 +49,14 @@ def exclusive(name: TableName) -> LockComponent:
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name)
 
 
+def exclusive_database(name: str) -> LockComponent:
+    """The lock of a statement that drops a database with all that is in it."""
+    return LockComponent(LockType.EXCLUSIVE, name)
+
+
 def overwriting(name: TableName) -> LockComponent:
     """The lock of a statement that replaces a table's rows."""
-    return LockComponent(
-        LockType.EXCLUSIVE, name.database, name.name, operation=Operation.UPDATE
-    )
+    return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=Operation.UPDATE)
 
 
 _STRENGTH = {

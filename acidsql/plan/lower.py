@@ -11,13 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ParseException,
+    PySparkException,
+    QueryContextType,
+)
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.types import HiveType
-from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError
+from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import RAISED
 from acidsql.plan.event_query import Fields
 from acidsql.plan.sqltext import Text
@@ -44,6 +49,9 @@ _KINDS = {
 _NOISE = re.compile(
     r"\s*SQLSTATE: \w{5}|;? line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*|;\n.*", re.DOTALL
 )
+# An error of ours that a task raised, in the traceback that Spark hands on.
+_FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
+_OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
@@ -61,7 +69,7 @@ def frame(
     Raises:
         SqlSyntaxError, AnalysisError: Spark's own, with a caret at the user's text.
     """
-    with _views(views), mapped_errors(text):
+    with _views(views), _lateral_aliases(spark), mapped_errors(text):
         return spark.sql(text.sql, args=dict(args) if args else None)
 
 
@@ -106,6 +114,21 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 
 @contextmanager
+def _lateral_aliases(spark: SparkSession) -> Iterator[None]:
+    """Composed text names aliases of its own SELECT (MERGE's clause); a session can forbid that."""
+    name = "spark.sql.lateralColumnAlias.enableImplicitResolution"
+    before = str(spark.conf.get(name, "true"))
+    if before == "true":
+        yield
+        return
+    spark.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+@contextmanager
 def _no_log() -> Iterator[None]:
     """Keep PySpark from logging, with the composed text, an error that is about to be ours."""
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
@@ -145,7 +168,8 @@ def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Tex
 
 def _place(error: Any, text: Text) -> Span | None:
     for context in error.getQueryContext() or ():
-        if context.startIndex() >= 0:
+        # A DataFrame's own context has no place in a text.
+        if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
             place = text.place(context.startIndex(), max(context.stopIndex(), 0))
             if place is not None:
                 return place
@@ -161,4 +185,8 @@ def _job_error(error: PySparkException, text: Text) -> AcidSqlError | PySparkExc
     if RAISED in message:
         condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]
         return ConstraintError(words, condition=condition, sqlstate=sqlstate)
+    if found := _FROM_TASK.search(message):
+        return WriteError(found[2], condition=found[1], sqlstate=found[3])
+    if found := _OS_ERROR_IN_TASK.search(message):
+        return WriteError(f"A task could not read or write a file: {found[1]}.")
     return error

@@ -26,6 +26,7 @@ from acidsql.plan.event_query import (
     default_fields,
     omitted_value,
     partition_text,
+    refuse_window,
     row_id_columns,
     single,
     value_name,
@@ -43,7 +44,7 @@ from acidsql.sql.statements import (
     Value,
 )
 from acidsql.sql.tokens import Span
-from acidsql.storage import event_writer as ew
+from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 _CLAUSE = f"{ew.PREFIX}clause"
@@ -91,6 +92,7 @@ def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> E
     bound = [_bind(clause, statement, planned, source) for clause in statement.clauses]
     pairs = _pairs(statement, planned, source, bound)
     kinds = dict(planned.analyse(pairs))
+    _check_sides(statement, planned, source, bound)
     query = planned.new().raw("SELECT\n").commas(_events(planned, bound, kinds))
     query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {_CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
@@ -125,9 +127,31 @@ def _source(statement: Merge, planned: Planned, view: str | None) -> Text:
     return text.raw("\n)")
 
 
-def _pairs(
-    statement: Merge, planned: Planned, source: Text, bound: Sequence[_Bound]
-) -> Text:
+def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequence[_Bound]) -> None:
+    """Refuse the other side's columns in a clause about rows without a partner.
+
+    All of them would be NULL there.
+    """
+    target = f"{planned.standin} AS {quote(statement.alias or statement.target.parts[-1])}"
+    sides: dict[Matched, Text | str] = {
+        Matched.NOT_MATCHED: source,
+        Matched.NOT_MATCHED_BY_SOURCE: target,
+    }
+    for matched, side in sides.items():
+        used: list[Text | str] = []
+        for item in bound:
+            if item.clause.matched is matched:
+                used += item.values.values()
+                if item.clause.condition is not None:
+                    used.append(planned.new().user(item.clause.condition))
+        if used:
+            query = planned.new()
+            if statement.ctes is not None:
+                query.verbatim(statement.ctes).raw("\n")
+            planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
+
+
+def _pairs(statement: Merge, planned: Planned, source: Text, bound: Sequence[_Bound]) -> Text:
     """The joined rows: keys, old values, the clause that fires, the values of every clause."""
     alias = statement.alias or statement.target.parts[-1]
     columns: list[Text | str] = [*row_id_columns(alias), _PRESENT]
@@ -159,14 +183,17 @@ def _which_clause(planned: Planned, alias: str, bound: Sequence[_Bound]) -> Text
     for number, item in enumerate(bound, 1):
         text.raw(f" WHEN {when[item.clause.matched]}")
         if item.clause.condition is not None:
+            refuse_window(planned, item.clause.condition)
             text.raw(" AND ").user(item.clause.condition)
         text.raw(f" THEN {number}")
     return text.raw(f" ELSE 0 END AS {_CLAUSE}")
 
 
 def _guarded_values(planned: Planned, bound: Sequence[_Bound]) -> list[Text | str]:
-    """Each clause's values, evaluated only where that clause fires (one may divide by zero
-    elsewhere). The clause's number is a lateral alias, so that a condition is evaluated once."""
+    """Each clause's values, evaluated only where that clause fires: elsewhere one may divide by 0.
+
+    The clause's number is a lateral alias, so that a condition is evaluated once.
+    """
     found: list[Text | str] = []
     for number, item in enumerate(bound, 1):
         for value in item.values.values():
@@ -199,7 +226,7 @@ def _events(
         f"CASE {_CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}",
         *(f"{columns[c.name]} AS {quote(c.name)}" for c in table.columns),
         *(
-            partition_text(columns[column.name], ordinal)
+            partition_text(columns[column.name], column, ordinal)
             for ordinal, column in enumerate(table.partition_columns)
         ),
     ]
@@ -271,9 +298,7 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
     return _with_omitted(clause, values, places, bound.omitted, planned)
 
 
-def _bind_star(
-    clause: MergeClause, statement: Merge, planned: Planned, source: Text
-) -> _Bound:
+def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> _Bound:
     """``UPDATE SET *`` and ``INSERT *``: the source's columns, by name."""
     given = _source_columns(statement, planned, source)
     is_update = clause.action is Action.UPDATE_ALL
@@ -313,6 +338,7 @@ def _value(value: Value, column: Column, planned: Planned) -> Text:
     if is_default(value):
         return planned.new().raw(default_sql(column))
     assert isinstance(value, Span)
+    refuse_window(planned, value)
     return planned.new().user(value)
 
 

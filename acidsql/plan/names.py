@@ -29,6 +29,21 @@ class Names:
             return None
         return self._catalog.get_table(name)
 
+    def need(self, name: Name, text: str) -> Table:
+        """The ACID table that a statement names.
+
+        Raises:
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND.
+        """
+        table = self.resolve(name.parts)
+        if table is None:
+            raise AnalysisError(
+                f"There is no ACID table '{'.'.join(name.parts)}'.",
+                text, name.span.start, name.span.end,
+                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+            )  # fmt: skip
+        return table
+
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """True if the name is that of an ACID table."""
         return self.resolve(parts) is not None

@@ -15,12 +15,19 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan.sqltext import Edit
-from acidsql.sql.references import Obstacle, Reference, References, Star, StarKind, cte_names, references
+from acidsql.sql.references import (
+    Obstacle,
+    Reference,
+    References,
+    Star,
+    StarKind,
+    cte_names,
+    references,
+)
 from acidsql.sql.statements import (
     Delete,
     InsertAction,
     Merge,
-    MultiInsert,
     Statement,
     Update,
     UpdateAction,
@@ -95,16 +102,37 @@ def rewrite(
         if table is not None:
             standins.append(new_standin(table, row_id=_mentions_row_id(text)))
             source_view = standins[-1].view
+    if isinstance(statement, Update | Delete | Merge):
+        edits += _database_prefixes(text, statement, resolve, edits)
     return Rewritten(tuple(edits), tuple(standins), source_view)
 
 
 def placeholders(text: str) -> list[Edit]:
     """``?`` → ``:__acidsql_arg0`` …: named, because composed text may reorder them."""
+    if "?" not in text:  # tokens are dear in a long VALUES list
+        return []
     marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
     return [
         Edit(token.start, token.end, f":{argument_name(number)}")
         for number, token in enumerate(marks)
     ]
+
+
+def refuse_reserved_names(text: str) -> None:
+    """Our own columns and views are in composed text; the user's may not name them.
+
+    Raises:
+        UnsupportedError: A name begins with the reserved prefix.
+    """
+    if VIEW_PREFIX not in text.lower():
+        return
+    for token in tokenize(text):
+        if token.is_name and token.value.lower().startswith(VIEW_PREFIX):
+            raise UnsupportedError(
+                f"Names that begin with {VIEW_PREFIX} are reserved.",
+                text, token.start, token.end,
+                condition="UNSUPPORTED_FEATURE.RESERVED_NAME",
+            )  # fmt: skip
 
 
 def argument_name(number: int) -> str:
@@ -121,9 +149,7 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
         visible = cte_names(text, statement.ctes, double_quoted_identifiers=double_quoted)
         yield references(text, statement.ctes, double_quoted_identifiers=double_quoted)
     for span in _expressions(statement):
-        yield references(
-            text, span, double_quoted_identifiers=double_quoted, visible=visible
-        )
+        yield references(text, span, double_quoted_identifiers=double_quoted, visible=visible)
 
 
 def _expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
@@ -144,6 +170,28 @@ def _expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
         yield from _spans(item.value for item in statement.assignments)
     if statement.where is not None:
         yield statement.where
+
+
+def _database_prefixes(
+    text: str, statement: Update | Delete | Merge, resolve: Resolve, edits: Sequence[Edit]
+) -> Iterator[Edit]:
+    """``db.t.c`` → ``t.c``, where t is the target or source: its stand-in has no database."""
+    names = [] if statement.alias is not None else [statement.target]
+    if isinstance(statement, Merge) and statement.source_name is not None:
+        plain = statement.source_alias == statement.source_name.parts[-1]
+        names += [statement.source_name] if plain else []
+    tables = [table.name for name in names if (table := resolve(name.parts)) is not None]
+    done = {edit.start for edit in edits}
+    for span in _expressions(statement):
+        tokens = tokenize(span.of(text))
+        for i in range(len(tokens) - 3):
+            first, dot, second, after = tokens[i : i + 4]
+            if [dot.text, after.text] != [".", "."] or (i and tokens[i - 1].text == "."):
+                continue
+            said = (first.value.lower(), second.value.lower())
+            start = span.start + first.start
+            if said in [(t.database, t.name) for t in tables] and start not in done:
+                yield Edit(start, span.start + second.start, "")
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]

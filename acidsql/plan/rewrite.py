@@ -16,6 +16,7 @@ from acidsql.plan.query import (
     StandIn,
     new_standin,
     placeholders,
+    refuse_reserved_names,
     rewrite,
     view_name,
 )
@@ -25,7 +26,6 @@ from acidsql.sql.binder import bind_insert
 from acidsql.sql.statements import Delete, Dml, Insert, InsertBranch, Merge, MultiInsert, Update
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ def plan_dml(
     Raises:
         SqlError: A name, a type or a count is wrong, or something is refused by name.
     """
+    refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
     if isinstance(statement, MultiInsert):
@@ -131,13 +132,9 @@ def _multi_insert(
         if alias is not None:
             query.raw(f" AS {quote(alias)}")
         query.raw("\n").verbatim(branch.body)
-        planned = Planned(
-            text, table, "", blank, lambda query: analyse(query, standins, derived)
-        )
+        planned = Planned(text, table, "", blank, lambda query: analyse(query, standins, derived))
         bound = bind_insert(text, table, branch.columns, branch.partition)
-        queries.append(
-            plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite)
-        )
+        queries.append(plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite))
     return Prepared(tuple(queries), standins, derived)
 
 
@@ -195,9 +192,7 @@ def _refuse_insert_only(text: str, statement: Update | Delete | Merge, table: Ta
         raise _refusal(text, statement.target.span, what)
 
 
-def _refuse_hidden(
-    text: str, branch: InsertBranch, table: Table, before: list[EventQuery]
-) -> None:
+def _refuse_hidden(text: str, branch: InsertBranch, table: Table, before: list[EventQuery]) -> None:
     """One branch's base would hide what another branch of the same write id inserts."""
     others = [query for query in before if query.table.name == table.name]
     if others and (branch.overwrite or any(query.overwrite for query in others)):

@@ -8,15 +8,22 @@ from acidsql.plan.event_query import (
     Planned,
     assigned,
     partition_text,
+    refuse_window,
     row_id_columns,
     single,
     value_name,
 )
 from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import BoundAssignment, bind_assignments, default_sql, is_default, value_span
+from acidsql.sql.binder import (
+    BoundAssignment,
+    bind_assignments,
+    default_sql,
+    is_default,
+    value_span,
+)
 from acidsql.sql.statements import Update
 from acidsql.sql.tokens import Span
-from acidsql.storage import event_writer as ew
+from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 
@@ -30,7 +37,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
     alias = statement.alias or statement.target.parts[-1]
     bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
     rows = _new_values(statement, alias, bound, planned)
-    kinds = {name: kind for name, kind in planned.analyse(rows)}
+    kinds = dict(planned.analyse(rows))
     values = {
         item.column.name: assigned(
             planned, value_name(i), kinds[value_name(i)], item.column, value_span(item.value)
@@ -38,16 +45,20 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         for i, item in enumerate(bound)
     }
     table = planned.table
-    query = planned.new().raw("SELECT\n").commas(
-        [
-            *KEY_NAMES,
-            f"{ew.INSERT | ew.DELETE} AS {ew.ACTION}",
-            *(f"{values.get(c.name, quote(c.name))} AS {quote(c.name)}" for c in table.columns),
-            *(
-                partition_text(quote(column.name), ordinal)
-                for ordinal, column in enumerate(table.partition_columns)
-            ),
-        ]
+    query = (
+        planned.new()
+        .raw("SELECT\n")
+        .commas(
+            [
+                *KEY_NAMES,
+                f"{ew.INSERT | ew.DELETE} AS {ew.ACTION}",
+                *(f"{values.get(c.name, quote(c.name))} AS {quote(c.name)}" for c in table.columns),
+                *(
+                    partition_text(quote(column.name), column, ordinal)
+                    for ordinal, column in enumerate(table.partition_columns)
+                ),
+            ]
+        )
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
     return EventQuery(table, query, deletes=True)
@@ -65,6 +76,7 @@ def _new_values(
     columns += [_value(item, planned).raw(f" AS {value_name(i)}") for i, item in enumerate(bound)]
     rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {planned.standin} AS {quote(alias)}")
     if statement.where is not None:
+        refuse_window(planned, statement.where)
         rows.raw("\nWHERE ").user(statement.where)
     return rows
 
@@ -73,4 +85,5 @@ def _value(item: BoundAssignment, planned: Planned) -> Text:
     if is_default(item.value):
         return planned.new().raw(default_sql(item.column))
     assert isinstance(item.value, Span)
+    refuse_window(planned, item.value)
     return single(planned.new().user(item.value))

@@ -185,5 +185,3 @@ def _error(text: str, span: Span, condition: str, sqlstate: str, message: str) -
     return AnalysisError(
         message, text, span.start, span.end, condition=condition, sqlstate=sqlstate
     )
-
-

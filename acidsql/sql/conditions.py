@@ -22,6 +22,25 @@ def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
     return [pair for pair in pairs if pair is not None]
 
 
+def window_function(text: str, expression: Span) -> Span | None:
+    """The first OVER of a window function that is not inside a subquery of the expression."""
+    depth = 0
+    subqueries: list[int] = []
+    before = ""
+    for token in tokenize(expression.of(text)):
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth -= 1
+            subqueries = [at for at in subqueries if at <= depth]
+        elif token.upper in ("SELECT", "FROM", "WITH") and before == "(":
+            subqueries.append(depth)
+        elif token.upper == "OVER" and before in (")", "NULLS") and not subqueries:
+            return Span(expression.start + token.start, expression.start + token.end)
+        before = token.upper if token.kind is Kind.WORD else token.text
+    return None
+
+
 def _terms(tokens: list[Token]) -> list[list[Token]]:
     terms: list[list[Token]] = [[]]
     depth = 0

@@ -203,7 +203,9 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
             first = row[0] if isinstance(row[0], Span) else row[0].span
             raise AnalysisError(
                 f"This row has {len(row)} values, the first one {width}.",
-                c.text, first.start, first.end,
+                c.text,
+                first.start,
+                first.end,
                 condition="INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH",
             )
 

@@ -10,11 +10,12 @@ SET_OPERATORS = words("UNION EXCEPT INTERSECT MINUS SETMINUS")
 JOIN_WORDS = words("INNER CROSS LEFT RIGHT FULL SEMI ANTI OUTER")
 CLAUSES = words("WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY")
 RELATION_ENDS = (
-    SET_OPERATORS | JOIN_WORDS | CLAUSES
+    SET_OPERATORS
+    | JOIN_WORDS
+    | CLAUSES
     | words(
-    "JOIN NATURAL ON USING LATERAL PIVOT UNPIVOT TABLESAMPLE SELECT INSERT FOR MAP REDUCE "
-    "WITH"
-)
+        "JOIN NATURAL ON USING LATERAL PIVOT UNPIVOT TABLESAMPLE SELECT INSERT FOR MAP REDUCE WITH"
+    )
 )
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
@@ -96,7 +97,8 @@ class Lookahead:
             behind = self._chain(i + 1)[1] if following.is_name else i + 1
             after = self.tokens[behind]
             return following.is_name and (
-                after.kind is Kind.END or after.text in (")", "|>")
+                after.kind is Kind.END
+                or after.text in (")", "|>")
                 or after.upper in SET_OPERATORS | CLAUSES
             )
         if word == "WITH":
@@ -117,9 +119,11 @@ class Lookahead:
         i += 1
         if self._word(i) == "WITH":
             i += 3
-        while self._word(i) in INSERT_TARGET_WORDS and (
-            self.tokens[i + 1].is_name or self.tokens[i + 1].kind is Kind.STRING
-        ) and not (self._word(i) == "TABLE" and self._starts_source(i + 1)):
+        while (
+            self._word(i) in INSERT_TARGET_WORDS
+            and (self.tokens[i + 1].is_name or self.tokens[i + 1].kind is Kind.STRING)
+            and not (self._word(i) == "TABLE" and self._starts_source(i + 1))
+        ):
             i += 1
         return self._chain(i)[1] if self.tokens[i].is_name else i + 1
 
@@ -164,6 +168,15 @@ class Lookahead:
     def _is_star(self, i: int) -> bool:
         """Whether ``*`` stands where an operand would, so that it does not multiply."""
         before = self.tokens[i - 1] if i else self.tokens[-1]
-        return i == 0 or before.text in ("(", ",", "[") or self._word(i - 1) in (
-            "SELECT", "DISTINCT", "ALL", "EXTEND", "AGGREGATE",
+        return (
+            i == 0
+            or before.text in ("(", ",", "[")
+            or self._word(i - 1)
+            in (
+                "SELECT",
+                "DISTINCT",
+                "ALL",
+                "EXTEND",
+                "AGGREGATE",
+            )
         )

@@ -110,8 +110,9 @@ def _assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tuple[Ass
 def _assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assignment:
     target = c.name("the name of a column")
     if c.at("["):
-        c.refuse("Assigning to an element of an array or a map is not supported: "
-                 "assign the whole column")
+        c.refuse(
+            "Assigning to an element of an array or a map is not supported: assign the whole column"
+        )
     if not c.accept("=") and not c.accept("=="):
         c.fail("Expected '='")
     return Assignment(target, _value(c, (",", *stops), statement))
@@ -149,9 +150,7 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
     c.expect("ON")
     on = c.expression(_WHEN, what="a condition")
     clauses = _clauses(c)
-    return Merge(
-        target, alias, source, source_alias, source_columns, name, on, clauses, ctes
-    )
+    return Merge(target, alias, source, source_alias, source_columns, name, on, clauses, ctes)
 
 
 def _source(c: Cursor) -> tuple[Span, Name | None]:
@@ -202,11 +201,17 @@ def _clauses(c: Cursor) -> tuple[MergeClause, ...]:
         if clauses:
             before = clauses[-1]
             if _ORDER.index(before.matched) > _ORDER.index(clause.matched):
-                c.fail(f"Expected the {clause.matched.value} clauses before the "
-                       f"{before.matched.value} clauses", at)
+                c.fail(
+                    f"Expected the {clause.matched.value} clauses before the "
+                    f"{before.matched.value} clauses",
+                    at,
+                )
             if before.matched is clause.matched and before.condition is None:
-                c.fail(f"Expected AND in each {clause.matched.value} clause but the last, "
-                       "as this clause can never apply", at)
+                c.fail(
+                    f"Expected AND in each {clause.matched.value} clause but the last, "
+                    "as this clause can never apply",
+                    at,
+                )
         clauses.append(clause)
     return tuple(clauses)
 

@@ -229,8 +229,14 @@ def _transaction(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     word, following = c.token.upper, c.peek()
     if word == "START" and following.upper != "TRANSACTION":
         return None
-    if word == "BEGIN" and following.kind is not Kind.END and following.upper not in (
-        "TRANSACTION", "WORK",
+    if (
+        word == "BEGIN"
+        and following.kind is not Kind.END
+        and following.upper
+        not in (
+            "TRANSACTION",
+            "WORK",
+        )
     ):
         c.refuse(_SCRIPT)
     name = "START TRANSACTION" if word == "START" else word

@@ -186,9 +186,7 @@ class QueryScanner(Lookahead):
                 self._relation(inner, close, block, visible), close, block, visible, "FROM"
             )
 
-    def _relation_name(
-        self, i: int, block: int, visible: Names, *, can_alias: bool = True
-    ) -> int:
+    def _relation_name(self, i: int, block: int, visible: Names, *, can_alias: bool = True) -> int:
         parts, behind = self._chain(i)
         found = Found(parts, self._span(i, behind), block, None)
         if can_alias:

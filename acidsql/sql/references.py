@@ -147,9 +147,7 @@ def references(
     return _result(scanner)
 
 
-def cte_names(
-    text: str, span: Span, *, double_quoted_identifiers: bool = False
-) -> frozenset[str]:
+def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False) -> frozenset[str]:
     """The lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
     scanner = _scanner(text, span, double_quoted_identifiers)
     return scanner.with_clause(0, scanner.block(None), frozenset())[1]
@@ -165,9 +163,7 @@ def mentioned_tables(
     scanner = _scanner(text, span, double_quoted_identifiers)
     scanner.targets()
     targets = _result(scanner).references
-    inside = references(
-        text, span, double_quoted_identifiers=double_quoted_identifiers
-    ).references
+    inside = references(text, span, double_quoted_identifiers=double_quoted_identifiers).references
     found = {reference.span: reference for reference in (*targets, *inside)}
     return tuple(sorted(found.values(), key=lambda reference: reference.span.start))
 
@@ -193,8 +189,16 @@ def _result(scanner: StatementScanner) -> References:
     )
     found = tuple(
         Reference(
-            r.parts, r.span, r.alias, r.alias_span, r.block, r.alias_at, r.time_travel,
-            r.sample, r.options, scanner.prefixes(r),
+            r.parts,
+            r.span,
+            r.alias,
+            r.alias_span,
+            r.block,
+            r.alias_at,
+            r.time_travel,
+            r.sample,
+            r.options,
+            scanner.prefixes(r),
         )
         for r in sorted(scanner.found, key=lambda r: r.span.start)
     )

@@ -29,9 +29,6 @@ class Default:
 Value = Span | Default
 
 
-# ── sources ──────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """Anything Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES as a query, (…)."""
@@ -57,9 +54,6 @@ class PartitionItem:
     name: str
     value: Span | None
     span: Span
-
-
-# ── statements that yield events ─────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +181,6 @@ class Merge:
     on: Span
     clauses: tuple[MergeClause, ...]
     ctes: Span | None = None
-
-
-# ── statements without events ────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +372,6 @@ class Explain:
     statement: Statement
 
 
-# ── statements that are Spark's ──────────────────────────────────────────────────────────────
-
-
 class Reads(Enum):
     """What may be done about ACID tables that a statement of Spark's names."""
 
@@ -401,9 +389,8 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Insert | MultiInsert | Update | Delete | Merge | CreateTable | DropTable | TruncateTable
-    | AddColumns | SetTableProperties | DropPartitions | RenameTable | CreateDatabase
-    | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable
-    | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions | AbortTransactions
-    | Explain | SparkStatement
-)
+    Dml | CreateTable | DropTable | TruncateTable | AddColumns | SetTableProperties
+    | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
+    | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
+    | DescribeTable | ShowTransactions | AbortTransactions | Explain | SparkStatement
+)  # fmt: skip

@@ -72,9 +72,20 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
     if words == {"TRANSACTIONAL"} and not any(k == "transactional" for k, _ in draft.properties):
         draft.properties += (("transactional", "true"),)
     return CreateTable(
-        name, draft.columns, draft.partitioned_by, draft.partition_names,
-        draft.bucket_columns, draft.num_buckets, draft.sorted_by, draft.stored_as,
-        draft.location, draft.properties, draft.comment, draft.checks, draft.like, query,
+        name,
+        draft.columns,
+        draft.partitioned_by,
+        draft.partition_names,
+        draft.bucket_columns,
+        draft.num_buckets,
+        draft.sorted_by,
+        draft.stored_as,
+        draft.location,
+        draft.properties,
+        draft.comment,
+        draft.checks,
+        draft.like,
+        query,
         if_not_exists,
     )
 
@@ -229,13 +240,19 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _Draft], None]] = {
 def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
     if draft.like is not None:
         if query is not None or draft.seen & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
-            c.refuse("CREATE TABLE … LIKE takes its columns, partitions and buckets from the "
-                     "other table; further clauses are not supported", draft.like.span)
+            c.refuse(
+                "CREATE TABLE … LIKE takes its columns, partitions and buckets from the "
+                "other table; further clauses are not supported",
+                draft.like.span,
+            )
     elif query is not None:
         if draft.columns or draft.partitioned_by:
             first = (*draft.columns, *draft.partitioned_by)[0]
-            c.refuse("CREATE TABLE … AS takes its columns from the query: name none here "
-                     "(PARTITIONED BY takes names only)", first.span)
+            c.refuse(
+                "CREATE TABLE … AS takes its columns from the query: name none here "
+                "(PARTITIONED BY takes names only)",
+                first.span,
+            )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
 

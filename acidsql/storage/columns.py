@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from acidsql.acid.types import HiveType, parse_type
 
-_AS_READ = {"char": "string", "varchar": "string"}
+# TIMESTAMP alone may mean either of Spark's two (spark.sql.timestampType).
+_AS_READ = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
 _AS_SHOWN = {"char": "string", "varchar": "string", "timestamp": "timestamp_ntz"}
 
 
@@ -72,7 +73,11 @@ def _shown(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
             f"timestampadd(MICROSECOND, unix_micros({sql}) + {offset}L, "
             "TIMESTAMP_NTZ '1970-01-01 00:00:00')"
         )
-    return nested(sql, node, lambda inner, child, deeper: _shown(inner, child, offset, deeper), depth)
+
+    def convert(inner: str, child: HiveType, deeper: int) -> str:
+        return _shown(inner, child, offset, deeper)
+
+    return nested(sql, node, convert, depth)
 
 
 def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]

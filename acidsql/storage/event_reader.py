@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage.event_writer import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
+from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import Listing
 from acidsql.storage.orc_file import read_events
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
@@ -44,8 +44,10 @@ class FileRead:
 
 
 def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
-    """One read for each file. Footers of originals are read here, in the driver, because a row id
-    depends on all files before."""
+    """One read for each file.
+
+    Footers of originals are read here, in the driver: a row id depends on all files before.
+    """
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     reads = []
     for listing in listings:
@@ -75,9 +77,7 @@ def flat_schema(table: Table) -> RowSchema:
     return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
 
 
-def read_file(
-    read: FileRead, schema: RowSchema, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def read_file(read: FileRead, schema: RowSchema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The visible insert events: row id, partition, then the columns under ``names``."""
     if read.original is not None:
         batches = read_originals(read.original, schema)

@@ -16,11 +16,10 @@ This module runs in workers: it imports neither pyspark nor anything of the driv
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -29,117 +28,31 @@ import pyarrow.compute as pc
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import BUCKET_ID_MAX, partition_name
 from acidsql.errors import WriteError
+from acidsql.storage.calendar_gap import refuse_unreadable_days
+from acidsql.storage.event_records import (
+    ACTION,
+    BUCKET,
+    BUCKET_ID,
+    BUCKET_PROPERTY,
+    DELETE,
+    INSERT,
+    KEY_SCHEMA,
+    PARTITION,
+    RECORD,
+    RECORD_SCHEMA,
+    ROW_ID,
+    SOURCE_ATTEMPT,
+    SOURCE_TASK,
+    VALUE,
+    WRITE_ID,
+    Record,
+    Task,
+    WriteSpec,
+)
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.row_schema import RowSchema
-
-# The columns beside the user's: what a row is to become, and where. All begin with the reserved
-# prefix, so that no user column can be taken for one of them.
-PREFIX = "__acidsql_"
-ACTION = f"{PREFIX}action"  # a sum of the three below
-PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, "" if unpartitioned
-WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
-BUCKET_PROPERTY = f"{PREFIX}bucketid"
-ROW_ID = f"{PREFIX}rowid"
-BUCKET = f"{PREFIX}bucket"  # CLUSTERED BY's number of a new row
-VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows
-
-INSERT, DELETE, MATCHED = 1, 2, 4
 
 _OPEN_FILES_MAX = 8  # each holds a stripe in memory
-
-# What step 1 hands to step 2, and step 2 to the driver.
-BUCKET_ID = f"{PREFIX}bucket_id"  # 12 bits
-SOURCE_TASK = f"{PREFIX}task"
-SOURCE_ATTEMPT = f"{PREFIX}attempt"
-RECORD = f"{PREFIX}record"
-KEY_SCHEMA = pa.schema(
-    [
-        (PARTITION, pa.string()),
-        (BUCKET_ID, pa.int32()),
-        (WRITE_ID, pa.int64()),
-        (BUCKET_PROPERTY, pa.int32()),
-        (ROW_ID, pa.int64()),
-        (ACTION, pa.int32()),
-        (SOURCE_TASK, pa.int32()),
-        (SOURCE_ATTEMPT, pa.int64()),
-        (RECORD, pa.string()),
-    ]
-)
-RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
-
-
-@dataclass(frozen=True, slots=True)
-class WriteSpec:
-    """What a task must know to write a statement's events.
-
-    Attributes:
-        staging: The statement's hidden directory; files are written there under unique names.
-        write_id: The transaction's write id in the table.
-        insert_statement_id: Statement id of the insert events.
-        delete_statement_id: That of the delete events; lower, so that Hive applies deletes to
-            older rows only.
-        row: The data columns.
-        not_null: Names of those that may not be null.
-        partition_columns: Names, for new rows' directories; empty if not partitioned.
-        static_partition: The one directory of new rows, where the statement names it.
-        is_bucketed: Rows come with their bucket number, sorted by partition and bucket.
-        allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
-            DELETE); otherwise a second match is reported as a violation.
-    """
-
-    staging: str
-    write_id: int
-    insert_statement_id: int
-    delete_statement_id: int
-    row: RowSchema
-    not_null: tuple[str, ...] = ()
-    partition_columns: tuple[str, ...] = ()
-    static_partition: str | None = None
-    is_bucketed: bool = False
-    allow_duplicate_deletes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Which task this is: its number in the stage, and its attempt, unique in the application."""
-
-    number: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a task tells the driver.
-
-    Attributes:
-        kind: ``insert`` or ``delete`` (a file), ``done`` (step 1 of this task ended), ``seen``
-            (step 2 read keys of this task), ``matched`` (rows matched without an action),
-            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls).
-        rows: Events in the file; rows concerned.
-        updated: Of an insert file, how many events are new versions of existing rows.
-        detail: The column, for ``null``.
-    """
-
-    kind: str
-    task: int
-    attempt: int
-    partition: str = ""
-    bucket_id: int = 0
-    path: str = ""
-    rows: int = 0
-    updated: int = 0
-    bytes: int = 0
-    detail: str = ""
-
-    def to_json(self) -> str:
-        """One line of text, to travel in a column."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Record:
-        """The record that ``to_json`` wrote."""
-        return cls(**json.loads(text))
 
 
 def write_inserts(
@@ -233,6 +146,7 @@ class _InsertWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._count_nulls(batch)
+        refuse_unreadable_days(batch.select(self._names))
         for group, rows in self._groups(batch):
             self._append(self._file(group), rows, group[1])
 
@@ -273,20 +187,19 @@ class _InsertWriter:
         self._records.append(file.record("insert", self._task, partition, bucket_id))
 
     def _count_nulls(self, batch: pa.RecordBatch) -> None:
-        for name in self._spec.not_null:
-            if nulls := batch.column(name).null_count:
+        for column, name in self._spec.not_null:
+            if nulls := batch.column(column).null_count:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
-    def _groups(
-        self, batch: pa.RecordBatch
-    ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+    def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
         """Runs of rows that go into one file. A task's rows arrive sorted, so runs are long."""
         partitions = _partitions(self._spec, batch)
         buckets = self._buckets(batch)
         if partitions is None and buckets is None:
             yield (self._spec.static_partition or "", self._writer_id()), batch
             return
-        for start, end in _runs(batch.num_rows, [c for c in (partitions, buckets) if c is not None]):
+        columns = [column for column in (partitions, buckets) if column is not None]
+        for start, end in _runs(batch.num_rows, columns):
             partition = self._spec.static_partition or ""
             if partitions is not None:
                 partition = partitions[start].as_py()
@@ -336,9 +249,7 @@ class _DeleteWriter:
 
     def _append(self, keys: pa.RecordBatch) -> None:
         """Drop repeated keys (counting them), keep the deletes among the rest."""
-        triple = [
-            keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
-        ]
+        triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = self._repeats(triple)
         self._last = tuple(int(column[-1]) for column in triple)  # type: ignore[assignment]
         if not self._spec.allow_duplicate_deletes:
@@ -350,17 +261,28 @@ class _DeleteWriter:
             return
         if self._file is None:
             self._file = _StagedFile(self._fs, self._spec, "delete", self._task)
+        write_ids, properties, row_ids = (column[keep] for column in triple)
         self._file.writer.write_deletes(
-            *(column[keep] for column in triple), write_id=self._spec.write_id
+            write_ids, properties, row_ids, write_id=self._spec.write_id
         )
 
     def _repeats(self, triple: list[np.ndarray]) -> np.ndarray:
-        """Which keys equal the one before them; the first is compared with the last batch's."""
+        """Which keys equal the one before them; the first is compared with the last batch's.
+
+        Raises:
+            WriteError: They do not ascend, so repeats could pass unseen (I4).
+        """
+        before = self._last or tuple(int(column[0]) for column in triple)
         same = np.ones(len(triple[0]), dtype=bool)
-        for column in triple:
-            same[1:] &= column[1:] == column[:-1]
-        first = tuple(int(column[0]) for column in triple)
-        same[0] = self._last is not None and first == self._last
+        falls = np.zeros(len(triple[0]), dtype=bool)
+        for column, last in zip(triple, before, strict=True):
+            previous = np.concatenate(([last], column[:-1]))
+            falls |= same & (column < previous)
+            same &= column == previous
+        if falls.any():
+            raise WriteError("The keys of deleted rows did not come sorted. Nothing was changed.")
+        if self._last is None:
+            same[0] = False
         return same
 
     def _finish_file(self) -> None:
@@ -441,5 +363,4 @@ def _runs(rows: int, columns: list[pa.Array]) -> Iterator[tuple[int, int]]:
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         changed[1:] |= codes[1:] != codes[:-1]
-    starts = [0, *np.flatnonzero(changed).tolist(), rows]
-    yield from zip(starts, starts[1:], strict=False)
+    yield from pairwise([0, *np.flatnonzero(changed).tolist(), rows])

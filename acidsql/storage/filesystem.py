@@ -23,7 +23,26 @@ import pyarrow.fs as pafs
 from acidsql.errors import FormatError, UnsupportedError
 
 OBJECT_STORES = frozenset(
-    "s3 s3a s3n gs gcs abfs abfss wasb wasbs adl oss cos cosn obs o3 ofs swift dbfs".split()
+    [
+        "s3",
+        "s3a",
+        "s3n",
+        "gs",
+        "gcs",
+        "abfs",
+        "abfss",
+        "wasb",
+        "wasbs",
+        "adl",
+        "oss",
+        "cos",
+        "cosn",
+        "obs",
+        "o3",
+        "ofs",
+        "swift",
+        "dbfs",
+    ]
 )
 _BUFFER = 1 << 20  # bytes
 

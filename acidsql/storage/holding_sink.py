@@ -21,7 +21,9 @@ class HoldingSink:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.written = file, 0
-        self.held = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))
+        # Closed by the writer, whose life it shares.
+        held = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self.held = cast(BinaryIO, held)
         self.held_size = 0
         self.closed = False
         self._holding = False

@@ -12,7 +12,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.storage import jvm
 from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
 from acidsql.storage.event_reader import plain_reads
-from acidsql.storage.event_writer import PARTITION
+from acidsql.storage.event_records import PARTITION
 from acidsql.storage.scan import PATH, open_files, partition_values, python_rows
 
 FORMATS = ("orc", "text")
@@ -66,7 +66,7 @@ def _orc(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
 
 
 def _text(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
-    """Hive's LazySimpleSerDe: fields end at ^A, NULL is ``\\N``, what does not parse is NULL."""
+    """Hive's LazySimpleSerDe: fields end at ^A, ``_NULL`` is NULL, so is what does not parse."""
     values = (
         f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)

@@ -137,14 +137,11 @@ def list_inserts_only(
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
     directories = [*([state.base] if state.base else []), *state.deltas]
-    return [
-        file.path for directory in directories for file in _walk(fs, by_name[directory.name])
-    ]
+    return [file.path for directory in directories for file in _walk(fs, by_name[directory.name])]
 
 
 def discover_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> list[str]:
-    """Find partition directories by their names (``p1=a/p2=1``), in order: for reading a table
-    that no metastore describes."""
+    """Partition directories by their names (``p1=a/p2=1``), of a table without a metastore."""
     found = [""]
     for column in columns:
         found = [

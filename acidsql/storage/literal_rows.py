@@ -10,19 +10,25 @@ from pyspark.sql import DataFrame, Row
 
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.storage.event_writer import VALUE
+from acidsql.storage.event_records import VALUE
 from acidsql.storage.row_schema import arrow_type
 
 
-def collect_rows(rows: DataFrame, table: Table) -> pa.Table:
+def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
     """Collect new rows of a table, whose number the caller has bounded.
 
     Literals cost no Spark job: the optimizer has made a local relation of them.
 
     Returns:
-        The table's columns, then the partition columns' values as text.
+        The table's columns, then the partition columns' values as text. None where Python has no
+        such values: a map with keys that cannot be hashed, or a year that its dates do not know.
     """
-    collected = rows.collect()
+    if any(_has_odd_keys(parse_type(column.type)) for column in table.columns):
+        return None
+    try:
+        collected = rows.collect()
+    except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999
+        return None
     columns: dict[str, pa.Array] = {}
     for i, column in enumerate(table.columns):
         kind = parse_type(column.type)
@@ -32,6 +38,11 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table:
         values = [row[len(table.columns) + ordinal] for row in collected]
         columns[f"{VALUE}{ordinal}"] = pa.array(values, pa.string())
     return pa.table(columns)
+
+
+def _has_odd_keys(kind: HiveType) -> bool:
+    odd = kind.kind == "map" and (kind.children[0].children or kind.children[0].kind == "binary")
+    return bool(odd) or any(map(_has_odd_keys, kind.children))
 
 
 def _plain(value: Any, kind: HiveType) -> Any:

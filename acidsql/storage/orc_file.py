@@ -170,6 +170,7 @@ class EventFileWriter:
         else:
             self._sink.pass_on(0, size - script.length - script.footer_length)
             self._sink.write_out(orc_footer.encode_tail(message, script))
+        held.close()
         self._sink.file.close()
         return FileStats(inserts, deletes, self._sink.written, len(stripe_rows))
 
@@ -344,9 +345,8 @@ def _open_rows(head: _Head, path: str) -> Any:
             path=path,
         ) from None
     kinds = pyorc.TypeKind
-    return pyorc.Reader(
-        cast(BinaryIO, head), converters={kinds.TIMESTAMP: _Micros, kinds.DATE: _Days}
-    )
+    converters: Any = {kinds.TIMESTAMP: _Micros, kinds.DATE: _Days}
+    return pyorc.Reader(cast(BinaryIO, head), converters=converters)
 
 
 class _Micros:

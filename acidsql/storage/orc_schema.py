@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from acidsql.acid import event
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
+from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_footer import OrcType, parse_footer, read_tail
 from acidsql.storage.protobuf import as_bytes, as_int, decode_fields
 
+_THREADS = 16  # looking into footers waits for the file system, not for the processor
+_NAMELESS = re.compile(r"_col\d+")
+_MISSING = "__acidsql_missing"
 _TYPES = 4  # field of Footer
 _LENGTH, _PRECISION, _SCALE = 4, 5, 6  # fields of Type
 
@@ -42,9 +49,7 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
     ]
 
 
-def _node(
-    number: int, types: Sequence[OrcType], parameters: Sequence[tuple[int, ...]]
-) -> HiveType:
+def _node(number: int, types: Sequence[OrcType], parameters: Sequence[tuple[int, ...]]) -> HiveType:
     orc = types[number]
     length, precision, scale = parameters[number]
     children = tuple(_node(child, types, parameters) for child in orc.children)
@@ -53,3 +58,59 @@ def _node(
     if orc.kind == "decimal":
         return HiveType(orc.kind, (precision, scale))
     return HiveType(orc.kind, children=children, names=orc.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the files of a directory call their columns.
+
+    Attributes:
+        events: The six event columns; Hive's query-based compaction writes them in lower case.
+        row: The user's.
+    """
+
+    events: tuple[str, ...]
+    row: tuple[str, ...]
+
+
+def names_by_directory(paths: Iterable[str]) -> dict[str, Names]:
+    """The names of columns, by directory of event files.
+
+    One file of each is looked into: one statement, or one compaction, writes with one schema.
+
+    Raises:
+        FormatError: A file has not the six event columns.
+    """
+    one_of_each = {path.rpartition("/")[0]: path for path in paths}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return dict(zip(one_of_each, pool.map(_names, one_of_each.values()), strict=True))
+
+
+def _names(path: str) -> Names:
+    info = read_file_info(path)
+    if not info.is_acid:
+        raise FormatError(f"'{path}' is no file of ACID events", path=path)
+    return Names(info.column_names, info.row_names)
+
+
+def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
+    """What to ask a file for in place of ``columns``, which it has by position.
+
+    Args:
+        names: The file's; fewer than ``columns`` if some were added later.
+        columns: The table's.
+
+    Returns:
+        ``columns`` themselves where they agree with the file's names. None where Spark's reader
+        cannot be asked by name: names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
+        which ORC takes for no names at all.
+    """
+    known = min(len(names), len(columns))
+    if list(names[:known]) == list(columns[:known]):
+        return tuple(columns)
+    if len({name.lower() for name in names}) < len(names):
+        return None
+    if all(_NAMELESS.fullmatch(name) for name in names):
+        return None
+    missing = (f"{_MISSING}{number}" for number in range(known, len(columns)))
+    return (*names[:known], *missing)

@@ -21,7 +21,7 @@ from acidsql.acid.layout import (
     delta_name,
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
-from acidsql.storage.event_writer import Record, WriteSpec
+from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.orc_file import EventFileWriter
 
@@ -101,20 +101,22 @@ def publish(
         WriteError: A file is missing or has another length than its writer reported: the
             executors write to another file system than the driver sees.
     """
-    directories = []
     grouped: dict[tuple[str, str], list[Record]] = {}
     for file in files:
         name = _directory_name(spec, file.kind, overwrite)
         grouped.setdefault((file.partition, name), []).append(file)
-    for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
-        staged = f"{spec.staging}/{number}"
-        _fill(fs, staged, members)
-        parent = f"{location}/{partition}" if partition else location
-        _make_durable(fs, location, parent)
-        fs.rename(staged, f"{parent}/{name}")
-        fs.sync_directory(parent)
-        directories.append(f"{parent}/{name}")
-    fs.delete_directory(spec.staging)
+    directories: list[str] = []
+    try:
+        for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
+            staged = f"{spec.staging}/{number}"
+            _fill(fs, staged, members)
+            parent = f"{location}/{partition}" if partition else location
+            _make_durable(fs, location, parent)
+            _move(fs, staged, f"{parent}/{name}", directories)
+            fs.sync_directory(parent)
+    except BaseException:
+        discard(fs, directories)
+        raise
     updated = sum(file.updated for file in files)
     return Published(
         inserted=sum(file.rows for file in files if file.kind == "insert") - updated,
@@ -191,6 +193,16 @@ def _fill(fs: FileSystem, staged: str, files: Sequence[Record]) -> None:
             )
         fs.rename(file.path, f"{staged}/{bucket_name(file.bucket_id)}")
     fs.sync_directory(staged)
+
+
+def _move(fs: FileSystem, staged: str, target: str, moved: list[str]) -> None:
+    # Noted first: a rename may happen and its reply be lost.
+    moved.append(target)
+    try:
+        fs.rename(staged, target)
+    except FileExistsError:
+        moved.remove(target)  # somebody else's
+        raise
 
 
 def _make_durable(fs: FileSystem, location: str, parent: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -11,7 +12,7 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.event_writer import PARTITION
+from acidsql.storage.event_records import PARTITION
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_inserts_only, list_table
@@ -67,8 +68,8 @@ def read(
             default: those of the newest file.
         partitioned_by: The partition columns, in the same forms.
         insert_only: The table is of ``transactional_properties=insert_only``.
-        file_format: Of an insert-only table, ``orc`` or ``text``; a full-ACID table is always ORC.
-        valid_write_ids: The snapshot as Hive writes it, ``db.t:highWaterMark:minOpen:open:aborted``;
+        file_format: Of an insert-only table, ``orc`` or ``text``; a full-ACID one is always ORC.
+        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``;
             default: everything is visible.
         valid_txns: The same of transactions, ``highWaterMark:minOpen:open:aborted``.
 
@@ -119,10 +120,12 @@ def _everything() -> ValidWriteIdList:
 
 def _columns(schema: Schema) -> tuple[Column, ...]:
     if isinstance(schema, str):
-        schema = StructType.fromDDL(schema)
+        schema = cast(StructType, StructType.fromDDL(schema))
     if isinstance(schema, StructType):
-        schema = [(f.name, f.dataType.simpleString()) for f in schema.fields]
-    columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in schema)
+        pairs = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    else:
+        pairs = list(schema)
+    columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in pairs)
     for column in columns:
         parse_type(column.type)  # refuses by name what cannot be read
     return columns

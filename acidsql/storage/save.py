@@ -9,10 +9,17 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.errors import WriteError
-from acidsql.storage.event_writer import Record, WriteSpec
+from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.literal_rows import collect_rows
-from acidsql.storage.publish import Published, check, empty_file, publish, staging_directory
+from acidsql.storage.publish import (
+    Published,
+    check,
+    discard,
+    empty_file,
+    publish,
+    staging_directory,
+)
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.write import write_events, write_rows
 
@@ -55,11 +62,15 @@ class Writing:
         self._files: list[Record] = []
 
     def __enter__(self) -> Writing:
-        self._fs.create_directory(self._spec.staging)
+        try:
+            self._fs.create_directory(self._spec.staging)
+        except BaseException:
+            discard(self._fs, [self._spec.staging])
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._fs.delete_directory(self._spec.staging)
+        discard(self._fs, [self._spec.staging])
 
     def events(self, events: DataFrame) -> None:
         """Run the job that writes a query's events.
@@ -72,10 +83,14 @@ class Writing:
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""
         table = self._what.table
-        self._take(write_rows(collect_rows(rows, table), table, self._spec))
+        collected = collect_rows(rows, table)
+        if collected is None:
+            self.events(rows)
+        else:
+            self._take(write_rows(collected, table, self._spec))
 
     def empty(self, partition: str) -> None:
-        """Let a base without rows replace what a partition holds, unless rows were written there."""
+        """Let a base without rows replace what a partition holds, unless rows went there."""
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._fs, self._spec, partition))
 
@@ -89,9 +104,7 @@ class Writing:
         if not self._files:
             return Published()
         location = self._what.table.location
-        return publish(
-            self._fs, location, self._spec, self._files, overwrite=self._what.overwrite
-        )
+        return publish(self._fs, location, self._spec, self._files, overwrite=self._what.overwrite)
 
     def _take(self, records: list[Record]) -> None:
         self._files += check(records, merge=self._what.merge)
@@ -105,6 +118,12 @@ class Writing:
             )
 
 
+def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
+    data = [(column.name, column) for column in table.columns]
+    partitions = [(f"{VALUE}{i}", column) for i, column in enumerate(table.partition_columns)]
+    return tuple((name, c.name) for name, c in data + partitions if not c.nullable)
+
+
 def _spec(what: Save) -> WriteSpec:
     table = what.table
     delete_statement, insert_statement = what.statement_ids
@@ -115,7 +134,7 @@ def _spec(what: Save) -> WriteSpec:
         insert_statement_id=insert_statement,
         delete_statement_id=delete_statement,
         row=RowSchema.of((column.name, column.type) for column in table.columns),
-        not_null=tuple(column.name for column in table.columns if not column.nullable),
+        not_null=_not_null(table),
         partition_columns=tuple(column.name for column in table.partition_columns),
         static_partition=what.static_partition,
         is_bucketed=table.is_bucketed,

@@ -18,26 +18,30 @@ hybrid calendar that Spark's reader goes through, come out ten days later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
 import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
 from urllib.parse import quote as url_quote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
 from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
-from acidsql.storage.event_writer import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
+from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
 from acidsql.storage.row_schema import RowSchema
 
 ROW__ID = "row__id"
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
 _ROW = "row"
 _GLOB = re.compile(r"[{}\[\]*?\\]")
@@ -92,15 +96,20 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
         f"'' AS {PARTITION}",
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
-    return spark.range(0).selectExpr(*columns)
+    return _as_char(spark.range(0).selectExpr(*columns), table)
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Files that are read the same way."""
+    """Files that are read the same way.
+
+    Attributes:
+        listings: Of these files alone.
+        names: What the files call the event columns and the table's; None: Python tasks read them.
+    """
 
     listings: Sequence[Listing]
-    native: bool
+    names: Names | None
 
 
 def _by_reader(spark: SparkSession, table: Table, listings: Sequence[Listing]) -> list[_Group]:
@@ -108,43 +117,73 @@ def _by_reader(spark: SparkSession, table: Table, listings: Sequence[Listing]) -
         has_timestamp(column.type for column in table.columns)
         and jvm.zone_offset_micros(spark) is None
     )
-    native, python = [], []
+    python: list[Listing] = []
+    native: list[Listing] = []
     for listing in listings:
         odd = listing.originals or any(file.length is not None for file in listing.data)
         (python if odd or zone_hides_wall_clocks else native).append(listing)
-    groups = [_Group(native, True), _Group(python, False)]
-    return [
-        group
-        for group in groups
-        if any(listing.data or listing.originals for listing in group.listings)
-    ]
+    groups = _by_names(table, native)
+    python += groups.pop(None, [])
+    found = [_Group(group, names) for names, group in groups.items()]
+    if any(listing.data or listing.originals for listing in python):
+        found.append(_Group(python, None))
+    return found
+
+
+def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
+    """Files by what they call the table's columns.
+
+    Hive 4 matches columns by position, so that a renamed one keeps its old data. ORC can do that
+    too, but not together with Spark's pruning of columns: it would count only what is left. So
+    each file is asked for the columns under the names that *it* has at their positions.
+    """
+    wanted = [column.name for column in table.columns]
+    names = names_by_directory([file.path for listing in listings for file in listing.data])
+    found: dict[Names | None, list[Listing]] = {}
+    for listing in listings:
+        parts: dict[Names | None, list[EventFile]] = {}
+        for file in listing.data:
+            own = names[file.path.rpartition("/")[0]]
+            row = names_at_positions(own.row, wanted)
+            parts.setdefault(Names(own.events, row) if row else None, []).append(file)
+        for key, files in parts.items():
+            found.setdefault(key, []).append(replace(listing, data=tuple(files)))
+    return found
 
 
 def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
     """Insert events, flat: key columns, path or partition, user columns as the user sees them."""
-    if not group.native:
+    if group.names is None:
         return _python_events(spark, what, group.listings)
     files = [file for listing in group.listings for file in listing.data]
     offset = jvm.zone_offset_micros(spark)
-    columns = what.table.columns
-    fields = ", ".join(f"{quote(c.name)}: {read_type(c.type)}" for c in columns)
-    events = _read_orc(spark, files, f"struct<{fields}>")
+    columns = list(zip(group.names.row, what.table.columns, strict=True))
+    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns)
+    events = _read_orc(spark, files, group.names.events, f"struct<{fields}>")
     kept = events.where(_alive(what, group.listings, "coalesce(operation, 0) <> 2"))
     return kept.selectExpr(
         *_key_expressions(),
         f"{_partition_sql(group.listings, what.table)} AS {PARTITION}",
         *(
-            f"{shown(f'{_ROW}.{quote(c.name)}', c.type, zone_offset_micros=offset)} "
+            f"{shown(f'{_ROW}.{quote(name)}', c.type, zone_offset_micros=offset)} "
             f"AS {quote(c.name)}"
-            for c in columns
+            for name, c in columns
         ),
     )
 
 
 def _delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
     files = [file for listing in listings for file in listing.deletes]
-    first = what.table.columns[0]
-    events = _read_orc(spark, files, f"struct<{quote(first.name)}: {read_type(first.type)}>")
+    names = names_by_directory(file.path for file in files)
+    groups: dict[tuple[str, ...], list[EventFile]] = {}
+    for file in files:
+        groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
+    # Their rows are null structs; of a struct one column must be asked for, whatever it is.
+    row = "struct<__acidsql_none: int>"
+    events = reduce(
+        DataFrame.unionAll,
+        (_read_orc(spark, group, own, row) for own, group in groups.items()),
+    )
     kept = events.where(_alive(what, listings, "coalesce(operation, 2) = 2"))
     keys = [*_key_expressions()]
     if what.table.partition_columns:
@@ -152,21 +191,32 @@ def _delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -
     return kept.selectExpr(*keys)
 
 
-def _read_orc(spark: SparkSession, files: Sequence[EventFile], row_type: str) -> DataFrame:
-    schema = (
-        "operation int, originalTransaction bigint, bucket int, rowId bigint, "
-        f"currentTransaction bigint, {_ROW} {row_type}"
-    )
-    return open_files(spark, [file.path for file in files], schema)
+def _read_orc(
+    spark: SparkSession, files: Sequence[EventFile], names: Sequence[str], row_type: str
+) -> DataFrame:
+    """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
+    kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
+    schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    events = open_files(spark, [file.path for file in files], schema, by_position=False)
+    hives = (f"{own} AS {name}" for own, name in zip(names, EVENT_COLUMNS, strict=True))
+    return events.selectExpr(*hives, PATH)
 
 
 def open_files(
-    spark: SparkSession, paths: Sequence[str], schema: str, file_format: str = "orc"
+    spark: SparkSession,
+    paths: Sequence[str],
+    schema: str,
+    file_format: str = "orc",
+    *,
+    by_position: bool = True,
 ) -> DataFrame:
-    """Rows of exactly these files, with each one's path (a URL) as the last column, ``PATH``."""
+    """Rows of exactly these files, with each one's path (a URL) as the last column, ``PATH``.
+
+    ``by_position`` is right for top-level columns, whose places Spark knows; within a struct it
+    is wrong as soon as Spark prunes a field.
+    """
     reader = spark.read.schema(schema).options(
-        # Hive 4 matches columns by position; so renamed columns keep their data.
-        **{"orc.force.positional.evolution": "true"},
+        **{"orc.force.positional.evolution": str(by_position).lower()},
         # Missing files are an error, never missing rows.
         ignoreMissingFiles="false",
         ignoreCorruptFiles="false",
@@ -174,13 +224,29 @@ def open_files(
     # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
     # files twice: of several paths, each that looks like a pattern stands for all of them.
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
-    rows = reader.format(file_format).load(names)
+    with _no_listing_job(spark, len(names)):
+        rows = reader.format(file_format).load(names)
     return rows.selectExpr("*", f"_metadata.file_path AS {PATH}")
 
 
+@contextmanager
+def _no_listing_job(spark: SparkSession, paths: int) -> Iterator[None]:
+    """Of many paths Spark would look at each in a job, ten times slower: we listed them already."""
+    name = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(max(paths, int(before or 0))))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
 def _alive(what: Scan, listings: Sequence[Listing], operation: str) -> str:
-    """The filter that references all six event columns (I8), none of them in a pushable way, and
-    drops events of invisible write ids where there are any (I1)."""
+    """The filter of events.
+
+    It references all six event columns (I8), none of them in a pushable way, and drops events of
+    invisible write ids where there are any (I1).
+    """
     together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
     terms = [
         operation,
@@ -211,14 +277,26 @@ def _key_expressions() -> list[str]:
 
 def _dressed(events: DataFrame, what: Scan) -> DataFrame:
     table = what.table
-    row_id = f"named_struct('writeid', {WRITE_ID}, 'bucketid', {BUCKET_PROPERTY}, 'rowid', {ROW_ID})"
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
+    row_id = f"named_struct({fields})"
     partitions = [listing.partition for listing in what.listings]
-    return events.selectExpr(
+    rows = events.selectExpr(
         f"{row_id} AS {ROW__ID}",
         PARTITION,
         *(quote(column.name) for column in table.columns),
         *partition_values(table, partitions, PARTITION),
     )
+    return _as_char(rows, table)
+
+
+def _as_char(rows: DataFrame, table: Table) -> DataFrame:
+    """Tell Spark which strings are CHAR: it then pads what they are compared with, as it does for
+    its own tables."""
+    for column in table.all_columns:
+        if column.type.startswith("char"):
+            rows = rows.withMetadata(column.name, {_CHAR_TYPE: column.type})
+    return rows
 
 
 def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
@@ -283,8 +361,7 @@ def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing])
 
 
 def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
-    """Rows that Python tasks read: key columns, partition directory, columns as the user sees
-    them."""
+    """Rows that Python tasks read: key columns, partition directory, the user's columns."""
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
     tasks = spark.range(0, len(reads), 1, max(1, len(reads)))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.publish import discard
 
 
 @contextmanager
@@ -25,4 +26,4 @@ def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
         rows.write.parquet(path)
         yield rows.sparkSession.read.schema(rows.schema).parquet(path)
     finally:
-        filesystem_for(location).delete_directory(path)
+        discard(filesystem_for(location), [path])

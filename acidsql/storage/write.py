@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
-from pyspark.sql.functions import arrow_udf
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from pyspark.sql.types import IntegerType
 
-from acidsql.acid.layout import BUCKET_ID_MAX
+from acidsql.acid.layout import BUCKET_ID_MAX, DEFAULT_PARTITION
 from acidsql.acid.table import Table
-from acidsql.storage import event_writer as ew
+from acidsql.storage import event_records as ew
+from acidsql.storage import event_writer
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
 
@@ -26,6 +28,9 @@ _KEYS_DDL = (
     f"{ew.SOURCE_TASK} int, {ew.SOURCE_ATTEMPT} bigint, {ew.RECORD} string"
 )
 _RECORD_DDL = f"{ew.RECORD} string"
+
+# Partition values that share a directory; as one value they also meet in one task.
+_NULLS = ["", DEFAULT_PARTITION]
 
 _Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -41,9 +46,12 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     Returns:
         One record for each file written and each task seen; no rows (I7).
     """
-    placed = _placed(events, table, spec)
-    if ew.ACTION in placed.columns:
-        keys = placed.mapInArrow(_inserts_pass_deletes(spec), _KEYS_DDL)
+    placed = _placed(_one_null(events), table, spec)
+    names = placed.columns
+    # mapInArrow looks columns up by name, and takes dots and back-quotes in names for syntax.
+    placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
+    if ew.ACTION in names:
+        keys = placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL)
         order = [ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID]
         # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
         deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
@@ -51,18 +59,39 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
         )
         records = deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
     else:
-        records = placed.mapInArrow(_inserts(spec), _RECORD_DDL)
+        records = placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
     return [ew.Record.from_json(row[0]) for row in records.collect()]
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
     """Write a few new rows here in the driver, without a Spark job (literal VALUES)."""
+    for name in _order(rows.column_names):
+        values = rows.column(name)
+        empty = pc.is_in(values, pa.array(_NULLS))
+        values = pc.if_else(empty, pa.scalar(None, pa.string()), values)
+        rows = rows.set_column(rows.column_names.index(name), name, values)
     if spec.is_bucketed:
         rows = rows.append_column(ew.BUCKET, _bucket_ids(rows, table))
     if order := _order(rows.column_names):
         rows = rows.sort_by([(name, "ascending") for name in order])
     task = ew.Task(0, 0)
-    return list(ew.write_inserts(spec, task, rows.combine_chunks().to_batches()))
+    return list(event_writer.write_inserts(spec, task, rows.combine_chunks().to_batches()))
+
+
+def _one_null(events: DataFrame) -> DataFrame:
+    """NULL for every partition value that means the default partition."""
+    values = _order(events.columns)
+    if not values:
+        return events
+    # Not withColumns: it fails where another column's name holds a back-quote.
+    return events.select(
+        *(
+            F.when(F.col(name).isin(_NULLS), F.lit(None)).otherwise(F.col(name)).alias(name)
+            if name in values
+            else F.col(quote(name))
+            for name in events.columns
+        )
+    )
 
 
 def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
@@ -70,7 +99,7 @@ def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
     # Events that only delete have no values to bucket by.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket of one partition make one file, so they must meet in one task.
-        events = events.withColumn(ew.BUCKET, _bucket_expression(table))
+        events = events.select("*", _bucket_expression(table).alias(ew.BUCKET))
         events = events.repartition(*_order(events.columns))
     else:
         # Each task writes its own bucket id, where its rows are; there are 4096 of them.
@@ -92,7 +121,8 @@ def _bucket_expression(table: Table) -> Column:
         return pa.array(bucket_ids(list(columns), types, buckets, version), pa.int32())
 
     function = arrow_udf(compute, IntegerType())
-    return function(*(F.col(quote(name)) for name in table.bucket_columns))
+    bucket: Column = function(*(F.col(quote(name)) for name in table.bucket_columns))
+    return bucket
 
 
 def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:
@@ -106,23 +136,25 @@ def _bucket_types(table: Table) -> list[str]:
     return [types[name] for name in table.bucket_columns]
 
 
-def _inserts(spec: ew.WriteSpec) -> _Step:
+def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield ew.to_batch(ew.write_inserts(spec, _task(), batches))
+        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield event_writer.to_batch(event_writer.write_inserts(spec, _task(), named))
 
     return run
 
 
-def _inserts_pass_deletes(spec: ew.WriteSpec) -> _Step:
+def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from ew.write_inserts_pass_deletes(spec, _task(), batches)
+        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield from event_writer.write_inserts_pass_deletes(spec, _task(), named)
 
     return run
 
 
 def _deletes(spec: ew.WriteSpec) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield ew.to_batch(ew.write_deletes(spec, _task(), batches))
+        yield event_writer.to_batch(event_writer.write_deletes(spec, _task(), batches))
 
     return run
 

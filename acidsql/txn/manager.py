@@ -145,6 +145,7 @@ class Txn:
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        first_write_id: int = 1,
         cleaned: int | None = None,
     ) -> None:
         """The commit point. Returns only if it is committed.
@@ -161,6 +162,7 @@ class Txn:
                     add_partitions=add_partitions,
                     drop_partitions=drop_partitions,
                     create_table=create_table,
+                    first_write_id=first_write_id,
                     cleaned=cleaned,
                 )
             except MetastoreError as lost:
@@ -300,15 +302,21 @@ class TxnManager:
         self.heartbeat.stop()
 
 
-def abort_quietly(txn: Txn, reason: str) -> None:
+def abort_quietly(txn: Txn, reason: str) -> bool:
     """Abort where another error is on its way or nobody listens: a failure is only logged.
 
     What cannot be aborted now has no heartbeat any more, and times out.
+
+    Returns:
+        True if the store says that it is aborted. False: it may be committed, if somebody pressed
+        the stop button just then.
     """
     try:
         txn.abort(reason)
     except AcidSqlError as error:
         _log.warning("Transaction %d could not be aborted: %s", txn.id, error)
+        return False
+    return txn.phase is Phase.ABORTED
 
 
 def _snapshot(store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName]) -> Snapshot:

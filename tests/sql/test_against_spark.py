@@ -307,7 +307,9 @@ def check_structure(text: str, statement: Statement, parser: Any) -> None:
         theirs = [
             actions.apply(index)
             for actions in (
-                plan.matchedActions(), plan.notMatchedActions(), plan.notMatchedBySourceActions()
+                plan.matchedActions(),
+                plan.notMatchedActions(),
+                plan.notMatchedBySourceActions(),
             )
             for index in range(actions.size())
         ]
@@ -325,11 +327,14 @@ def check_structure(text: str, statement: Statement, parser: Any) -> None:
                 for index, value in enumerate(clause.action.values):
                     same(value, action.assignments().apply(index).value())
             else:
-                assert name == {
-                    Action.DELETE: "DeleteAction",
-                    Action.UPDATE_ALL: "UpdateStarAction",
-                    Action.INSERT_ALL: "InsertStarAction",
-                }[clause.action]
+                assert (
+                    name
+                    == {
+                        Action.DELETE: "DeleteAction",
+                        Action.UPDATE_ALL: "UpdateStarAction",
+                        Action.INSERT_ALL: "InsertStarAction",
+                    }[clause.action]
+                )
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

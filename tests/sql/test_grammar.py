@@ -44,9 +44,7 @@ def test_a_rejected_case_fails_where_and_as_it_says(case: Case, read: Read) -> N
 
 
 def test_every_production_is_named_by_an_accepted_case() -> None:
-    named = {
-        name.strip() for case in ACCEPT for name in case.header.partition(":")[0].split(",")
-    }
+    named = {name.strip() for case in ACCEPT for name in case.header.partition(":")[0].split(",")}
     assert named == set(productions())
 
 
@@ -61,8 +59,15 @@ def test_what_the_ebnf_derives_is_parsed(text: str) -> None:
         error = None
     if error is not None:
         # What the EBNF says in words only: lengths that agree, AS and columns exclude each other.
-        allowed = ("as many columns as values", "takes its columns from", "Expected one",
-                   "number of buckets", "This row has", "Expected the columns", "LIKE takes")
+        allowed = (
+            "as many columns as values",
+            "takes its columns from",
+            "Expected one",
+            "number of buckets",
+            "This row has",
+            "Expected the columns",
+            "LIKE takes",
+        )
         assert any(words in error.message for words in allowed), text
         return
     assert not isinstance(statement, SparkStatement)
@@ -90,8 +95,35 @@ def test_a_damaged_statement_parses_or_raises_a_sql_error(text: str, data: st.Da
     _parses_or_raises(damaged)
 
 
-_JUNK = ["(", ")", ",", ".", "WHERE", "SELECT", "CASE", "END", "WHEN", "THEN", "AS", "FROM", "*",
-         "TABLE", "VALUES", "PARTITION", ";", "'", '"', "`", "/*", "--", "[", "<", "=", "1", "|>"]
+_JUNK = [
+    "(",
+    ")",
+    ",",
+    ".",
+    "WHERE",
+    "SELECT",
+    "CASE",
+    "END",
+    "WHEN",
+    "THEN",
+    "AS",
+    "FROM",
+    "*",
+    "TABLE",
+    "VALUES",
+    "PARTITION",
+    ";",
+    "'",
+    '"',
+    "`",
+    "/*",
+    "--",
+    "[",
+    "<",
+    "=",
+    "1",
+    "|>",
+]
 
 
 @settings(max_examples=300, deadline=None)

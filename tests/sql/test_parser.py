@@ -29,21 +29,31 @@ Read = Callable[..., Statement]
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT * FROM t", "WITH a AS (SELECT 1) SELECT * FROM a", "FROM t SELECT a", "TABLE t",
-        "VALUES (1)", "(SELECT 1) UNION SELECT 2", "INSERT INTO u SELECT * FROM t",
+        "SELECT * FROM t",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "FROM t SELECT a",
+        "TABLE t",
+        "VALUES (1)",
+        "(SELECT 1) UNION SELECT 2",
+        "INSERT INTO u SELECT * FROM t",
         "INSERT OVERWRITE LOCAL DIRECTORY '/x' STORED AS orc SELECT * FROM t",
-        "WITH a AS (SELECT 1) INSERT INTO u SELECT * FROM a", "FROM t INSERT INTO u SELECT a",
+        "WITH a AS (SELECT 1) INSERT INTO u SELECT * FROM a",
+        "FROM t INSERT INTO u SELECT a",
         "INSERT INTO u PARTITION (p = 1) IF NOT EXISTS SELECT 1",
         "CREATE TEMP VIEW v AS SELECT * FROM t",
         "CREATE OR REPLACE GLOBAL TEMPORARY VIEW v AS TABLE t",
-        "CREATE TABLE n USING parquet AS SELECT * FROM t", "CREATE TABLE n (a INT) USING csv",
+        "CREATE TABLE n USING parquet AS SELECT * FROM t",
+        "CREATE TABLE n (a INT) USING csv",
         "CREATE TABLE n (a INT) STORED AS PARQUET",
         "CREATE EXTERNAL TABLE n (a INT) LOCATION '/x'",
         "CREATE TABLE n (a INT) TBLPROPERTIES ('transactional' = 'false')",
         "CREATE TABLE n (a INT) ROW FORMAT DELIMITED FIELDS TERMINATED BY ','",
-        "CREATE OR REPLACE TABLE n (a INT)", "CACHE TABLE n AS SELECT * FROM t",
-        "EXPLAIN SELECT * FROM t", "EXPLAIN INSERT INTO u SELECT * FROM t",
-        "DESCRIBE QUERY SELECT * FROM t", "/* a */ select 1 ; -- b",
+        "CREATE OR REPLACE TABLE n (a INT)",
+        "CACHE TABLE n AS SELECT * FROM t",
+        "EXPLAIN SELECT * FROM t",
+        "EXPLAIN INSERT INTO u SELECT * FROM t",
+        "DESCRIBE QUERY SELECT * FROM t",
+        "/* a */ select 1 ; -- b",
     ],
 )
 def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
@@ -57,17 +67,41 @@ def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
 @pytest.mark.parametrize(
     "text",
     [
-        "ANALYZE TABLE t COMPUTE STATISTICS", "MSCK REPAIR TABLE t",
+        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "MSCK REPAIR TABLE t",
         "CREATE VIEW v AS SELECT * FROM t",
-        "REFRESH TABLE t", "UPDATE u SET a = 1", "DELETE FROM u USING t", "DELETE FROM u LIMIT 1",
-        "MERGE INTO u USING t ON a WHEN MATCHED THEN DELETE", "DROP TABLE u", "DROP VIEW v",
-        "WITH a AS (SELECT 1) DELETE FROM u", "TRUNCATE TABLE u", "ALTER TABLE u CHANGE a b INT",
-        "ALTER VIEW v AS SELECT 1", "SHOW PARTITIONS u", "SHOW CREATE TABLE u", "SHOW VIEWS",
-        "SHOW TABLE EXTENDED LIKE 'x'", "SHOW FUNCTIONS", "DESCRIBE u", "DESC FUNCTION f",
-        "DESCRIBE DATABASE d", "CACHE TABLE t", "CREATE TABLE n LIKE u", "CREATE FUNCTION f AS 'x'",
-        "SET a=it's", "SET spark.sql.x", "ADD JAR /tmp/it's.jar", "RESET",
+        "REFRESH TABLE t",
+        "UPDATE u SET a = 1",
+        "DELETE FROM u USING t",
+        "DELETE FROM u LIMIT 1",
+        "MERGE INTO u USING t ON a WHEN MATCHED THEN DELETE",
+        "DROP TABLE u",
+        "DROP VIEW v",
+        "WITH a AS (SELECT 1) DELETE FROM u",
+        "TRUNCATE TABLE u",
+        "ALTER TABLE u CHANGE a b INT",
+        "ALTER VIEW v AS SELECT 1",
+        "SHOW PARTITIONS u",
+        "SHOW CREATE TABLE u",
+        "SHOW VIEWS",
+        "SHOW TABLE EXTENDED LIKE 'x'",
+        "SHOW FUNCTIONS",
+        "DESCRIBE u",
+        "DESC FUNCTION f",
+        "DESCRIBE DATABASE d",
+        "CACHE TABLE t",
+        "CREATE TABLE n LIKE u",
+        "CREATE FUNCTION f AS 'x'",
+        "SET a=it's",
+        "SET spark.sql.x",
+        "ADD JAR /tmp/it's.jar",
+        "RESET",
         "LOAD DATA INPATH 'x' INTO TABLE u",
-        "EXPLAIN DROP TABLE u", "frobnicate t", "CALL p(1)", "DROP FUNCTION f", "SET a = 1;",
+        "EXPLAIN DROP TABLE u",
+        "frobnicate t",
+        "CALL p(1)",
+        "DROP FUNCTION f",
+        "SET a = 1;",
     ],
 )
 def test_any_other_statement_of_sparks_may_not(text: str, read: Read) -> None:
@@ -107,8 +141,13 @@ def test_values_are_rows_of_slices(read: Read) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["VALUES (1), (2) v", "VALUES (1) UNION ALL VALUES (2)", "VALUES 1, 2 LIMIT 1", "(VALUES (1))",
-     "VALUES (1), (2) ORDER BY 1"],
+    [
+        "VALUES (1), (2) v",
+        "VALUES (1) UNION ALL VALUES (2)",
+        "VALUES 1, 2 LIMIT 1",
+        "(VALUES (1))",
+        "VALUES (1), (2) ORDER BY 1",
+    ],
 )
 def test_values_with_more_behind_them_are_a_query(source: str, read: Read) -> None:
     text = f"INSERT INTO t {source}"
@@ -126,9 +165,11 @@ def test_expressions_are_sliced_exactly(read: Read) -> None:
     statement = read(text)
     assert isinstance(statement, Update)
     assert [
-        (a.target.parts, a.value.of(text)) for a in statement.assignments  # type: ignore[union-attr]
+        (a.target.parts, a.value.of(text))
+        for a in statement.assignments  # type: ignore[union-attr]
     ] == [
-        (("a",), "CASE WHEN b THEN 'WHERE' END"), (("c",), "f(x, (SELECT 1 WHERE d))"),
+        (("a",), "CASE WHEN b THEN 'WHERE' END"),
+        (("c",), "f(x, (SELECT 1 WHERE d))"),
         (("s", "e"), "-1"),
     ]
     assert statement.where is not None
@@ -162,7 +203,8 @@ def test_case_expressions_hide_whens_and_columns_called_case_do_not(read: Read) 
     assert isinstance(m, Merge)
     assert m.on.of(text) == "CASE a WHEN 1 THEN CASE WHEN b THEN c END END = case"
     assert [c.condition.of(text) for c in m.clauses if c.condition] == [
-        "CASE WHEN d THEN e ELSE f END", "then = 1",
+        "CASE WHEN d THEN e ELSE f END",
+        "then = 1",
     ]
 
 
@@ -175,7 +217,8 @@ def test_multi_insert_keeps_each_branch(read: Read) -> None:
     assert isinstance(m, MultiInsert)
     assert m.source.of(text) == "s JOIN u"
     assert [(b.target.parts, b.overwrite, b.body.of(text)) for b in m.branches] == [
-        (("t",), False, "SELECT a WHERE b"), (("t2",), True, "SELECT c"),
+        (("t",), False, "SELECT a WHERE b"),
+        (("t2",), True, "SELECT c"),
     ]
 
 

@@ -65,13 +65,19 @@ def test_a_with_clause_may_stand_outside_the_slice() -> None:
         ("SELECT t.a FROM t WHERE t.b", "SELECT t.a FROM S AS t WHERE t.b"),
         ("SELECT db.t.a, db.t.* FROM db.t", "SELECT t.a, t.* FROM S AS t"),
         ("SELECT x.a FROM db.t AS x", "SELECT x.a FROM S AS x"),
-        ("SELECT 1 FROM db.t WHERE EXISTS (SELECT 1 FROM s WHERE s.a = DB.`t`.a)",
-         "SELECT 1 FROM S AS t WHERE EXISTS (SELECT 1 FROM S AS s WHERE s.a = `t`.a)"),
-        ("SELECT * FROM t TABLESAMPLE (5 ROWS) WHERE a",
-         "SELECT * FROM S TABLESAMPLE (5 ROWS) AS t WHERE a"),
+        (
+            "SELECT 1 FROM db.t WHERE EXISTS (SELECT 1 FROM s WHERE s.a = DB.`t`.a)",
+            "SELECT 1 FROM S AS t WHERE EXISTS (SELECT 1 FROM S AS s WHERE s.a = `t`.a)",
+        ),
+        (
+            "SELECT * FROM t TABLESAMPLE (5 ROWS) WHERE a",
+            "SELECT * FROM S TABLESAMPLE (5 ROWS) AS t WHERE a",
+        ),
         ("TABLE t", "TABLE S"),
-        ("SELECT db.f(a) FROM db.t JOIN db.u ON db.t.a = db.u.a",
-         "SELECT db.f(a) FROM S AS t JOIN S AS u ON t.a = u.a"),
+        (
+            "SELECT db.f(a) FROM db.t JOIN db.u ON db.t.a = db.u.a",
+            "SELECT db.f(a) FROM S AS t JOIN S AS u ON t.a = u.a",
+        ),
         ("CREATE TEMP VIEW v AS SELECT * FROM t", "CREATE TEMP VIEW v AS SELECT * FROM S AS t"),
         ("INSERT INTO u (a) SELECT a FROM u", "INSERT INTO u (a) SELECT a FROM S AS u"),
     ],
@@ -84,7 +90,8 @@ def test_stars_are_told_from_products_and_counts() -> None:
     text = "SELECT *, t.*, a * b, count(*), * EXCEPT (c), (SELECT * FROM s) FROM t"
     outer, inner = references(text).blocks
     assert [(s.span.of(text), s.qualifier, s.kind) for s in outer.stars] == [
-        ("*", None, StarKind.PLAIN), ("t.*", ("t",), StarKind.PLAIN),
+        ("*", None, StarKind.PLAIN),
+        ("t.*", ("t",), StarKind.PLAIN),
         ("* EXCEPT (c)", None, StarKind.EXCEPT),
     ]
     excepted = outer.stars[2].excepted

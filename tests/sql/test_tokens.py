@@ -14,8 +14,13 @@ def kinds(text: str) -> list[tuple[str, str]]:
 
 def test_words_are_never_keywords_and_numbers_may_look_like_words() -> None:
     assert kinds("ORDER BY 1abc 1L 1.5BD .5") == [
-        ("WORD", "ORDER"), ("WORD", "BY"), ("WORD", "1abc"), ("NUMBER", "1L"),
-        ("NUMBER", "1.5BD"), ("SYMBOL", "."), ("NUMBER", "5"),
+        ("WORD", "ORDER"),
+        ("WORD", "BY"),
+        ("WORD", "1abc"),
+        ("NUMBER", "1L"),
+        ("NUMBER", "1.5BD"),
+        ("SYMBOL", "."),
+        ("NUMBER", "5"),
     ]
 
 
@@ -48,7 +53,9 @@ def test_quoted_names_keep_their_case_and_double_quotes_follow_the_session() -> 
 
 def test_comments_vanish_and_hints_are_tokens() -> None:
     assert kinds("a /* b /* c */ ; */ -- ' d\n/*+ h('*') */ e") == [
-        ("WORD", "a"), ("HINT", "/*+ h('*') */"), ("WORD", "e"),
+        ("WORD", "a"),
+        ("HINT", "/*+ h('*') */"),
+        ("WORD", "e"),
     ]
 
 
@@ -84,6 +91,7 @@ def test_spans_count_code_points_and_exclude_their_end() -> None:
 def test_a_cell_is_split_at_semicolons_that_are_semicolons() -> None:
     cell = "SELECT ';' ; -- a; b\nDELETE FROM `;` /* ; */; ;\n  ; -- the end"
     assert [span.of(cell) for span in split_statements(cell)] == [
-        "SELECT ';'", "DELETE FROM `;`",
+        "SELECT ';'",
+        "DELETE FROM `;`",
     ]
     assert split_statements(" -- nothing") == []

@@ -71,7 +71,9 @@ class EmbeddedCatalog:
                 )
             )
 
-    def drop_database(self, name: str) -> None:
+    def drop_database(
+        self, name: str, *, cascade: bool = False, txn_id: int | None = None
+    ) -> list[PendingCleanup]:
         """See ``Catalog.drop_database``."""
         if name == DEFAULT_DATABASE:
             raise CatalogError(
@@ -79,19 +81,25 @@ class EmbeddedCatalog:
                 condition="UNSUPPORTED_FEATURE.DROP_DATABASE",
                 sqlstate="0A000",
             )
-        with self._store.write() as connection:
+        with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, name)
-            left = connection.execute(
-                select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
-            ).scalars()
-            if table := left.first():
+            left = (
+                connection.execute(
+                    select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
+                )
+                .scalars()
+                .all()
+            )
+            if left and not cascade:
                 raise CatalogError(
-                    f"The database '{name}' is not empty: it has the table '{table}'.",
+                    f"The database '{name}' is not empty: it has the table '{left[0]}'.",
                     condition="SCHEMA_NOT_EMPTY",
                     sqlstate="2BP01",
                     schemaName=name,
                 )
+            dropped = [self._drop_table(connection, TableName(name, table)) for table in left]
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
+            return dropped
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
@@ -117,17 +125,19 @@ class EmbeddedCatalog:
     def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
         """See ``Catalog.drop_table``."""
         with self._write(txn_id) as connection:
-            table_id = rows.need_table(connection, name)
-            location = connection.execute(
-                select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
-            ).scalar_one()
-            # What hangs on the table goes with it (ON DELETE CASCADE).
-            connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
-            for components, prefix in _COMPONENTS[:2]:
-                ours = write_ids.of_table(components, prefix, name)
-                connection.execute(delete(components).where(ours))
-            now_ms = self._store.now_ms(connection)
-            return cleanups.enqueue(connection, name, location, now_ms)
+            return self._drop_table(connection, name)
+
+    def _drop_table(self, connection: Connection, name: TableName) -> PendingCleanup:
+        table_id = rows.need_table(connection, name)
+        location = connection.execute(
+            select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
+        ).scalar_one()
+        # What hangs on the table goes with it (ON DELETE CASCADE).
+        connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
+        for components, prefix in _COMPONENTS[:2]:
+            ours = write_ids.of_table(components, prefix, name)
+            connection.execute(delete(components).where(ours))
+        return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None

@@ -1,8 +1,9 @@
 """The tables, with Hive's names and letters (``hive-schema-3.1.0``, ``4.0.0``).
 
 The transaction tables are Hive's. Of the catalog, Hive's chain TBLS → SDS → CDS → COLUMNS_V2 is
-shortened: what hangs on a storage descriptor there hangs on the table here. Three things are
-ours: TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and the text in VERSION.
+shortened: what hangs on a storage descriptor there hangs on the table here. Four things are
+ours: TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID and DROPPED_WRITE_IDS (see ``write_ids``), and the
+text in VERSION.
 """
 
 from __future__ import annotations

@@ -115,6 +115,7 @@ class EmbeddedTxns:
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        first_write_id: int = 1,
         cleaned: int | None = None,
     ) -> None:
         """See ``TxnStore.commit_txn``."""
@@ -125,7 +126,7 @@ class EmbeddedTxns:
             if cleaned is not None:
                 cleanups.remove(connection, cleaned)
             if create_table is not None:
-                tables.create(connection, create_table, txn_id=txn_id)
+                tables.create(connection, create_table, first_write_id, txn_id)
             partitions.drop(connection, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             _complete_components(connection, txn_id)

@@ -1,0 +1,67 @@
+"""Days that Spark's ORC reader would show as others.
+
+It goes through Java's hybrid calendar, which jumps from 1582-10-04 to 1582-10-15 and counts no
+years before 1. Such a value would be stored rightly (Hive shows it) and read back wrongly, so it
+is refused when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.errors import WriteError
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_FIRST = date(1, 1, 1).toordinal() - _EPOCH  # days since 1970-01-01, as Arrow has them
+_LOST_FROM = date(1582, 10, 5).toordinal() - _EPOCH
+_LOST_TO = date(1582, 10, 14).toordinal() - _EPOCH
+_MICROS_A_DAY = 86_400_000_000
+
+
+def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
+    """Look at every date and timestamp of a batch, nested ones too.
+
+    Raises:
+        WriteError: One lies in the ten days that the Julian calendar lost, or before the year 1.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for values in _moments(column):
+            days = _days(values)
+            lost = (days >= _LOST_FROM) & (days <= _LOST_TO)
+            if lost.any() or (days < _FIRST).any():
+                raise WriteError(
+                    f"Column '{name}' has a day that Spark's ORC reader would show as another: "
+                    "from 1582-10-05 to 1582-10-14, or before the year 1.",
+                    condition="DATETIME_FIELD_OUT_OF_BOUNDS",
+                    sqlstate="22023",
+                    column=name,
+                )
+
+
+def _moments(array: pa.Array) -> Iterator[pa.Array]:
+    """The dates and timestamps in an array, without nulls."""
+    kind = array.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        yield array.drop_null()
+    elif pa.types.is_struct(kind):
+        for child in array.flatten():
+            yield from _moments(child)
+    elif pa.types.is_map(kind):
+        present = array.drop_null()
+        yield from _moments(present.keys)
+        yield from _moments(present.items)
+    elif pa.types.is_list(kind):
+        yield from _moments(pc.list_flatten(array))
+
+
+def _days(values: pa.Array) -> npt.NDArray[np.int64]:
+    if pa.types.is_date(values.type):
+        return np.asarray(values.cast(pa.int32()), dtype=np.int64)
+    micros = np.asarray(values.cast(pa.timestamp("us")).cast(pa.int64()), dtype=np.int64)
+    return micros // _MICROS_A_DAY

@@ -1,0 +1,142 @@
+"""A table as a plain Python list: what the oracle test compares with. No code of ours in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Row = tuple[int | None, str | None, int | None, str | None]  # id, v, n, p
+COLUMNS = ("id", "v", "n", "p")
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+def text(value: object) -> str:
+    """A literal."""
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def values(rows: list[Row]) -> str:
+    """A VALUES list whose columns have types even if all are null."""
+    return ", ".join(
+        f"(CAST({text(a)} AS INT), CAST({text(b)} AS STRING), CAST({text(c)} AS INT), "
+        f"CAST({text(d)} AS STRING))"
+        for a, b, c, d in rows
+    )
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``column op constant`` with SQL's three values: True, False, None."""
+
+    column: str
+    op: str
+    constant: int | None
+
+    def sql(self, prefix: str = "") -> str:
+        if self.op == "IS NULL":
+            return f"{prefix}{self.column} IS NULL"
+        return f"{prefix}{self.column} {self.op} {text(self.constant)}"
+
+    def of(self, row: Row) -> bool | None:
+        value = row[COLUMNS.index(self.column)]
+        if self.op == "IS NULL":
+            return value is None
+        if value is None or self.constant is None:
+            return None
+        assert isinstance(value, int)
+        return {"=": value == self.constant, "<": value < self.constant,
+                "<>": value != self.constant}[self.op]  # fmt: skip
+
+
+class Model:
+    """The rows of a table; ``p`` is a partition column of it or not."""
+
+    def __init__(self, partitioned: bool) -> None:
+        self.partitioned = partitioned
+        self.rows: list[Row] = []
+
+    def stored(self, row: Row) -> Row:
+        """A partition has no NULL: Hive shows its name."""
+        if self.partitioned and row[3] in (None, ""):
+            return (*row[:3], NULL_PARTITION)
+        return row
+
+    def insert(self, rows: list[Row]) -> tuple[int, int, int]:
+        self.rows += map(self.stored, rows)
+        return len(rows), 0, 0
+
+    def overwrite(self, rows: list[Row]) -> tuple[int, int, int]:
+        new = [self.stored(row) for row in rows]
+        replaced = {row[3] for row in new}
+        self.rows = [r for r in self.rows if self.partitioned and r[3] not in replaced] + new
+        return len(rows), 0, 0
+
+    def delete(self, test: Condition) -> tuple[int, int, int]:
+        kept = [row for row in self.rows if test.of(row) is not True]
+        gone = len(self.rows) - len(kept)
+        self.rows = kept
+        return 0, 0, gone
+
+    def update(self, test: Condition, v: str | None, plus: int) -> tuple[int, int, int]:
+        """``SET v = …, n = n + plus``."""
+        hit = [test.of(row) is True for row in self.rows]
+        self.rows = [
+            (row[0], v, None if row[2] is None else row[2] + plus, row[3]) if h else row
+            for row, h in zip(self.rows, hit, strict=True)
+        ]
+        return 0, sum(hit), 0
+
+    def merge(self, source: list[Row], clauses: list[Clause]) -> tuple[int, int, int] | None:
+        """ON id = id; None for a cardinality violation, which changes nothing."""
+        new, done = [], {"insert": 0, "update": 0, "delete": 0}
+        matched = [c for c in clauses if c.when == "MATCHED"]
+        exempt = len(matched) == 1 and matched[0].action == "delete" and not matched[0].test
+        for row in self.rows:
+            partners = [s for s in source if s[0] is not None and s[0] == row[0]]
+            if len(partners) > 1 and matched and not exempt:
+                return None
+            when = "MATCHED" if partners else "NOT MATCHED BY SOURCE"
+            clause = first(clauses, when, row)
+            if clause is None:
+                new.append(row)
+                continue
+            done[clause.action] += 1
+            if clause.action == "update":
+                new.append((row[0], partners[0][1] if partners else "gone", 7, row[3]))
+        ids = {row[0] for row in self.rows}
+        for row in source:
+            alone = row[0] is None or row[0] not in ids
+            if alone and first(clauses, "NOT MATCHED", row) is not None:
+                new.append(self.stored(row))
+                done["insert"] += 1
+        self.rows = new
+        return done["insert"], done["update"], done["delete"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A WHEN clause; its test reads the target, or, where there is none, the source."""
+
+    when: str
+    action: str
+    test: Condition | None
+
+    def sql(self) -> str:
+        side = "s." if self.when == "NOT MATCHED" else "t."
+        condition = f" AND {self.test.sql(side)}" if self.test else ""
+        v = "s.v" if self.when == "MATCHED" else "'gone'"
+        action = {
+            "delete": "DELETE",
+            "update": f"UPDATE SET v = {v}, n = 7",
+            "insert": "INSERT (p, n, v, id) VALUES (s.p, s.n, s.v, s.id)",
+        }[self.action]
+        return f"WHEN {self.when}{condition} THEN {action}"
+
+
+def first(clauses: list[Clause], when: str, row: Row) -> Clause | None:
+    """The first clause that is true."""
+    for clause in clauses:
+        if clause.when == when and (clause.test is None or clause.test.of(row) is True):
+            return clause
+    return None

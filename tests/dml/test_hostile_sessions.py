@@ -1,0 +1,87 @@
+"""A session's settings change how Spark reads and computes; they may not change what we do."""
+
+from __future__ import annotations
+
+import pytest
+from kit import counts, fill, ordered
+
+SESSIONS = {
+    "as it comes": {},
+    "ansi off": {"spark.sql.ansi.enabled": "false"},
+    "case sensitive": {"spark.sql.caseSensitive": "true"},
+    "double-quoted names": {"spark.sql.ansi.doubleQuotedIdentifiers": "true"},
+    "elsewhere": {"spark.sql.session.timeZone": "America/New_York"},
+    "not adaptive": {"spark.sql.adaptive.enabled": "false", "spark.speculation": "true"},
+    "row by row": {
+        "spark.sql.orc.enableVectorizedReader": "false",
+        "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+    },
+    "small batches": {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "3",
+        "spark.sql.orc.columnarReaderBatchSize": "3",
+        "spark.sql.shuffle.partitions": "5",
+    },
+    "raw literals": {"spark.sql.parser.escapedStringLiterals": "true"},
+    "no aliases sideways": {"spark.sql.lateralColumnAlias.enableImplicitResolution": "false"},
+    "legacy": {"spark.sql.storeAssignmentPolicy": "LEGACY", "spark.sql.timestampType":
+               "TIMESTAMP_NTZ", "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+               "spark.sql.optimizer.excludedRules":
+               "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
+    for key, value in SESSIONS[name].items():
+        if key != "spark.speculation":  # not a setting of a running session
+            conf(key, value)
+    fill(
+        acid,
+        "t (id INT, v VARCHAR(5), d DECIMAL(8,2), at TIMESTAMP, b TINYINT, "
+        "m MAP<STRING, TIMESTAMP>) PARTITIONED BY (p STRING) CLUSTERED BY (id) INTO 2 BUCKETS",
+    )
+    ntz = "TIMESTAMP_NTZ'2024-03-10 02:30:00'"  # does not exist in New York
+    done = [
+        counts(acid, f"INSERT INTO t VALUES (1, 'a', 1.005, {ntz}, 1, map('k', {ntz}), 'x y'), "
+               "(2, 'b', NULL, TIMESTAMP_NTZ'0001-01-01 00:00:00.000001', -128, NULL, NULL)"),
+        counts(acid, f"INSERT INTO t SELECT id + 3, concat('v', id), id / 3.0, {ntz}, id, map(), "
+               "concat('p/', id % 2) FROM range(6)"),
+        counts(acid, "UPDATE t SET d = id + 0.5, v = concat(v, '!') WHERE id IN "
+               "(SELECT id FROM t WHERE b >= 1) AND p <> 'p/0'"),
+        counts(acid, "DELETE FROM t WHERE id = 4 OR v = 'nobody'"),
+        counts(acid, "MERGE INTO t USING (SELECT id, 9 AS b FROM range(1, 10)) s ON t.id = s.id "
+               "WHEN MATCHED AND t.b = 1 THEN UPDATE SET b = s.b + 1 "
+               "WHEN MATCHED AND t.id = 5 THEN DELETE "
+               "WHEN NOT MATCHED THEN INSERT (id, b, p) VALUES (s.id, s.b, 'new')"),
+    ]  # fmt: skip
+    assert done == [(2, 0, 0), (6, 0, 0), (0, 4, 0), (0, 0, 1), (2, 1, 1)]
+    for overflow in ("INSERT INTO t (id, b, p) VALUES (1, 300, 'x')", "UPDATE t SET b = id + 300",
+                     "INSERT INTO t (id, v, p) SELECT 1, 'too long', 'x'"):  # fmt: skip
+        with pytest.raises(Exception, match=r"CAST_OVERFLOW_IN_TABLE_INSERT|EXCEED_LIMIT_LENGTH"):
+            acid.sql(overflow)
+    shown = "id, v, string(d), string(at), b, string(m['k']), p"
+    found = ordered(acid.sql(f"SELECT {shown} FROM t").collect())
+    gap = "2024-03-10 02:30:00"
+    assert found == ordered([
+        (1, "a!", "1.50", gap, 10, gap, "x y"),
+        (2, "b", None, "0001-01-01 00:00:00.000001", -128, None, "__HIVE_DEFAULT_PARTITION__"),
+        (3, "v0", "0.00", gap, 0, None, "p/0"),
+        (6, "v3!", "6.50", gap, 3, None, "p/1"),
+        (7, "v4", "1.33", gap, 4, None, "p/0"),
+        (8, "v5!", "8.50", gap, 5, None, "p/1"),
+        (4, None, None, None, 9, None, "new"),
+        (9, None, None, None, 9, None, "new"),
+    ])  # fmt: skip
+
+
+def test_quotes_and_backslashes_mean_what_the_session_says(acid, conf):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t VALUES (1, \"double\"), (2, 'back\\\\slash'), (3, r'raw\\n')")
+    conf("spark.sql.parser.escapedStringLiterals", "true")
+    acid.sql("INSERT INTO t VALUES (4, 'back\\slash')")
+    conf("spark.sql.ansi.enabled", "true")
+    conf("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    assert counts(acid, """UPDATE "t" SET "v" = 'quoted' WHERE "t"."id" = 1""") == (0, 1, 0)
+    assert ordered(acid.sql('SELECT * FROM "t"').collect()) == [
+        (1, "quoted"), (2, "back\\slash"), (3, "raw\\n"), (4, "back\\slash")]  # fmt: skip

@@ -1,0 +1,129 @@
+"""Random sequences of statements on all kinds of tables, against a table of plain Python.
+
+``ACIDSQL_ORACLE_EXAMPLES`` sets how many sequences run; more than the default are random.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kit import counts, ordered, row_ids_are_unique, table
+from model import Clause, Condition, Model, values
+
+from acidsql.errors import MergeCardinalityError
+
+EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_EXAMPLES", "12"))
+LAYOUTS = {
+    "plain": "id INT, v STRING, n INT, p STRING",
+    "bucketed": "id INT, v STRING, n INT, p STRING) CLUSTERED BY (id) INTO 3 BUCKETS --",
+    "partitioned": "id INT, v STRING, n INT) PARTITIONED BY (p STRING",
+    "both": "id INT, v STRING, n INT) PARTITIONED BY (p STRING) "
+    "CLUSTERED BY (id) INTO 2 BUCKETS --",
+}
+
+ids = st.none() | st.integers(0, 5)
+some_rows = st.lists(
+    st.tuples(ids, st.sampled_from([None, "", "a", "b"]), st.none() | st.integers(0, 3),
+              st.sampled_from([None, "", "x", "y/z", "ä %"])),
+    min_size=1, max_size=6,
+)  # fmt: skip
+tests = st.builds(
+    Condition, st.sampled_from(["id", "n"]), st.sampled_from(["=", "<", "<>", "IS NULL"]),
+    st.none() | st.integers(0, 5),
+)  # fmt: skip
+
+
+@st.composite
+def merge_clauses(draw):
+    kinds = [
+        ("MATCHED", ["update", "delete"]),
+        ("NOT MATCHED", ["insert"]),
+        ("NOT MATCHED BY SOURCE", ["update", "delete"]),
+    ]
+    found = []
+    for when, actions in kinds:
+        for _ in range(draw(st.integers(0, 2))):
+            # A clause without a condition must be the last of its kind.
+            found.append(Clause(when, draw(st.sampled_from(actions)), draw(tests)))
+        if draw(st.booleans()):
+            found.append(Clause(when, draw(st.sampled_from(actions)), None))
+    return found or [Clause("MATCHED", "delete", None)]
+
+
+statements = st.one_of(
+    st.tuples(st.sampled_from(["values", "select", "overwrite"]), some_rows),
+    st.tuples(st.just("multi"), some_rows, tests, tests),
+    st.tuples(st.just("delete"), tests),
+    st.tuples(st.just("update"), tests, st.sampled_from([None, "c", ""]), st.integers(0, 2)),
+    st.tuples(st.just("merge"), some_rows, merge_clauses()),
+    st.tuples(st.just("merge"), some_rows, merge_clauses()),
+)
+_numbers = itertools.count()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_table_is_what_plain_python_says(spark, acid, layout):
+    @settings(
+        max_examples=max(1, EXAMPLES // len(LAYOUTS)), deadline=None, database=None,
+        derandomize=EXAMPLES <= 12, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(some_rows, st.lists(statements, min_size=4, max_size=6))
+    def run(start, sequence):
+        name = f"t{next(_numbers)}"
+        acid.sql(f"CREATE TABLE {name} ({LAYOUTS[layout]}\n)".replace("--\n)", ""))
+        model = Model("PARTITIONED" in LAYOUTS[layout])
+        for statement in [("values", start), *sequence]:
+            expected, found = step(acid, model, name, statement)
+            assert found == expected, statement
+            assert table(acid, name) == ordered(model.rows), statement
+        row_ids_are_unique(acid, name, ("p",))
+
+    run()
+
+
+def step(acid, model, name, statement):
+    """Run a statement on both sides: the counts that each gives, None for a violation."""
+    kind, *what = statement
+    if kind == "merge":
+        source, clauses = what
+        sql = f"MERGE INTO {name} AS t USING (VALUES {values(source)}) AS s(id, v, n, p) " \
+              f"ON t.id = s.id {' '.join(clause.sql() for clause in clauses)}"  # fmt: skip
+        try:
+            found = counts(acid, sql)
+        except MergeCardinalityError:
+            found = None
+        return model.merge(source, clauses), found
+    if kind == "multi":
+        return multi_insert(acid, model, name, *what)
+    if kind == "delete":
+        return model.delete(what[0]), counts(acid, f"DELETE FROM {name} WHERE {what[0].sql()}")
+    if kind == "update":
+        test, v, plus = what
+        value = "NULL" if v is None else f"'{v}'"
+        sql = f"UPDATE {name} SET v = {value}, n = n + {plus} WHERE {test.sql()}"
+        return model.update(test, v, plus), counts(acid, sql)
+    rows = what[0]
+    source = f"VALUES {values(rows)}"
+    if kind == "values":
+        return model.insert(rows), counts(acid, f"INSERT INTO {name} {source}")
+    source = f"SELECT * FROM {source} AS s(a, b, c, d)"
+    if kind == "select":
+        return model.insert(rows), counts(acid, f"INSERT INTO {name} {source}")
+    return model.overwrite(rows), counts(acid, f"INSERT OVERWRITE {name} {source}")
+
+
+def multi_insert(acid, model, name, rows, one, two):
+    """Two branches into one table, one row of counts each."""
+    done = acid.sql(
+        f"FROM (SELECT * FROM VALUES {values(rows)} AS s(id, v, n, p)) AS s "
+        f"INSERT INTO {name} SELECT * WHERE {one.sql()} "
+        f"INSERT INTO {name} SELECT id, 'second', n, p WHERE {two.sql()}"
+    ).collect()
+    first = [row for row in rows if one.of(row) is True]
+    second = [(row[0], "second", row[2], row[3]) for row in rows if two.of(row) is True]
+    expected = [model.insert(first), model.insert(second)]
+    return expected, [(r.num_inserted_rows, r.num_updated_rows, r.num_deleted_rows) for r in done]

@@ -1,0 +1,273 @@
+"""The shape of the package, held by tests: layers, library homes, sizes (see ARCHITECTURE.md)."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "acidsql"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# From the bottom up. A unit imports lower rows and itself; those on one row are strangers.
+ROWS = [
+    {"errors", "java"},
+    {"settings", "acid"},
+    {"metastore"},
+    {"sql", "storage", "txn"},
+    {"plan"},
+    {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
+    {
+        "create",
+        "shows",
+        "reader",
+        "partition_specs",
+    },  # what one kind of statement does, below those that call them
+    {"commands"},
+    {"runner"},
+    {"render"},  # rows as text, for a person
+    {"session"},
+    {"magic", "cli"},
+]
+ROW_OF = {unit: number for number, row in enumerate(ROWS) for unit in row}
+# acidsql/__init__.py exports lazily, so that importing it imports nothing: anyone may.
+ROW_OF["__init__"] = -1
+
+# One library, one home.
+HOMES = {
+    "sqlglot": {"sql/tokens.py"},
+    "sqlalchemy": {"metastore/embedded/"},
+    "sqlite3": {"metastore/embedded/"},
+    "pyarrow.orc": {"storage/orc_file.py"},
+    "pyarrow.fs": {"storage/filesystem.py"},
+    "pyorc": {"storage/orc_file.py"},
+    "IPython": {"magic.py"},
+    "click": {"cli.py"},
+    "rich": {"cli.py"},
+    "jdk": {"java.py"},
+    "py4j": set(),
+    "pandas": set(),  # PySpark asks for it, we do not
+    "pyarrow": {"storage/"},
+    "numpy": {"storage/"},
+    # The runner and what it calls hand DataFrames on; what a person holds makes and shows them.
+    "pyspark": {
+        "storage/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
+        "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
+        "session.py", "magic.py", "cli.py",
+    },
+}  # fmt: skip
+JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
+JVM_HOME = "storage/jvm.py"
+
+# Where rows may come to the driver, and how many at most.
+COLLECTS = {
+    "storage/write.py": "one record for each file (I7)",
+    "storage/literal_rows.py": "VALUES, up to acidsql.values.max.rows",
+    "runner.py": "the values of one PARTITION clause",
+    "partition_specs.py": "the values of one PARTITION clause",
+    "render.py": "as many rows as a person asked to see",
+    "cli.py": "csv and json, row by row, because a person asked for them",
+}
+COLLECTORS = {
+    "collect", "toPandas", "toArrow", "toLocalIterator", "head", "tail", "first", "foreach",
+}  # fmt: skip
+SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
+
+# What runs in Spark's workers, or is imported by what does.
+WORKER_MODULES = [
+    "acidsql.storage.event_writer",
+    "acidsql.storage.event_reader",
+    "acidsql.storage.orc_file",
+    "acidsql.storage.bucketing",
+    "acidsql.storage.filesystem",
+    "acidsql.storage.originals",
+    "acidsql.storage.row_schema",
+    "acidsql.storage.listing",
+]
+DRIVERS_ONLY = ["pyspark", "py4j", "pandas", "sqlalchemy", "sqlglot", "IPython", "click", "rich"]
+
+LONGEST_FUNCTION = 60
+LONGEST_FILE = 400
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def unit_of(name: str) -> str:
+    """The part of the package that a file belongs to: its directory, or the module."""
+    return name.split("/")[0].removesuffix(".py")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports(path: Path) -> Iterator[str]:
+    """All modules a file imports, wherever in it; ``from a import b`` counts as a and a.b."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_path(module: str) -> str | None:
+    """The file of a module of ours; None if it is a name inside one, or not ours."""
+    inner = module.removeprefix("acidsql").removeprefix(".").replace(".", "/")
+    for name in (f"{inner}.py", f"{inner}/__init__.py".lstrip("/")):
+        if module.split(".")[0] == "acidsql" and (PACKAGE / name).is_file():
+            return name
+    return None
+
+
+def own_imports(path: Path) -> set[str]:
+    """Files of ours that a file imports; of ``from package import module`` only the module."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found |= {module_path(alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = module_path(f"{node.module}.{alias.name}")
+                found.add(inner or module_path(node.module))
+    return {name for name in found if name}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_imports_go_down(path):
+    unit = unit_of(name_of(path))
+    assert unit in ROW_OF, f"{unit} has no row: give it one above, and in ARCHITECTURE.md"
+    for name in own_imports(path):
+        other = unit_of(name)
+        if other not in (unit, "__init__"):
+            assert ROW_OF[other] < ROW_OF[unit], f"{name_of(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_library_has_one_home(path):
+    name = name_of(path)
+    for module, (library, homes) in itertools.product(imports(path), HOMES.items()):
+        if module == library or module.startswith(f"{library}."):
+            at_home = any(name == h or (h.endswith("/") and name.startswith(h)) for h in homes)
+            assert at_home, f"{name} imports {module}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_the_jvm_has_one_home(path):
+    if name_of(path) == JVM_HOME:
+        return
+    for node in ast.walk(tree_of(path)):
+        found = None
+        if isinstance(node, ast.Attribute):
+            found = node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = node.value  # getattr(spark, "_jvm")
+        assert found not in JVM, f"{name_of(path)}:{node.lineno} touches {found}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_i7_rows_stay_away_from_the_driver(path):
+    name = name_of(path)
+    if name in COLLECTS or name.startswith(SQLALCHEMYS_OWN):
+        return
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in COLLECTORS, f"{name}:{node.lineno} calls {node.func.attr}"
+
+
+def test_the_places_that_collect_are_real():
+    assert [name for name in COLLECTS if not (PACKAGE / name).is_file()] == []
+
+
+def test_there_is_no_import_cycle():
+    graph = {name_of(path): own_imports(path) - {"__init__.py"} for path in SOURCES}
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " → ".join([*above[above.index(name) :], name])
+        if name not in done:
+            for other in sorted(graph[name] - {name}):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_workers_need_only_pyarrow():
+    """In an interpreter where everything else of ours is blocked, and watched for by name."""
+    program = f"""
+import importlib, importlib.abc, sys
+
+class Block(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {DRIVERS_ONLY!r}:
+            raise ImportError(f"{{name}} in a worker")
+
+sys.meta_path.insert(0, Block())
+for name in {WORKER_MODULES!r}:
+    importlib.import_module(name)
+ours = sorted(name for name in sys.modules if name.split(".")[0] == "acidsql")
+wrong = [n for n in ours if n.split(".")[1:2] not in ([], ["acid"], ["errors"], ["storage"])]
+assert not wrong, wrong
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_java_needs_only_the_standard_library():
+    """``make install`` asks it before anything else is sure to be there."""
+    known = {*sys.stdlib_module_names, "__future__"}
+    assert {module.split(".")[0] for module in imports(PACKAGE / "java.py")} <= known
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_functions_and_files_are_short(path):
+    lines = len(path.read_text().splitlines())
+    assert lines <= LONGEST_FILE, f"{name_of(path)} has {lines} lines"
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= LONGEST_FUNCTION, f"{name_of(path)}: {node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_says_what_it_is(path):
+    assert ast.get_docstring(tree_of(path)), f"{name_of(path)} has no docstring"
+
+
+def test_an_init_is_a_docstring_and_exports():
+    for path in SOURCES:
+        if path.name == "__init__.py" and path.parent != PACKAGE:
+            wrong = [
+                type(node).__name__
+                for node in tree_of(path).body
+                if not isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign)
+            ]
+            assert not wrong, f"{name_of(path)}: {wrong}"
+
+
+def test_the_top_level_is_tidy():
+    """What a newcomer sees in the repository, and nothing that a tool left there."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    top = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
+    assert top <= {
+        "pyproject.toml", "acidsql", "grammar", "tests", "examples", "benchmarks", "Makefile",
+        "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", ".gitignore", ".ci",
+    }  # fmt: skip

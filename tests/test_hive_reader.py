@@ -1,0 +1,195 @@
+"""A real Hive 4.0.1 reads what acidsql writes: the same rows under the same row ids.
+
+It needs the project's Hive kit (beside the repository, or where ACIDSQL_HIVE_KIT says), Maven and
+a JDK; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hive_values import rows_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+KIT = Path(
+    os.environ.get("ACIDSQL_HIVE_KIT") or Path(__file__).resolve().parents[2] / "shared" / "hive"
+)
+
+
+@pytest.fixture(scope="module")
+def hive_read():
+    """Ask Hive's readers: hive_read("--dir", path, "--columns", "id:int") gives rows as dicts."""
+    if not (KIT / "setup").is_file():
+        pytest.skip("no Hive kit: say where it is with ACIDSQL_HIVE_KIT")
+    missing = [tool for tool in ("mvn", "javac") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"the Hive kit needs {' and '.join(missing)}")
+    setup = subprocess.run([KIT / "setup", "reader"], capture_output=True, text=True, check=False)
+    if setup.returncode:
+        pytest.skip(f"the Hive kit cannot be set up: {setup.stderr[-300:]}")
+    with subprocess.Popen(
+        [KIT / "bin" / "hive-read", "--serve"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, encoding="utf-8",
+    ) as server:  # fmt: skip
+
+        def ask(*args):
+            server.stdin.write("\t".join(map(str, args)) + "\n")
+            server.stdin.flush()
+            rows, error = [], None
+            for line in server.stdout:
+                answer = json.loads(line)
+                if "done" in answer:
+                    assert error is None, error
+                    return rows
+                error = answer.get("cause", answer.get("error")) if "error" in answer else error
+                rows.append(answer)
+            raise AssertionError("hive-read ended")
+
+        yield ask
+        server.stdin.close()
+
+
+@pytest.fixture
+def same_in_hive(acid, hive_read):
+    """Compare a table's rows and row ids, as acidsql and as both of Hive's readers give them."""
+
+    def compare(name, columns, partition_columns=()):
+        def listed(pairs):
+            return ",".join(f"{column}:{kind}" for column, kind in pairs)
+
+        options = ["--partcols", listed(partition_columns)] if partition_columns else []
+        ours = rows_of(
+            acid.table(name, row_id=True).toArrow(),
+            [kind for _, kind in [*columns, *partition_columns]],
+        )
+        for mode in ("row", "vector"):
+            answers = hive_read(
+                "--dir", f"{acid.warehouse}/{name}", "--columns", listed(columns),
+                "--mode", mode, *options,
+            )  # fmt: skip
+            hives = [(tuple(row["row__id"].values()), row["values"]) for row in answers]
+            assert sorted(hives, key=repr) == ours, mode
+        return ours
+
+    return compare
+
+
+def run(acid, *statements):
+    for statement in statements:
+        acid.sql(statement)
+
+
+PLAIN = [("id", "int"), ("name", "string")]
+MERGE = """
+    MERGE INTO {table} t USING (SELECT CAST(id AS INT) AS id FROM range(5, 25)) s ON t.id = s.id
+    WHEN MATCHED AND t.id % 3 = 0 THEN DELETE
+    WHEN MATCHED THEN UPDATE SET name = concat(name, '!')
+    WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'merged')
+"""
+CHANGES = [
+    "INSERT INTO {table} VALUES (1, 'a'), (2, NULL), (3, 'é€😀')",
+    "INSERT INTO {table} SELECT CAST(id AS INT), concat('n', id) FROM range(4, 20, 1, 3)",
+    "UPDATE {table} SET name = upper(name) WHERE id % 2 = 0",
+    "DELETE FROM {table} WHERE id IN (1, 7, 8)",
+    MERGE,
+    "UPDATE {table} SET name = 'again' WHERE id > 20",
+]
+
+
+def test_hive_reads_a_plain_table_after_all_kinds_of_statement(acid, same_in_hive):
+    acid.sql("CREATE TABLE plain (id INT, name STRING)")
+    for statement in CHANGES:
+        acid.sql(statement.format(table="plain"))
+        rows = same_in_hive("plain", PLAIN)
+    assert len(rows) > 10
+
+
+def test_hive_reads_a_bucketed_table(acid, same_in_hive):
+    acid.sql("CREATE TABLE bucketed (id INT, name STRING) CLUSTERED BY (id) INTO 4 BUCKETS")
+    run(acid, *(statement.format(table="bucketed") for statement in CHANGES))
+    assert len({row_id[1] & 0x0FFF0000 for row_id, _ in same_in_hive("bucketed", PLAIN)}) == 4
+
+
+def test_hive_reads_what_overwrote_and_what_came_after(acid, same_in_hive):
+    acid.sql("CREATE TABLE over (id INT, name STRING)")
+    run(
+        acid,
+        "INSERT INTO over VALUES (1, 'old')",
+        "INSERT OVERWRITE over VALUES (2, 'new'), (3, 'new')",
+        "UPDATE over SET name = 'newer' WHERE id = 3",
+    )
+    assert len(same_in_hive("over", PLAIN)) == 2
+    acid.sql("INSERT OVERWRITE over SELECT * FROM over WHERE false")
+    assert same_in_hive("over", PLAIN) == []
+    acid.sql("INSERT INTO over VALUES (4, 'last')")
+    assert len(same_in_hive("over", PLAIN)) == 1
+
+
+def test_hive_reads_partitions_with_special_characters(acid, same_in_hive):
+    acid.sql("CREATE TABLE parts (id INT, name STRING) PARTITIONED BY (p STRING, q INT)")
+    texts = ["a b", "x/y:z=50%", "q'uote\"{}[]^~#*?", "ünï€", "\\back", "plain+plus"]
+    run(
+        acid,
+        "INSERT INTO parts PARTITION (p = 'static', q = 0) VALUES (0, 'zero')",
+        "INSERT INTO parts VALUES (90, 'n', NULL, 3), (91, 'e', 'x', NULL)",
+    )
+    for number, text in enumerate(texts):
+        acid.sql("INSERT INTO parts VALUES (:n, 'x', :p, 1)", {"n": number, "p": text})
+    run(
+        acid,
+        "INSERT INTO parts SELECT id + 100, name, p, q FROM parts",
+        "UPDATE parts SET name = 'updated' WHERE id % 2 = 1",
+        "DELETE FROM parts WHERE id IN (2, 104)",
+    )
+    rows = same_in_hive("parts", PLAIN, [("p", "string"), ("q", "int")])
+    assert {values[2] for _, values in rows} >= set(texts)
+
+
+TYPES = [
+    ("id", "int"), ("ti", "tinyint"), ("si", "smallint"), ("b", "bigint"), ("f", "float"),
+    ("d", "double"), ("dec38", "decimal(38,18)"), ("dec5", "decimal(5,2)"), ("s", "string"),
+    ("vc", "varchar(20)"), ("ch", "char(10)"), ("bo", "boolean"), ("dt", "date"),
+    ("ts", "timestamp"), ("bin", "binary"), ("a", "array<int>"), ("m", "map<string,double>"),
+    ("st", "struct<x:int,y:string,z:array<struct<q:date,r:decimal(10,2)>>>"),
+]  # fmt: skip
+TYPE_ROWS = """
+    (1, 127Y, 32767S, 9223372036854775807, CAST('3.4028235e38' AS FLOAT), 1.7976931348623157e308D,
+     99999999999999999999.999999999999999999BD, 999.99BD, 'é€', 'vc', 'ch', true,
+     DATE'9999-12-31', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', X'00ff', array(1, NULL),
+     map('k', 2.5D), named_struct('x', 1, 'y', 'yy', 'z',
+       array(named_struct('q', DATE'2020-01-01', 'r', 1.50BD)))),
+    (2, -128Y, -32768S, -9223372036854775807 - 1, CAST('NaN' AS FLOAT), CAST('-Infinity' AS DOUBLE),
+     -0.000000000000000001BD, -999.99BD, '', '', '', false, DATE'0001-01-01',
+     TIMESTAMP_NTZ'0001-01-01 00:00:00', X'', array(), map(), NULL),
+    (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+     NULL, NULL),
+    (4, 0Y, 0S, 0L, CAST(0.1 AS FLOAT), 0.1D, 0BD, 0BD, ' ', ' x', ' x', false, DATE'1582-10-15',
+     TIMESTAMP_NTZ'1969-12-31 23:59:58.5', X'01', NULL, NULL,
+     named_struct('x', NULL, 'y', NULL, 'z', NULL)),
+    (5, 1Y, 1S, 1L, CAST(1 AS FLOAT), 1D, 1BD, 1BD, 'gap', 'x', 'x', true, DATE'1500-02-28',
+     TIMESTAMP_NTZ'2021-03-14 02:30:00', X'02', NULL, NULL, NULL)
+"""
+
+
+def test_hive_reads_all_types_and_their_extremes(acid, same_in_hive):
+    acid.sql(f"CREATE TABLE kinds ({', '.join(f'{name} {kind}' for name, kind in TYPES)})")
+    acid.sql(f"INSERT INTO kinds VALUES {TYPE_ROWS}")
+    assert len(same_in_hive("kinds", TYPES)) == 5
+    acid.sql("INSERT INTO kinds SELECT id + 10 AS id, * EXCEPT (id) FROM kinds")
+    acid.sql("UPDATE kinds SET s = 'updated' WHERE id IN (1, 3, 12)")
+    assert len(same_in_hive("kinds", TYPES)) == 10
+
+
+def test_hive_reads_columns_called_like_the_formats_own(acid, same_in_hive):
+    names = ["operation", "bucket", "row", "rowid", "currenttransaction"]
+    acid.sql(f"CREATE TABLE traps ({', '.join(f'`{name}` BIGINT' for name in names)})")
+    acid.sql("INSERT INTO traps SELECT id, id + 1, id + 2, id + 3, id + 4 FROM range(10)")
+    run(acid, "DELETE FROM traps WHERE bucket = 4", "UPDATE traps SET `row` = 0 WHERE rowid = 8")
+    assert len(same_in_hive("traps", [(name, "bigint") for name in names])) == 9

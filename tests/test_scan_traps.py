@@ -1,0 +1,152 @@
+"""Tables that Spark's ORC reader would misread if ``scan`` did not know its traps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.read import read
+from acidsql.storage.row_schema import RowSchema
+
+pytestmark = pytest.mark.spark
+
+# Each name is that of an event column, or of something that the scan itself uses.
+NAMES = (
+    "operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row", "_metadata"
+)  # fmt: skip
+TRAPS = RowSchema.of((name, "bigint") for name in NAMES)
+GOLDEN_INSERT_ONLY = str(Path(__file__).parent / "golden" / "insert_only" / "data")
+PLAIN = RowSchema.of([("id", "int")])
+BUCKET = bucket_codec.encode(0, 0)
+
+
+def write_file(directory, schema=TRAPS, inserts=(), deletes=(), write_id=1, property_=BUCKET):
+    """One bucket file; ``inserts`` are rows, ``deletes`` row ids of write id 1."""
+    files = filesystem_for(str(directory))
+    files.create_directory(str(directory))
+    writer = EventFileWriter(files.open_output(f"{directory}/{bucket_name(0)}"), schema)
+    if inserts:
+        pairs = zip(zip(*inserts, strict=True), schema.struct, strict=True)
+        columns = [pa.array(column, field.type) for column, field in pairs]
+        batch = pa.RecordBatch.from_arrays(columns, names=list(schema.names))
+        writer.write_inserts(batch, write_id, property_, 0)
+    if deletes:
+        count = len(deletes)
+        writer.write_deletes([1] * count, [property_] * count, deletes, write_id)
+    writer.close()
+
+
+@pytest.fixture(scope="module")
+def traps(spark, tmp_path_factory):
+    """Two partitions; 20 rows of seven columns n, n+1, …; every third row of p=1 is deleted."""
+    location = tmp_path_factory.mktemp("tables") / "traps"
+    rows = [tuple(n + i if i != 5 else None for i in range(7)) for n in range(20)]
+    for partition in ("p=1", "p=2"):
+        write_file(location / partition / delta_name(1, 0), inserts=rows)
+    deleted = list(range(0, 20, 3))
+    write_file(location / "p=1" / delete_delta_name(2, 0), deletes=deleted, write_id=2)
+    schema = [(name, "bigint") for name in NAMES]
+    return read(spark, str(location), schema, "p int")
+
+
+def test_the_rows_are_counted(traps):
+    assert traps.count() == 13 + 20
+
+
+@pytest.mark.parametrize(("offset", "name"), [p for p in enumerate(NAMES) if p[1] != "row"])
+def test_a_filter_on_a_user_column_named_like_an_event_column_means_the_users(traps, offset, name):
+    found = traps.where(f"`{name}` = {4 + offset}").select("p", "operation").collect()
+    assert sorted(found) == [(1, 4), (2, 4)]
+
+
+def test_a_column_called_row_that_is_always_null_loses_no_rows(traps):
+    assert traps.where("`row` IS NULL").count() == 33
+    assert traps.where("`row` IS NOT NULL").count() == 0
+
+
+def test_partition_columns_alone_can_be_read_grouped_and_filtered(traps):
+    assert sorted(traps.select("p").groupBy("p").count().collect()) == [(1, 13), (2, 20)]
+    assert traps.where("p = 1").count() == 13
+
+
+def test_row_ids_alone_can_be_read(traps):
+    ids = traps.where("p = 1").select("row__id.rowid").collect()
+    assert sorted(row.rowid for row in ids) == [n for n in range(20) if n % 3]
+
+
+@pytest.mark.parametrize("name", ["a{b}", "[u]", "*", "what?", "50%", "a blank ü"])
+def test_a_location_is_a_name_and_no_pattern(spark, tmp_path, name):
+    """Spark's __globPaths__=false reads all files again for each that looks like a pattern."""
+    location = tmp_path / name
+    for write_id in (1, 2, 3):
+        write_file(location / delta_name(write_id, 0), PLAIN, [(write_id,)], write_id=write_id)
+    rows = read(spark, str(location), "id int").collect()
+    assert sorted(row.id for row in rows) == [1, 2, 3]
+
+
+def test_a_deleted_row_does_not_hide_its_namesake_of_another_partition(spark, tmp_path):
+    for partition in ("p=1", "p=2"):
+        write_file(tmp_path / partition / delta_name(1, 0), PLAIN, [(7,)])
+    write_file(tmp_path / "p=2" / delete_delta_name(2, 0), PLAIN, deletes=[0], write_id=2)
+    rows = read(spark, str(tmp_path), "id int", "p int")
+    assert rows.select("id", "p").collect() == [(7, 1)]
+
+
+def test_a_file_that_is_gone_is_an_error_and_never_missing_rows(spark, tmp_path):
+    write_file(tmp_path / delta_name(1, 0), PLAIN, [(7,)])
+    with_lenient_session = {
+        "spark.sql.files.ignoreMissingFiles": "true",
+        "spark.sql.files.ignoreCorruptFiles": "true",
+    }
+    for name, value in with_lenient_session.items():
+        spark.conf.set(name, value)
+    try:
+        rows = read(spark, str(tmp_path), "id int")
+        (tmp_path / delta_name(1, 0) / bucket_name(0)).unlink()
+        with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist"):
+            rows.collect()
+    finally:
+        for name in with_lenient_session:
+            spark.conf.unset(name)
+
+
+@pytest.mark.parametrize(
+    "names", [("old", "b", "c"), ("b", "a", "c"), ("_col0", "_col1", "_col2"), ("c",)]
+)
+def test_columns_are_matched_by_position_whatever_is_pruned(spark, tmp_path, names):
+    schema = RowSchema.of((name, "int") for name in names)
+    write_file(tmp_path / delta_name(1, 0), schema, [(1, 2, 3)[: len(names)]])
+    own = RowSchema.of((name, "int") for name in "abc")
+    write_file(tmp_path / delta_name(2, 0), own, [(1, 2, 3)], write_id=2)
+    table = read(spark, str(tmp_path), "a int, b int, c int")
+    for number, name in enumerate("abc", 1):
+        old = number if number <= len(names) else None
+        rows = table.select("row__id.writeid", name).collect()
+        assert sorted(map(tuple, rows)) == [(1, old), (2, number)]
+        assert table.where(f"{name} = {number}").count() == (1 if old is None else 2)
+
+
+def test_columns_of_an_insert_only_table_are_matched_by_position_whatever_is_pruned(spark):
+    case = GOLDEN_INSERT_ONLY
+    table = read(spark, case, "renamed int, name string", insert_only=True)
+    names = [row.name for row in table.select("name").collect()]
+    assert sorted(names) == ["a", "a", "b", "c", "c", "d", "u"]
+    assert table.where("name = 'u'").select("renamed").collect() == [(99,)]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="Spark's ORC reader goes through the hybrid calendar, which has no 1582-10-05 to 14",
+)
+def test_a_day_that_the_julian_calendar_lost_is_read(spark, tmp_path):
+    schema = RowSchema.of([("d", "date")])
+    write_file(tmp_path / delta_name(1, 0), schema, [(-141_432,)])  # 1582-10-10
+    rows = read(spark, str(tmp_path), "d date").selectExpr("CAST(d AS STRING) AS d").collect()
+    assert [row.d for row in rows] == ["1582-10-10"]

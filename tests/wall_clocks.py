@@ -1,0 +1,82 @@
+"""Run by test_timestamps in a process of its own, whose JVM lives in another time zone.
+
+Arguments: a directory to read, a warehouse to write to, the JVM's zone, the session's zone.
+Prints one JSON object: what was read from the directory, and what was written and read back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+CLOCKS = [
+    "0001-01-01 00:00:00",
+    "1500-02-28 12:00:00.5",
+    "1582-10-04 23:59:59",
+    "1582-10-15 00:00:00",
+    "1883-11-18 12:01:30.000001",  # New York puts its clocks back by 3:58 min
+    "1900-01-01 00:00:00",
+    "1948-05-02 00:30:00",  # Tokyo, daylight saving begins: no such time
+    "1969-12-31 23:59:58.5",
+    "1970-01-01 00:00:00",
+    "2020-02-29 12:34:56.789",
+    "2021-03-14 02:30:00.123456",  # New York, daylight saving begins: no such time
+    "2021-11-07 01:30:00",  # New York, it ends: twice
+    "2262-04-12 00:00:00",  # nanoseconds end
+    "9999-12-31 23:59:59.999999",
+]
+
+
+def shown(rows):
+    """``id``, ``ts`` and a timestamp within a struct, as text."""
+    columns = ("id", "CAST(ts AS STRING) AS ts", "CAST(s.ts AS STRING) AS inner_ts")
+    found = rows.selectExpr(*columns).collect()
+    return sorted([row.id, row.ts, row.inner_ts] for row in found)
+
+
+def written(acid):
+    """The clocks, written by a Spark job, as literals, and from instants of the session's zone."""
+    acid.sql("CREATE TABLE t (id INT, ts TIMESTAMP, s STRUCT<ts: TIMESTAMP>)")
+    values = ", ".join(f"({number}, '{clock}')" for number, clock in enumerate(CLOCKS))
+    acid.spark.sql(f"SELECT * FROM VALUES {values} AS v(id, text)").createOrReplaceTempView("v")
+    ntz = "CAST(text AS TIMESTAMP_NTZ)"
+    acid.sql(f"INSERT INTO t SELECT id, {ntz}, named_struct('ts', {ntz}) FROM v")
+    literals = ", ".join(
+        f"({100 + number}, TIMESTAMP_NTZ '{clock}', named_struct('ts', TIMESTAMP_NTZ '{clock}'))"
+        for number, clock in enumerate(CLOCKS)
+    )
+    acid.sql(f"INSERT INTO t VALUES {literals}")
+    acid.sql(
+        "INSERT INTO t VALUES (200, TIMESTAMP '2021-06-01 12:00:00', "
+        "named_struct('ts', TIMESTAMP '2021-01-01 12:00:00'))"
+    )
+    acid.sql("UPDATE t SET ts = ts WHERE id % 2 = 1")
+    return shown(acid.sql("SELECT * FROM t"))
+
+
+def main():
+    directory, warehouse, jvm_zone, session_zone = sys.argv[1:]
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    import acidsql
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.extraJavaOptions", f"-Duser.timezone={jvm_zone}")
+        .config("spark.sql.session.timeZone", session_zone)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.warehouse.dir", warehouse)
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    found = {"read": shown(acidsql.read(spark, directory))}
+    with acidsql.connect(spark, warehouse=warehouse) as acid:
+        found["written"] = written(acid)
+    print("RESULT " + json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
