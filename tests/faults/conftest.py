@@ -1,0 +1,34 @@
+"""The warehouse of the fault tests, and Spark's answers to their statements."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fault_replay import Memory, install
+from fault_world import World
+
+
+@pytest.fixture(scope="session")
+def _kept() -> Iterator[dict[str, Any]]:
+    """What modules hand on to one another: the warehouse and what Spark said of it."""
+    kept: dict[str, Any] = {"memory": Memory()}
+    yield kept
+    if "world" in kept:
+        kept["world"].close()
+
+
+@pytest.fixture(scope="module")
+def world(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, _kept: dict[str, Any]
+) -> Iterator[World]:
+    """A warehouse to break; Spark is asked each question once."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The machine does not go down in these tests, so nothing has to reach the disk.
+        patch.setattr(os, "fsync", lambda _: None)
+        install(patch, _kept["memory"])
+        if "world" not in _kept:
+            _kept["world"] = World(spark, tmp_path_factory.mktemp("faults"))
+        yield _kept["world"]

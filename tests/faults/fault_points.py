@@ -1,0 +1,194 @@
+"""The line between a session and the world: every call to files and store is counted, one fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, BinaryIO
+
+from sqlalchemy import event
+
+from acidsql.errors import MetastoreError
+from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.storage.filesystem import Entry, FileSystem
+
+
+class Crash(BaseException):
+    """The session died; not an Exception, so that nothing swallows it by accident."""
+
+
+class Interrupt(BaseException):
+    """Somebody pressed the stop button: the statement ends, the session lives on."""
+
+
+class What(Enum):
+    """What happens at the chosen call."""
+
+    CRASH = "the session dies"
+    INTERRUPT = "the statement is interrupted"
+    ERROR = "the call fails"
+
+
+@dataclass
+class Line:
+    """What one session's calls go through.
+
+    Attributes:
+        at: The number of the call that fails, from 1; 0 for none.
+        what: How it fails.
+        lost: Only after it took effect: its reply is lost.
+        in_sql: Count SQL statements and commits of the store instead of calls.
+        calls: Names of all calls so far.
+    """
+
+    at: int = 0
+    what: What = What.CRASH
+    lost: bool = False
+    in_sql: bool = False
+    calls: list[str] = field(default_factory=list)
+    dead: bool = False
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def failed(self) -> str:
+        """The call that failed, for a message."""
+        when = "after" if self.lost else "before"
+        if not 0 < self.at <= len(self.calls):
+            return f"nowhere: {len(self.calls)} calls"
+        return f"{when} call {self.at}, {self.calls[self.at - 1]}"
+
+    def call(self, name: str, do: Callable[[], Any], *, sql: bool = False) -> Any:
+        """Do a call, or fail."""
+        mine = False
+        with self._guard:
+            if self.dead:
+                raise Crash(f"{name}, but the session is dead")
+            if sql == self.in_sql:
+                self.calls.append(name)
+                mine = len(self.calls) == self.at
+        if mine and not self.lost:
+            self._fail(name)
+        result = do()
+        if mine:
+            self._fail(name)
+        return result
+
+    def _fail(self, name: str) -> None:
+        if self.what is What.CRASH:
+            self.dead = True
+            raise Crash(name)
+        if self.what is What.INTERRUPT:
+            raise Interrupt(name)
+        if name.startswith("store."):
+            raise MetastoreError(f"The line was cut at {name}.")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+
+class FaultyStore:
+    """A metastore at the other end of the line; every public method is a call."""
+
+    def __init__(self, store: EmbeddedMetastore, line: Line) -> None:
+        self._store, self._line = store, line
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name == "url":
+            return method
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            return self._line.call(f"store.{name}", lambda: method(*args, **keywords))
+
+        return call
+
+    def close(self) -> None:
+        """Nothing: the store is used again."""
+
+
+@contextmanager
+def sql_faults(store: EmbeddedMetastore, line: Line) -> Iterator[None]:
+    """Let each SQL statement of a store, and each COMMIT, be a call too."""
+    engine = store._store.engine
+
+    def statement(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        line.call(f"sql {text.split(maxsplit=3)[:3]}", lambda: None, sql=True)
+
+    def commit(_connection: Any) -> None:
+        line.call("sql COMMIT", lambda: None, sql=True)
+
+    event.listen(engine, "before_cursor_execute", statement)
+    event.listen(engine, "commit", commit)
+    try:
+        yield
+    finally:
+        event.remove(engine, "before_cursor_execute", statement)
+        event.remove(engine, "commit", commit)
+
+
+class FaultyFileSystem(FileSystem):
+    """A file system at the other end of the line."""
+
+    def __init__(self, inner: FileSystem, line: Line) -> None:
+        self._inner, self._line = inner, line
+
+    def _call(self, name: str, *args: Any) -> Any:
+        method = getattr(self._inner, name)
+        tail = "/".join(str(args[0]).split("/")[-2:])
+        return self._line.call(f"{name}({tail})", lambda: method(*args))
+
+    def list(self, path: str) -> list[Entry]:
+        return self._call("list", path)
+
+    def exists(self, path: str) -> bool:
+        return self._call("exists", path)
+
+    def size(self, path: str) -> int:
+        return self._call("size", path)
+
+    def create_directory(self, path: str) -> None:
+        self._call("create_directory", path)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self._call("write_file", path, data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return _FaultyFile(self._call("open_output", path), path, self._line)
+
+    def open_input(self, path: str) -> BinaryIO:
+        return self._call("open_input", path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._call("rename", source, target)
+
+    def delete_directory(self, path: str) -> None:
+        self._call("delete_directory", path)
+
+    def delete_file(self, path: str) -> None:
+        self._call("delete_file", path)
+
+    def remove_empty_directory(self, path: str) -> bool:
+        return self._call("remove_empty_directory", path)
+
+    def sync_directory(self, path: str) -> None:
+        self._call("sync_directory", path)
+
+
+class _FaultyFile:
+    """A file for writing: its writes and its close, which syncs it, are calls."""
+
+    def __init__(self, file: BinaryIO, path: str, line: Line) -> None:
+        self._file, self._line = file, line
+        self._name = path.rpartition("/")[2].split("-")[0]
+
+    def write(self, data: Any) -> int:
+        return self._line.call(f"write({self._name})", lambda: self._file.write(data))
+
+    def close(self) -> None:
+        self._line.call(f"close({self._name})", self._file.close)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)

@@ -1,0 +1,152 @@
+"""Spark's answers, remembered: a statement that is run a hundred times asks Spark once.
+
+Only pure questions are remembered (the analysis of a text over given stand-ins, the rows of given
+files), under keys that name everything the answer depends on; all that touches files or the store
+runs each time. A job's events are replayed through the functions that its tasks run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from acidsql import reader, runner
+from acidsql.acid.table import Table
+from acidsql.plan import lower
+from acidsql.storage import event_records as ew
+from acidsql.storage import event_writer, jvm, read, save, write
+from acidsql.storage.filesystem import filesystem_for
+
+_STANDIN = re.compile(r"__acidsql_[0-9a-f]+_\d+")
+
+
+class Memory:
+    """Answers by question; they live as long as this does, so that ``id`` is a name for them."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Any, Any] = {}
+        self.asked = 0
+
+    def ask(self, key: Any, question: Callable[[], Any]) -> Any:
+        """The answer of the first time."""
+        if key not in self._answers:
+            self.asked += 1
+            self._answers[key] = question()
+        return self._answers[key]
+
+
+def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
+    """Put a memory between acidsql and Spark."""
+    _remember_frames(patch, memory)
+    _remember_scans(patch, memory)
+    frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
+    patch.setattr(save, "write_events", replayed)
+    patch.setattr(runner, "staged", _staged)
+    patch.setattr(jvm, "is_temp_view", lambda _spark, _name: False)
+    patch.setattr(
+        runner,
+        "counts_frame",
+        lambda spark, receipt: memory.ask("counts", lambda: frame_of_counts(spark, receipt)),
+    )
+
+
+def _remember_frames(patch: pytest.MonkeyPatch, memory: Memory) -> None:
+    ask_spark = lower.frame
+
+    def frame(spark: Any, text: Any, views: Any, args: Any = None) -> Any:
+        # Stand-ins have new names each time; their order stays.
+        numbers = {name: f"standin{i}" for i, name in enumerate(sorted(views, key=_by_number))}
+        shown = tuple(sorted((numbers[name], id(view)) for name, view in views.items()))
+        sql = _STANDIN.sub(lambda found: numbers.get(found[0], found[0]), text.sql)
+
+        def ask() -> Any:
+            found = ask_spark(spark, text, views, args)
+            found.collect = functools.cache(found.collect)
+            return found
+
+        return memory.ask((sql, shown, repr(args)), ask)
+
+    patch.setattr(lower, "frame", frame)
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    head, _, number = name.rpartition("_")
+    return head, int(number) if number.isdigit() else 0
+
+
+def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
+    scan, empty, shaped = read.scan, reader.empty, reader._shaped
+    patch.setattr(
+        read,
+        "scan",
+        lambda spark, what: memory.ask(_scan_key(what), lambda: scan(spark, what)),
+    )
+    patch.setattr(
+        reader,
+        "empty",
+        lambda spark, table: memory.ask(repr(table), lambda: empty(spark, table)),
+    )
+    patch.setattr(
+        reader,
+        "_shaped",
+        lambda rows, standin: memory.ask(
+            (id(rows), standin.is_target, standin.row_id), lambda: shaped(rows, standin)
+        ),
+    )
+
+
+def _scan_key(what: Any) -> Any:
+    """Everything that the rows depend on, the files' bytes included."""
+    files = []
+    for listing in what.listings:
+        for file in (*listing.data, *listing.deletes):
+            content = hashlib.md5(Path(file.path).read_bytes()).hexdigest()
+            files.append((listing.partition, file.path, content))
+    filtered = any(listing.needs_filter for listing in what.listings)
+    return repr(what.table), tuple(files), repr(what.write_ids) if filtered else ""
+
+
+@contextmanager
+def _staged(rows: Any, location: str, txn_id: int) -> Iterator[Any]:
+    """The rows themselves: they are remembered, so they stay what they are."""
+    path = f"{location}/_tmp_source_{txn_id:07d}"
+    try:
+        filesystem_for(location).create_directory(path)
+        yield rows
+    finally:
+        filesystem_for(location).delete_directory(path)
+
+
+def _write_events(memory: Memory, events: Any, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+    """``write.write_events`` with two tasks that run here, one after the other."""
+    rows: pa.Table = memory.ask(
+        ("events", id(events)), lambda: write._placed(events, table, spec).toArrow()
+    )
+    half = (rows.num_rows + 1) // 2
+    parts = [rows.slice(0, half), rows.slice(half)]
+    tasks = [(ew.Task(number, 100 + number), part) for number, part in enumerate(parts)]
+    if ew.ACTION not in rows.column_names:
+        return [
+            record
+            for task, part in tasks
+            for record in event_writer.write_inserts(spec, task, part.combine_chunks().to_batches())
+        ]
+    keys = [
+        batch
+        for task, part in tasks
+        for batch in event_writer.write_inserts_pass_deletes(
+            spec, task, part.combine_chunks().to_batches()
+        )
+    ]
+    order = [ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID]
+    table_of_keys = pa.Table.from_batches(keys, ew.KEY_SCHEMA)
+    ordered = table_of_keys.sort_by([(name, "ascending") for name in order]).combine_chunks()
+    return list(event_writer.write_deletes(spec, ew.Task(0, 200), ordered.to_batches()))

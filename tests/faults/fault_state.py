@@ -1,0 +1,136 @@
+"""What anybody sees in a warehouse, found out without Spark and without our own reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyarrow import orc
+
+from acidsql.acid.layout import ACID_VERSION_FILE, AcidDirectory, Kind, is_hidden
+from acidsql.acid.state import Child, acid_state
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.interface import Metastore
+
+State = dict[str, Any]
+Key = tuple[int, int, int]
+
+
+def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
+    """Databases, their tables, and of each table columns, properties, partitions and rows.
+
+    Args:
+        store: The metastore.
+        only: Look into these tables only.
+    """
+    txns = store.valid_txns()
+    return {
+        database.name: {
+            name: _table(store, TableName(database.name, name), txns)
+            if only is None or name in only
+            else "not looked into"
+            for name in store.tables(database.name)
+        }
+        for database in store.databases()
+    }
+
+
+def touched(*states: State) -> frozenset[str]:
+    """The tables that are not the same in all states."""
+    found = set()
+    for database in {name for state in states for name in state}:
+        seen = [state.get(database, {}) for state in states]
+        for table in {name for tables in seen for name in tables}:
+            if any(tables.get(table) != seen[0].get(table) for tables in seen):
+                found.add(table)
+    return frozenset(found)
+
+
+def narrowed(state: State, only: frozenset[str] | None) -> State:
+    """What ``state_of`` would have given with ``only``."""
+    return {
+        database: {
+            name: found if only is None or name in only else "not looked into"
+            for name, found in tables.items()
+        }
+        for database, tables in state.items()
+    }
+
+
+def rows_of(state: State, name: str, database: str = "default") -> list[tuple[Any, ...]]:
+    """All rows of one table of a state, without its partition columns."""
+    partitions = state[database][name]["partitions"].values()
+    return sorted((row for rows in partitions for row in rows), key=repr)
+
+
+def leftovers(root: str | Path) -> list[str]:
+    """Hidden directories and files below a table's: nobody reads them, but there they are."""
+    top = Path(root)
+    return [
+        str(path.relative_to(top))
+        for path in sorted(top.rglob("_*"))
+        if path.name != ACID_VERSION_FILE and ".acidsql" not in path.parts
+    ]
+
+
+def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | None:
+    table = store.get_table(name)
+    if table is None:
+        return None
+    write_ids = store.valid_write_ids(txns, [table.name])[table.name]
+    places = {"": Path(table.location)}
+    if table.partition_columns:
+        places = {
+            partition.location.removeprefix(f"{table.location}/"): Path(partition.location)
+            for partition in store.partitions(table.name)
+        }
+    width = len(table.columns)
+    return {
+        "columns": [(column.name, column.type) for column in table.all_columns],
+        "properties": dict(table.properties),
+        "partitions": {
+            name: _rows(place, write_ids, txns, width) for name, place in places.items()
+        },
+    }
+
+
+def _rows(
+    place: Path, write_ids: ValidWriteIdList, txns: ValidTxnList, width: int
+) -> list[tuple[Any, ...]]:
+    names = [path.name for path in place.iterdir()] if place.exists() else []
+    state = acid_state((Child(name) for name in names if not is_hidden(name)), write_ids, txns)
+    assert not state.originals, f"{state.originals} lie in {place}"
+    chosen = [*([state.base] if state.base else []), *state.deltas]
+    deleted: set[Key] = set()
+    for directory in chosen:
+        if directory.kind is Kind.DELETE_DELTA:
+            for key, operation, _ in _events(place, directory, write_ids):
+                assert operation == 2
+                assert key not in deleted, f"{key} is deleted twice"
+                deleted.add(key)
+    live: dict[Key, tuple[Any, ...]] = {}
+    for directory in chosen:
+        if directory.kind is not Kind.DELETE_DELTA:
+            for key, operation, row in _events(place, directory, write_ids):
+                assert operation == 0
+                assert key not in live, f"the row id {key} is there twice"
+                live[key] = row
+    rows = (row for key, row in live.items() if key not in deleted)
+    return sorted(((*row, *[None] * (width - len(row))) for row in rows), key=repr)
+
+
+def _events(
+    place: Path, directory: AcidDirectory, write_ids: ValidWriteIdList
+) -> list[tuple[Key, int, Any]]:
+    path = place / directory.name
+    assert (path / ACID_VERSION_FILE).read_bytes() == b"2", f"{path} has no marker"
+    found = []
+    for file in sorted(path.glob("bucket_*")):
+        for event in orc.ORCFile(str(file)).read().to_pylist():
+            if not write_ids.is_valid(event["currentTransaction"]):
+                continue
+            key = (event["originalTransaction"], event["bucket"], event["rowId"])
+            row = tuple(event["row"].values()) if event["row"] is not None else None
+            found.append((key, event["operation"], row))
+    return found

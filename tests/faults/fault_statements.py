@@ -1,0 +1,99 @@
+"""One statement of every kind, and one that follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What every warehouse begins with. ``t`` has delete deltas, ``p`` two partitions.
+SETUP = (
+    "CREATE TABLE t (id INT, v STRING)",
+    "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
+    "DELETE FROM t WHERE id = 4",
+    "CREATE TABLE p (id INT, v STRING) PARTITIONED BY (k INT)",
+    "INSERT INTO p VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",
+    "CREATE TABLE s (id INT, v STRING)",
+    "INSERT INTO s VALUES (2, 'two'), (3, 'three'), (7, 'seven')",
+    "CREATE DATABASE shop",
+    "CREATE TABLE shop.x (id INT)",
+    "INSERT INTO shop.x VALUES (1)",
+    "CREATE TABLE shop.y (id INT)",
+    "CREATE DATABASE bare",
+)
+_PROBE_T = "INSERT INTO t VALUES (99, 'probe')"
+_PROBE_P = "INSERT INTO p VALUES (99, 'probe', 1), (98, 'probe', 55)"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A statement.
+
+    Attributes:
+        name: Of the test.
+        text: The statement; ``{warehouse}`` is filled in.
+        probe: Another statement on its table, run after it.
+    """
+
+    name: str
+    text: str
+    probe: str = _PROBE_T
+
+    def __str__(self) -> str:
+        return self.name
+
+
+KINDS = (
+    Kind("insert_values", "INSERT INTO t VALUES (10, 'x'), (11, 'y')"),
+    Kind("insert_select", "INSERT INTO t SELECT id + 100, v FROM s"),
+    Kind("insert_static_partition", "INSERT INTO p PARTITION (k = 7) VALUES (10, 'x')", _PROBE_P),
+    Kind("insert_new_partitions", "INSERT INTO p SELECT id, v, id FROM s", _PROBE_P),
+    Kind("overwrite_rows", "INSERT OVERWRITE t SELECT id, upper(v) FROM s"),
+    Kind("overwrite_nothing", "INSERT OVERWRITE t SELECT id, v FROM s WHERE id > 100"),
+    Kind(
+        "overwrite_partition",
+        "INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v FROM s",
+        _PROBE_P,
+    ),
+    Kind("update", "UPDATE t SET v = concat(v, '!') WHERE id <> 2"),
+    Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
+    Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
+    Kind("delete", "DELETE FROM t WHERE id >= 2"),
+    Kind(
+        "merge",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) WHEN NOT MATCHED THEN INSERT *",
+    ),
+    Kind(
+        "multi_insert",
+        "FROM s INSERT INTO t SELECT id + 50, v INSERT INTO p PARTITION (k = 9) SELECT id, v",
+        _PROBE_P,
+    ),
+    Kind("create_table", "CREATE TABLE n (id INT)", "INSERT INTO n VALUES (1)"),
+    Kind(
+        "create_table_on_files",
+        "CREATE TABLE n (id INT, v STRING) PARTITIONED BY (k INT) LOCATION '{warehouse}/found'",
+        "INSERT INTO n VALUES (99, 'probe', 1), (98, 'probe', 55)",
+    ),
+    Kind(
+        "create_table_as_select",
+        "CREATE TABLE n AS SELECT id, upper(v) AS v FROM s",
+        "INSERT INTO n VALUES (99, 'probe')",
+    ),
+    Kind(
+        "create_partitioned_as_select",
+        "CREATE TABLE n PARTITIONED BY (id) AS SELECT id, upper(v) AS v FROM s",
+        "INSERT INTO n VALUES ('probe', 99)",
+    ),
+    Kind("drop_table", "DROP TABLE t", "CREATE TABLE t (other INT)"),
+    Kind("drop_partitioned_table", "DROP TABLE p", "CREATE TABLE p AS SELECT * FROM s"),
+    Kind("truncate", "TRUNCATE TABLE t"),
+    Kind("truncate_partition", "TRUNCATE TABLE p PARTITION (k = 1)", _PROBE_P),
+    Kind("add_columns", "ALTER TABLE t ADD COLUMNS (n INT)", "INSERT INTO t (id) VALUES (9)"),
+    Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
+    Kind("rename", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (99, 'probe')"),
+    Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
+    Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),
+    Kind("drop_database", "DROP DATABASE bare"),
+    Kind("drop_database_cascade", "DROP DATABASE shop CASCADE", "CREATE DATABASE shop"),
+    Kind("abort_transactions", "ABORT TRANSACTIONS {foreign}"),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}

@@ -1,0 +1,118 @@
+"""A process of its own with a Spark of its own: runs one statement, or many, and may be killed.
+
+``python victim.py <warehouse> <where to die> <statement> …``. The process kills itself with
+SIGKILL where it is told: a real death, of which no line of Python hears.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import acidsql
+from acidsql.errors import AcidSqlError
+from acidsql.java import use_java
+from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.storage.filesystem import LocalFileSystem
+
+
+def main(warehouse: str, where: str, *statements: str) -> None:
+    """Run statements one after the other; print how each ended, one JSON line each."""
+    from pyspark.sql import SparkSession
+
+    use_java()
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.warehouse.dir", f"{warehouse}-spark")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    with acidsql.connect(spark, warehouse=warehouse, settings=_settings()) as acid:
+        print(json.dumps({"ready": os.getpid()}), flush=True)
+        _wait_for(os.environ.get("ACIDSQL_VICTIM_STARTS"))
+        if where != "nowhere":
+            PLACES[where]()
+        for text in statements:
+            print(json.dumps(_run(acid, text)), flush=True)
+    spark.stop()
+
+
+def _run(acid: Any, text: str) -> dict[str, Any]:
+    try:
+        acid.sql(text)
+    except AcidSqlError as error:
+        return {"error": error.condition, "message": error.message}
+    return {"done": acid.last.txn_id if acid.last else None}
+
+
+def _settings() -> dict[str, str]:
+    return json.loads(os.environ.get("ACIDSQL_VICTIM_SETTINGS", "{}"))
+
+
+def _wait_for(path: str | None) -> None:
+    """Until a file is there: so that two processes begin together."""
+    while path and not Path(path).exists():
+        time.sleep(0.01)
+
+
+def _die(*_: Any, **__: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _after_open() -> None:
+    opened = EmbeddedMetastore.open_txn
+    EmbeddedMetastore.open_txn = lambda *a, **k: (opened(*a, **k), _die())  # type: ignore
+
+
+def _in_the_job() -> None:
+    """When the job's first file lies in the staging directory."""
+    made = LocalFileSystem.create_directory
+
+    def watch(staging: str) -> None:
+        while not any(path.is_file() for path in Path(staging).iterdir()):
+            time.sleep(0.005)
+        _die()
+
+    def create_directory(self: Any, path: str) -> None:
+        made(self, path)
+        if "/_tmp_" in path:
+            threading.Thread(target=watch, args=(path,), daemon=True).start()
+
+    LocalFileSystem.create_directory = create_directory  # type: ignore[method-assign]
+
+
+def _between_renames() -> None:
+    """When the first of two directories is in its place."""
+    rename = LocalFileSystem.rename
+
+    def die_after(self: Any, source: str, target: str) -> None:
+        rename(self, source, target)
+        if "delta_" in target.rpartition("/")[2]:
+            _die()
+
+    LocalFileSystem.rename = die_after  # type: ignore[method-assign]
+
+
+def _after_commit() -> None:
+    commit = EmbeddedMetastore.commit_txn
+    EmbeddedMetastore.commit_txn = lambda *a, **k: (commit(*a, **k), _die())  # type: ignore
+
+
+PLACES = {
+    "after open_txn": _after_open,
+    "in the job": _in_the_job,
+    "between two renames": _between_renames,
+    "after commit": _after_commit,
+}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
