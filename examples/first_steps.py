@@ -1,6 +1,6 @@
 """The shortest way in: a Spark session, a connection, four statements.
 
-    python examples/first_steps.py [WAREHOUSE]
+python examples/first_steps.py [WAREHOUSE]
 """
 
 from __future__ import annotations

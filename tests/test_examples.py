@@ -1,0 +1,99 @@
+"""The examples run as they stand, the real code on little data."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_flights(spark, tmp_path, capsys):
+    flights = load("flights")
+    flights.main(["--rows", "2000", "--warehouse", str(tmp_path / "wh")])
+    out = capsys.readouterr().out
+    for fact in (
+        r"planes: 3,322 inserted",
+        r"flights: 2,000 inserted",
+        r"planes: 2 inserted · txn",
+        r"flights: [\d,]+ updated",
+        r"planes: 400 updated",
+        r"flights: [\d,]+ deleted",
+        r"planes: 2 inserted, 3 updated, 2 deleted",
+        r"month=1/",
+        r"delete_delta_0000002_0000002",
+        r"United Air Lines Inc\.\s+│\s+\d+ │ +[-\d.]+ │ +\d+ │",
+        r"clear\s+│ +\d+ │",
+        r"N103US  │  1999 │ AIRBUS +│ +184 │",
+        r"N00001  │  2013 │ NULL +│ +150 │",
+    ):
+        assert re.search(fact, out), f"{fact}\n{out}"
+
+
+def test_first_steps(spark, tmp_path):
+    assert load("first_steps").main(str(tmp_path)) == [
+        (1, "nut", 7), (2, "bolt", 25), (4, "gear", 7),
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_submit(java_home, tmp_path):
+    """Twice, each in a process of its own: the second finds what the first wrote."""
+    submit = Path(sys.executable).with_name("spark-submit")
+    store = tmp_path / "store.db"
+    command = [
+        str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false",
+        "--conf", f"spark.acidsql.warehouse={tmp_path / 'wh'}",
+        "--conf", f"spark.acidsql.metastore=sqlite:///{store}",
+        "--conf", "spark.acidsql.hive.txn.timeout=120s",
+        str(EXAMPLES / "submit.py"),
+    ]  # fmt: skip
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    for receipt in ("1 inserted", "1 updated"):
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+        assert f"default.runs: {receipt}" in done.stdout
+    assert re.search(r"submit.py\|\s+2\|", done.stdout)
+    assert store.exists()
+    assert (tmp_path / "wh" / "runs").is_dir()
+
+
+def test_notebook(spark, capsys):
+    """Cell by cell; a cell that is tagged raises-exception must fail."""
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    shell = InteractiveShell.instance()
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        result = shell.run_cell("".join(cell["source"]))
+        if "raises-exception" in cell["metadata"].get("tags", ()):
+            assert isinstance(result.error_in_exec, UsageError)
+        else:
+            assert result.success, cell["source"]
+    out, err = capsys.readouterr()
+    assert "default.stock: 1 updated · txn" in out
+    assert "(1, 3)" in out or "(1, 2)" in out
+    assert "Traceback" not in out + err

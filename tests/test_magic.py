@@ -1,0 +1,143 @@
+"""The magics, through IPython's own shell; a session made of paper where Spark does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+import acidsql
+from acidsql import magic
+from acidsql.errors import SqlSyntaxError
+from acidsql.render import Rows
+from acidsql.result import Counts, Receipt
+
+
+class PaperFrame:
+    columns = ("n",)
+
+
+class PaperSession:
+    """Notes what it is told; INSERT leaves a receipt, a query gives a frame."""
+
+    def __init__(self) -> None:
+        self.last: Receipt | None = None
+        self.told: list[tuple[str, Any]] = []
+
+    def sql(self, text: str, args: Any = None) -> PaperFrame:
+        self.told.append((text, args))
+        if text.startswith("BAD"):
+            raise SqlSyntaxError("Not SQL.", text, 0, 3)
+        if text.startswith("INSERT"):
+            self.last = Receipt(text, (Counts("default.t", inserted=1),), txn_id=len(self.told))
+        return PaperFrame()
+
+
+@pytest.fixture(scope="module")
+def shell() -> InteractiveShell:
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "acidsql")
+    return shell
+
+
+@pytest.fixture
+def paper(monkeypatch: pytest.MonkeyPatch) -> PaperSession:
+    session = PaperSession()
+    monkeypatch.setattr(magic, "newest", lambda: session)
+
+    def two_rows(frame: PaperFrame, limit: int) -> Rows:
+        return Rows(frame, ("n",), (("1",),) * min(limit, 2), False, (True,))
+
+    monkeypatch.setattr(magic, "first_rows", two_rows)
+    return session
+
+
+def test_a_cell_runs_its_statements_in_turn(shell, paper, capsys):
+    last = shell.run_cell_magic(
+        "acidsql", "", "INSERT INTO t VALUES ('a;b'); -- ;\nSELECT n\nFROM t;\n"
+    )
+    assert [text for text, _ in paper.told] == ["INSERT INTO t VALUES ('a;b')", "SELECT n\nFROM t"]
+    assert "1 inserted · txn 1" in capsys.readouterr().out
+    assert isinstance(last, Rows)
+
+
+def test_the_last_outcome_is_the_cells_value(shell, paper):
+    result = shell.run_cell("%acidsql INSERT INTO t VALUES (1)")
+    assert isinstance(result.result, Receipt)
+    assert shell.run_line_magic("acidsql", "--limit 1 SELECT n FROM t").rows == (("1",),)
+
+
+@pytest.mark.parametrize("line", ["x << SELECT 1", "-o x SELECT 1", "--out=x --quiet SELECT 1"])
+def test_a_frame_is_kept_under_a_name(shell, paper, line):
+    shell.user_ns.pop("x", None)
+    shown = shell.run_line_magic("acidsql", line)
+    assert isinstance(shell.user_ns["x"], PaperFrame)
+    assert (shown is None) == (not line.startswith("-o"))
+    assert paper.told == [("SELECT 1", None)]
+
+
+def test_a_name_before_any_statement_of_a_cell(shell, paper):
+    shell.run_cell_magic("acidsql", "a << SELECT 1;", "b << SELECT 2; SELECT 3")
+    assert {"a", "b"} <= set(shell.user_ns)
+    assert [text.strip() for text, _ in paper.told] == ["SELECT 1", "SELECT 2", "SELECT 3"]
+
+
+def test_names_are_bound(shell, paper):
+    shell.user_ns.update(n=5, day="mine", frame=PaperFrame())
+    shell.run_line_magic(
+        "acidsql",
+        "--param day=2013-01-01 --param note='two words' "
+        "SELECT :n, :day, :note, v:n, ':n', :frame, x::int",
+    )
+    assert paper.told[0][1] == {"n": 5, "day": "2013-01-01", "note": "two words"}
+
+
+def test_quiet_shows_nothing(shell, paper, capsys):
+    assert shell.run_cell_magic("acidsql", "--quiet", "INSERT INTO t VALUES (1); SELECT 1") is None
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_has_no_traceback_and_stops_the_cell(shell, paper, capsys):
+    result = shell.run_cell("%%acidsql\nINSERT INTO t VALUES (1); BAD; INSERT INTO t VALUES (2)")
+    assert isinstance(result.error_in_exec, UsageError)
+    assert len(paper.told) == 2
+    out, err = capsys.readouterr()
+    assert "statement 2 of 3: [PARSE_SYNTAX_ERROR] Not SQL. (line 1, column 1)" in err
+    assert "1 inserted" in out
+    assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("line", ["--lmit 3 SELECT 1", "--limit x SELECT 1", "--param x SELECT 1"])
+def test_a_wrong_option_is_refused(shell, paper, line):
+    with pytest.raises(UsageError):
+        shell.run_line_magic("acidsql", line)
+    assert paper.told == []
+
+
+def test_rows_as_text_and_html():
+    rows = Rows(None, ("name", "n"), (("a<b", "1"), (None, "22")), True, (False, True))
+    assert str(rows).splitlines() == [
+        "name   n", "────  ──", "a<b    1", "NULL  22", "(the first 2 rows; there are more)",
+    ]  # fmt: skip
+    assert "<td>a&lt;b</td>" in rows._repr_html_()
+    assert "<i>NULL</i>" in rows._repr_html_()
+
+
+def test_with_a_real_session(shell, acid):
+    assert acidsql.session.newest() is acid
+    shell.user_ns["least"] = 2
+    rows = shell.run_cell_magic(
+        "acidsql",
+        "--limit 1",
+        """CREATE TABLE m (n INT, b BINARY, d DATE);
+           INSERT INTO m VALUES (1, X'00ff', DATE'0001-01-01'), (2, NULL, NULL), (3, NULL, NULL);
+           big << SELECT n FROM m WHERE n >= :least;
+           SELECT n, n, b, d FROM m ORDER BY n""",
+    )
+    assert rows.rows == (("1", "1", "0x00FF", "0001-01-01"),)
+    assert rows.more
+    assert sorted(row.n for row in shell.user_ns["big"].collect()) == [2, 3]
+    with pytest.raises(UsageError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        shell.run_line_magic("acidsql", "SELECT * FROM nowhere")

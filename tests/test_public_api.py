@@ -1,0 +1,123 @@
+"""What a person is promised: names, signatures, docstrings, and a README that runs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import acidsql
+from acidsql import errors
+
+README = Path(__file__).parent.parent / "README.md"
+
+# DESIGN's page of signatures, word for word; annotations left out.
+SIGNATURES = {
+    "connect": "(spark=None, *, warehouse=None, metastore=None, retries=0, "
+    "compactor='background', settings=None)",
+    "read": "(spark, path, schema=None, partitioned_by=None, *, insert_only=False, "
+    "file_format='orc', valid_write_ids=None, valid_txns=None)",
+    "Session.sql": "(self, text, args=None, *, retries=None)",
+    "Session.table": "(self, name, *, row_id=False)",
+    "Session.files": "(self, table)",
+    "Session.close": "(self)",
+}
+
+
+def test_exported_names():
+    assert set(acidsql.__all__) == {
+        "AcidSqlError", "CommitUnknownError", "Receipt", "Session", "SqlError",
+        "TransientTxnError", "TxnError", "__version__", "connect", "load_ipython_extension", "read",
+    }  # fmt: skip
+    for name in acidsql.__all__:
+        assert getattr(acidsql, name) is not None
+    assert dir(acidsql) == sorted(acidsql.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        getattr(acidsql, "nonsense")  # noqa: B009 - the point is that it is looked up
+
+
+@pytest.mark.parametrize(("name", "expected"), SIGNATURES.items(), ids=SIGNATURES)
+def test_signatures(name, expected):
+    found = acidsql
+    for part in name.split("."):
+        found = getattr(found, part)
+    signature = inspect.signature(found)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    assert str(signature.replace(parameters=bare, return_annotation=signature.empty)) == expected
+
+
+def public_members(cls: type) -> list[str]:
+    return [name for name in vars(cls) if not name.startswith("_")]
+
+
+def test_a_session_has_what_is_promised():
+    assert {"sql", "last", "table", "files", "close"} <= set(public_members(acidsql.Session))
+
+
+def test_every_public_name_has_a_docstring():
+    for name in acidsql.__all__:
+        thing = getattr(acidsql, name)
+        if name == "__version__":
+            continue
+        assert inspect.getdoc(thing), name
+        for member in public_members(thing) if inspect.isclass(thing) else ():
+            value = vars(thing)[member]
+            if inspect.isfunction(value) or isinstance(value, property):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", ["connect", "read", "Session.sql", "Session.table"])
+def test_a_docstring_names_every_argument(name):
+    found = acidsql
+    for part in name.split("."):
+        found = getattr(found, part)
+    text = inspect.getdoc(found)
+    for argument in inspect.signature(found).parameters:
+        assert argument == "self" or f"{argument}:" in text, argument
+
+
+def test_errors_are_as_pysparks():
+    for kind in vars(errors).values():
+        if inspect.isclass(kind) and issubclass(kind, errors.AcidSqlError):
+            error = kind("Said.", fact=1)
+            assert str(error) == f"[{kind.condition}] Said. SQLSTATE: {kind.sqlstate}"
+            assert error.getCondition() == kind.condition
+            assert re.fullmatch(r"[0-9A-Z]{5}", error.getSqlState())
+            assert error.getMessageParameters() == {"fact": "1"}
+            assert kind.__name__ in errors.__doc__
+
+
+def test_the_readme_runs(spark, acid):
+    """Its Python and SQL blocks, top to bottom, in one session; ``acid`` is the test's own."""
+    found = re.findall(r"^```(python|sql)\n(.*?)^```$", README.read_text(), re.M | re.S)
+    assert {language for language, _ in found} == {"python", "sql"}
+    names = {"spark": spark, "acid": acid, "acidsql": _Connected(acid)}
+    for language, text in found:
+        if language == "python":
+            exec(compile(_without_imports(text), str(README), "exec"), names)
+        else:
+            from acidsql.sql.tokens import split_statements
+
+            for span in split_statements(text):
+                acid.sql(span.of(text)).collect()
+
+
+class _Connected:
+    """``acidsql`` as the README uses it, but that ``connect`` gives the test's session."""
+
+    def __init__(self, session: acidsql.Session) -> None:
+        self._session = session
+
+    def connect(self, *args: object, **keywords: object) -> acidsql.Session:
+        inspect.signature(acidsql.connect).bind(*args, **keywords)
+        return self._session
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(acidsql, name)
+
+
+def _without_imports(text: str) -> str:
+    """The names are given; and Spark runs already."""
+    return re.sub(r"^import acidsql$", "", text, flags=re.MULTILINE)
