@@ -173,7 +173,9 @@ class Runner:
         statement: Statement = explain.statement
         if isinstance(statement, Dml):
             return self._reader.explain(self._prepare(statement, said), said, explain.mode)
-        return rows_frame(self._spark, "plan string", [(type(statement).__name__,)])
+        # As Spark explains its own commands: by name, for no job will run.
+        plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
+        return rows_frame(self._spark, "plan string", [(plan,)])
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
