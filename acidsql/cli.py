@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import os
 import sys
@@ -18,6 +17,7 @@ from rich.text import Text
 from acidsql import __version__
 from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
+from acidsql.sql.parameters import python_value
 from acidsql.sql.tokens import split_statements
 
 _ALL_ROWS = 1_000_000  # of what lists tables, transactions or files
@@ -72,7 +72,7 @@ def sql_command(
     """
     text = text or (file or sys.stdin).read()
     values = dict(_pair(param, "--param") for param in params)
-    args = {name: _python_value(value) for name, value in values.items()} or None
+    args = {name: python_value(value) for name, value in values.items()} or None
     with _session(given) as session:
         for span in split_statements(text):
             _run(session, span.of(text), args, form, limit)
@@ -183,14 +183,6 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
     return name, value
-
-
-def _python_value(text: str) -> Any:
-    """``5`` is a number, ``None`` is NULL, ``2013-01-01`` stays text."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@
     │   └── MergeCardinalityError    a target row matched more than one source row
     ├── TxnError                     the transaction cannot go on
     │   ├── TransientTxnError        … but the same statement may succeed if it is run again
-    │   │   ├── WriteConflictError
     │   │   ├── LockTimeoutError
     │   │   └── TxnAbortedError
     │   ├── NoSuchTxnError
@@ -151,12 +150,6 @@ class TransientTxnError(TxnError):
 
     condition = "TRANSACTION_CONFLICT"
     sqlstate = "40001"
-
-
-class WriteConflictError(TransientTxnError):
-    """Somebody else changed the same table or partition first (Hive: 10263 TXN_ABORTED)."""
-
-    condition = "WRITE_CONFLICT"
 
 
 class LockTimeoutError(TransientTxnError):

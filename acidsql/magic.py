@@ -18,7 +18,6 @@ A cell stops at its first error, which is shown without a traceback; what ran be
 
 from __future__ import annotations
 
-import ast
 import datetime
 import decimal
 import itertools
@@ -36,6 +35,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.render import Rows, first_rows
 from acidsql.result import Receipt
 from acidsql.session import Session, connect, newest
+from acidsql.sql.parameters import python_value
 from acidsql.sql.tokens import split_statements, tokenize
 
 DEFAULT_LIMIT = 20
@@ -127,20 +127,12 @@ def _parse_options(line: str) -> tuple[_Options, str]:
             name, equals, value = match[2].partition("=")
             if not equals:
                 raise UsageError(f"--param must be name=value, not '{match[2]}'")
-            options.params[name] = _python_value(value)
+            options.params[name] = python_value(value)
         else:
             options.out = match[2]
     if unknown := _UNKNOWN.match(line):
         raise UsageError(f"%acidsql: no option '{unknown[1]}', or no value for it")
     return options, line
-
-
-def _python_value(text: str) -> Any:
-    """``5`` is a number, ``None`` is NULL, ``2013-01-01`` stays text."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -72,7 +72,7 @@ def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> st
     Args:
         hive_type: Hive's type.
         timestamp: What a wall clock is in Spark. For the schema of an ORC *read* it must be
-            ``timestamp``: Spark's reader takes a column read as TIMESTAMP_NTZ for a bigint, and
+            ``timestamp_ltz``: Spark's reader takes a column read as TIMESTAMP_NTZ for a bigint, and
             gives seconds for microseconds without an error.
     """
     parsed = parse_type(hive_type) if isinstance(hive_type, str) else hive_type

@@ -10,13 +10,8 @@ with its own tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from acidsql.acid.types import HiveType, parse_type
-
-# TIMESTAMP alone may mean either of Spark's two (spark.sql.timestampType).
-_AS_READ = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
-_AS_SHOWN = {"char": "string", "varchar": "string", "timestamp": "timestamp_ntz"}
+from acidsql.acid.types import HiveType, parse_type, spark_ddl
 
 
 def quote(name: str) -> str:
@@ -37,12 +32,13 @@ def literal(text: str) -> str:
 
 def read_type(hive_type: str) -> str:
     """The DDL type that Spark's ORC reader is asked for."""
-    return str(_renamed(parse_type(hive_type), _AS_READ))
+    # TIMESTAMP alone may mean either of Spark's two (spark.sql.timestampType).
+    return spark_ddl(hive_type, timestamp="timestamp_ltz")
 
 
 def shown_type(hive_type: str) -> str:
     """The DDL type that the user sees."""
-    return str(_renamed(parse_type(hive_type), _AS_SHOWN))
+    return spark_ddl(hive_type)
 
 
 def has_timestamp(hive_types: Iterable[str]) -> bool:
@@ -103,12 +99,6 @@ def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignor
         for name, child in zip(node.names, node.children, strict=True)
     )
     return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({parts}) END"
-
-
-def _renamed(node: HiveType, names: dict[str, str]) -> HiveType:
-    if node.kind in names:
-        return HiveType(names[node.kind])
-    return replace(node, children=tuple(_renamed(child, names) for child in node.children))
 
 
 def _holds(node: HiveType, kind: str) -> bool:
