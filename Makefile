@@ -57,6 +57,30 @@ $(STAMP): pyproject.toml
 run: install ## Run examples/flights.py: New York's flights of 2013 in ACID tables
 	@$(WITH_JAVA) $(PY) examples/flights.py $(ARGS)
 
+# A server of PostgreSQL's that the package starts is left alone: tests start their own.
+define INSTALL_SERVERS
+missing=; \
+need() { \
+  for place in "$$(command -v $$2)" /usr/lib/postgresql/*/bin/$$2 /usr/sbin/$$2 /usr/libexec/$$2; \
+  do if [ -x "$$place" ]; then return; fi; done; missing="$$missing $$1"; \
+}; \
+need postgresql initdb; need mariadb-server-core mariadbd; \
+need mariadb-client-core my_print_defaults; \
+if [ -z "$$missing" ]; then exit 0; fi; \
+if [ "$$(id -u)" = 0 ]; then root=env; else root="sudo -n env"; fi; \
+apt="$$root DEBIAN_FRONTEND=noninteractive apt-get -qq"; \
+if command -v apt-get >/dev/null && $$root true 2>/dev/null; then \
+  echo "Installing$$missing …"; \
+  if { $$apt update && $$apt install --yes --no-install-recommends $$missing; } \
+    >/dev/null 2>&1; then exit 0; fi; \
+fi; \
+echo "Cannot install$$missing here; tests that need one are skipped, or use a PostgreSQL of pip's."
+endef
+
+.PHONY: servers
+servers: ## Install PostgreSQL and MariaDB for the tests, where apt-get and root are to be had
+	@$(INSTALL_SERVERS)
+
 .PHONY: test
 test: install ## Run the whole suite: fast tests first, then those with Spark (ARGS="-k merge")
 	@$(WITH_JAVA) $(PY) -m pytest $(ARGS)

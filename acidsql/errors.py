@@ -13,10 +13,12 @@
     ├── TxnError                     the transaction cannot go on
     │   ├── TransientTxnError        … but the same statement may succeed if it is run again
     │   │   ├── LockTimeoutError
-    │   │   └── TxnAbortedError
+    │   │   ├── TxnAbortedError
+    │   │   └── WriteConflictError   somebody else committed a change to the same thing first
     │   ├── NoSuchTxnError
     │   └── CommitUnknownError       the store's reply to COMMIT was lost: it may have happened
     ├── WriteError                   files could not be written as they must be
+    ├── SnapshotTooOldError          files that a DataFrame was made from are gone
     ├── FormatError                  a directory or file is not what Hive's format allows
     ├── SettingError                 a setting has no such name or no such value
     └── MetastoreError               the metastore cannot be reached or is not ours
@@ -164,6 +166,14 @@ class TxnAbortedError(TransientTxnError):
     condition = "TXN_ABORTED"
 
 
+class WriteConflictError(TransientTxnError):
+    """Another transaction committed a change to the same table, partition or row first, after
+    this one's snapshot (Hive: 10263 TXN_ABORTED, "due to a write conflict"). It sees the older
+    rows for good: roll it back and run it again."""
+
+    condition = "WRITE_CONFLICT"
+
+
 class NoSuchTxnError(TxnError):
     """There is no open transaction of that number (Hive: 10262 TXN_NO_SUCH_TRANSACTION)."""
 
@@ -182,6 +192,13 @@ class WriteError(AcidSqlError):
 
     condition = "WRITE_FAILED"
     sqlstate = "58030"
+
+
+class SnapshotTooOldError(AcidSqlError):
+    """The files that a lazy DataFrame was made from are gone (Hive: 10327): make it anew."""
+
+    condition = "ACID_NOT_ENOUGH_HISTORY"
+    sqlstate = "72000"
 
 
 class FormatError(AcidSqlError):

@@ -89,6 +89,22 @@ def _count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
     return _field(Setting(name, default, expects, parse, str, doc))
 
 
+def _boolean(name: str, default: str, doc: str) -> Any:
+    """A dataclass field that is true or false."""
+    return _choice(name, default, doc, {"true": True, "false": False})
+
+
+def _choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
+    """A dataclass field that is one of a few words, in any case."""
+    shown = {value: text for text, value in values.items()}
+    expects = f"one of {', '.join(values)}"
+
+    def parse(text: str) -> Any:
+        return values[text.lower()]
+
+    return _field(Setting(name, default, expects, parse, shown.__getitem__, doc))
+
+
 def _fixed(name: str, value: str, doc: str) -> Any:
     """A dataclass field that Hive lets one change and acidsql does not."""
 
@@ -132,6 +148,51 @@ class Settings:
         "acidsql.metastore.busy.timeout",
         "60s",
         "How long one operation waits for another process that is writing to the SQLite file.",
+    )
+    xlock_write: bool = _boolean(
+        "hive.txn.xlock.write",
+        "true",
+        "UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE); false: they do not, and the "
+        "first to commit wins (SHARED_WRITE).",
+    )
+    xlock_mergeinsert: bool = _boolean(
+        "hive.txn.xlock.mergeinsert",
+        "false",
+        "A MERGE that only inserts locks as one that updates, so that two cannot both insert a "
+        "missing key.",
+    )
+    xlock_iow: bool = _boolean(
+        "hive.txn.xlock.iow",
+        "false",
+        "INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE). Hive's "
+        "default is true; here they write a new base, so that nobody need wait.",
+    )
+    conflicts_by_row: bool = _choice(
+        "acidsql.conflict.detection",
+        "partition",
+        "What two transactions must not both change: a partition (Hive's rule), or a row. With "
+        "'row' UPDATE, DELETE and MERGE without INSERT do not wait for each other.",
+        {"partition": False, "row": True},
+    )
+    max_open_txns: int = _count(
+        "hive.max.open.txns", "100000", "No transaction is opened while so many are open."
+    )
+    housekeeper_interval_ms: int = _duration(
+        "metastore.acid.housekeeper.interval",
+        "60s",
+        "How often the dead are aborted and old rows of the metastore are forgotten.",
+    )
+    txn_history_retention_ms: int = _duration(
+        "acidsql.txn.history.retention",
+        "7d",
+        "How long it can be asked what became of a transaction that ended.",
+        unit="d",
+    )
+    lease_timeout_ms: int = _duration(
+        "acidsql.lease.timeout",
+        "1h",
+        "How long the files that a DataFrame was made from are kept from the cleaner.",
+        least_ms=10,
     )
     values_max_rows: int = _count(
         "acidsql.values.max.rows",
@@ -208,6 +269,11 @@ _BY_NAME: Mapping[str, tuple[str, Setting]] = {
 def known_settings() -> tuple[Setting, ...]:
     """All settings with their documentation, by name."""
     return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
+
+
+def is_setting(name: str) -> bool:
+    """True if there is a setting of that name."""
+    return name in _BY_NAME
 
 
 def _find(name: str) -> tuple[str, Setting]:

@@ -13,7 +13,7 @@ store cannot be reached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -39,12 +39,16 @@ class LockState(Enum):
 
 
 class Operation(Enum):
-    """Hive's DataOperationType; the value is the letter in TXN_COMPONENTS, or '' for none."""
+    """Hive's DataOperationType; the value is the letter in TXN_COMPONENTS, or '' for none.
+
+    OVERWRITE (INSERT OVERWRITE, TRUNCATE) is ours: Hive calls it an update and locks inserts out.
+    """
 
     SELECT = "s"
     INSERT = "i"
     UPDATE = "u"
     DELETE = "d"
+    OVERWRITE = "o"
     NO_TXN = ""
 
 
@@ -69,8 +73,8 @@ class LockComponent:
     """One thing to lock: a database (table None), a table (partition None) or a partition.
 
     Attributes:
-        operation: What the transaction will do there; INSERT, UPDATE and DELETE are recorded in
-            TXN_COMPONENTS, the others are not.
+        operation: What the transaction will do there; INSERT, UPDATE, DELETE and OVERWRITE are
+            recorded in TXN_COMPONENTS, the others are not.
     """
 
     lock_type: LockType
@@ -106,6 +110,32 @@ class LockResponse:
     lock_id: int
     state: LockState
     blocked_by: LockInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConflict:
+    """A committed change that a transaction's snapshot does not see, to what it changes itself.
+
+    Attributes:
+        txn_id: The transaction that committed first.
+        table: What both changed.
+        partition: Its name, ``p1=a/p2=1``; None: the whole table, or an unpartitioned one.
+        write_id: The winner's in that table; None if it has none.
+        by_row: Both only updated or deleted rows there, so that their delete events tell
+            whether they met at all.
+        user: The winner's, as are the next two.
+        host: Where it ran.
+        agent_info: Its statement.
+    """
+
+    txn_id: int
+    table: TableName
+    partition: str | None
+    write_id: int | None
+    by_row: bool
+    user: str
+    host: str
+    agent_info: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,28 +259,54 @@ class TxnStore(Protocol):
         agent_info: str = "",
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
+        max_open_txns: int | None = None,
     ) -> int:
         """Open one and return its number. *Cannot-retry.* It is dead after ``timeout_ms``
-        milliseconds without a heartbeat; None: after what ``abort_timed_out`` is given."""
+        milliseconds without a heartbeat; None: after what ``abort_timed_out`` is given. Raises
+        TxnError TOO_MANY_OPEN_TXNS (53400) where ``max_open_txns`` are open already."""
 
     def heartbeat(self, txn_id: int) -> None:
         """Say that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
 
-    def lock(self, txn_id: int, components: Sequence[LockComponent]) -> LockResponse:
+    def lock(
+        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+    ) -> LockResponse:
         """Enqueue all components and try to acquire them, all or none. *Cannot-retry.*
 
+        ``agent_info`` replaces what the transaction was opened with: it is the statement that
+        others see who wait for this lock, or lose to this transaction.
+
         Compatibility as in Hive 4 (only earlier locks of other transactions block, waiting ones
-        included). INSERT, UPDATE and DELETE components are recorded in TXN_COMPONENTS.
-        Raises TxnAbortedError, NoSuchTxnError.
+        included). INSERT, UPDATE, DELETE and OVERWRITE components are recorded in
+        TXN_COMPONENTS. Raises TxnAbortedError, NoSuchTxnError.
         """
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        """Heartbeat, and try again to acquire a waiting lock. *Idempotent.* Raises as ``lock``;
-        TxnError NO_SUCH_LOCK if the lock is gone."""
+        """Heartbeat, and try again to acquire a waiting lock. *Idempotent.*
+
+        Where transactions wait for each other in a circle, the youngest of them is aborted: if it
+        is this one, TxnAbortedError says so. Raises as ``lock``; TxnError NO_SUCH_LOCK if the lock
+        is gone.
+        """
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         """Give up a lock that is still waiting; one that is gone is passed over. *Idempotent.*
         Raises TxnError TXN_OPEN for an acquired one: it is held to the transaction's end."""
+
+    def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
+        """Let TXN_COMPONENTS of a transaction be what these record, no more and no less: the rest
+        belonged to statements that were undone. Its locks stay. *Idempotent.* Raises
+        TxnAbortedError, NoSuchTxnError."""
+
+    def write_conflicts(
+        self,
+        txn_id: int,
+        snapshot: ValidTxnList,
+        components: Sequence[LockComponent] | None = None,
+    ) -> list[WriteConflict]:
+        """What others committed, unseen by the snapshot, to what these components change; None:
+        to what the transaction has recorded. By number. *Read-only.* The rules are in
+        ``conflict_rules``."""
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         """The transaction's write id in a table: one for each table. *Idempotent.* The write id
@@ -270,6 +326,8 @@ class TxnStore(Protocol):
         self,
         txn_id: int,
         *,
+        snapshot: ValidTxnList | None = None,
+        resolved: Collection[int] = (),
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
@@ -279,10 +337,15 @@ class TxnStore(Protocol):
         """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
 
-        ``add_partitions`` become known to the catalog in the same step (those already known are
-        passed over), ``drop_partitions`` unknown; ``create_table`` comes into being with what the
-        transaction wrote, and the pending clean-up ``cleaned`` is taken from the queue. Raises
-        TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
+        First committer wins: with a ``snapshot`` it raises WriteConflictError where
+        ``write_conflicts`` finds a transaction that is not among ``resolved`` (those that the
+        caller has compared row by row); the transaction is still open then.
+
+        ``add_partitions`` are those that were written to: they become known to the catalog in
+        the same step (those already known are passed over), and a table's components that name no
+        partition are narrowed to them. ``drop_partitions`` become unknown; ``create_table`` comes
+        into being with what the transaction wrote, and the pending clean-up ``cleaned`` is taken
+        from the queue. Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
@@ -290,8 +353,8 @@ class TxnStore(Protocol):
         NoSuchTxnError for one that is committed or was never opened."""
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """What became of a transaction; None if the store does not know it (any more).
-        *Read-only.*"""
+        """What became of a transaction; None if the store does not know it (any more: see
+        ``house_keep``). *Read-only.*"""
 
     def show_txns(self) -> list[TxnInfo]:
         """Open and aborted transactions, by number. *Read-only.*"""
@@ -303,6 +366,16 @@ class TxnStore(Protocol):
         """Abort open transactions whose last heartbeat is older, by the store's clock, than the
         time-out they were opened with (``timeout_ms`` if with none); returns their numbers.
         *Idempotent.*"""
+
+    def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
+        """What Hive's AcidHouseKeeper does: abort the timed out (as ``abort_timed_out``), forget
+        what no open transaction can ask for any more. *Idempotent.*
+
+        Forgotten are WRITE_SET and TXN_TO_WRITE_ID rows that every open transaction sees as
+        committed, and rows of ended transactions that are older than ``retention_ms`` and have no
+        data that anybody must hide. Returns False, having done nothing, if somebody has done it
+        less than ``interval_ms`` ago.
+        """
 
 
 class Metastore(Catalog, TxnStore, Protocol):

@@ -1,13 +1,43 @@
-"""Which lock waits for which: Hive 4.0's rules, as pure functions.
+"""Which lock waits for which, and who waits in a circle: pure functions.
+
+A transaction waits until *all* that stands before it is gone, and a lock that was granted goes only
+with its transaction. So transactions wait for ever exactly if they wait for each other in a
+circle; it makes no difference whether the earlier lock is granted or waits itself.
 
 Source: Hive 4.0 ``CheckLockFunction`` and ``LockTypeComparator``; hive-transactions.md §4.1, 4.2.
+The deadlock detector is of the kind that Hive's later master has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from acidsql.metastore.interface import LockComponent, LockType
+from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
+
+Filed = TypeVar("Filed")
+
+
+class Thing(Protocol):
+    """What something is about: a database (table None), a table (partition None), a partition."""
+
+    @property
+    def database(self) -> str: ...
+
+    @property
+    def table(self) -> str | None: ...
+
+    @property
+    def partition(self) -> str | None: ...
+
+
+class Typed(Thing, Protocol):
+    """A lock on a thing, asked for or there."""
+
+    @property
+    def lock_type(self) -> LockType: ...
+
 
 _STRENGTH = {
     LockType.SHARED_READ: 0,
@@ -30,7 +60,10 @@ def strength(lock_type: LockType) -> int:
     return _STRENGTH[lock_type]
 
 
-def overlaps(one: LockComponent, other: LockComponent) -> bool:
+# ── which waits for which ────────────────────────────────────────────────────────────────────
+
+
+def overlaps(one: Thing, other: Thing) -> bool:
     """True if both are about a common thing; a database contains its tables and so on."""
     if one.database != other.database:
         return False
@@ -41,7 +74,7 @@ def overlaps(one: LockComponent, other: LockComponent) -> bool:
     return one.partition is None or other.partition is None or one.partition == other.partition
 
 
-def must_wait(requested: LockComponent, earlier: LockComponent) -> bool:
+def must_wait(requested: Typed, earlier: Typed) -> bool:
     """True if ``requested`` cannot be granted while another transaction's ``earlier`` exists.
 
     A SHARED_READ of a whole database (CREATE TABLE takes it) says only that the database must
@@ -56,7 +89,7 @@ def must_wait(requested: LockComponent, earlier: LockComponent) -> bool:
     )
 
 
-def _only_keeps_database(one: LockComponent, other: LockComponent) -> bool:
+def _only_keeps_database(one: Typed, other: Typed) -> bool:
     return (
         one.lock_type is LockType.SHARED_READ
         and one.table is None
@@ -74,3 +107,92 @@ def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
         if known is None or strength(component.lock_type) > strength(known.lock_type):
             strongest[thing] = component
     return list(strongest.values())
+
+
+class ByThing(Generic[Filed]):
+    """Values filed by what they are about, so that what overlaps is found without asking all.
+
+    Args:
+        filed: Each thing, and the value that is filed under it.
+    """
+
+    def __init__(self, filed: Iterable[tuple[Thing, Filed]]) -> None:
+        self._databases: dict[str, dict[str | None, dict[str | None, list[Filed]]]] = {}
+        for thing, value in filed:
+            tables = self._databases.setdefault(thing.database, {})
+            partitions = tables.setdefault(thing.table, {})
+            partitions.setdefault(thing.partition, []).append(value)
+
+    def overlapping(self, thing: Thing) -> Iterator[Filed]:
+        """The values of all things that overlap this one, as ``overlaps`` says."""
+        tables = self._databases.get(thing.database, {})
+        for partitions in _with_whole(tables, thing.table):
+            for values in _with_whole(partitions, thing.partition):
+                yield from values
+
+
+def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[Filed]:
+    """What lies under a name and under the whole (None); under all names for the whole itself."""
+    if name is None:
+        return inner.values()
+    return [inner[key] for key in (name, None) if key in inner]
+
+
+# ── circles ──────────────────────────────────────────────────────────────────────────────────
+
+
+def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
+    """What this lock must wait for: earlier locks of other transactions, the granted ones first."""
+    found = [
+        other
+        for other in locks.overlapping(waiting)
+        if other.lock_id < waiting.lock_id
+        and other.txn_id != waiting.txn_id
+        and must_wait(waiting, other)
+    ]
+    # Whoever holds a lock can do something about it, so that one is named if there is one.
+    return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
+
+
+def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
+    """A shortest circle of transactions that wait for each other, from this one on.
+
+    Args:
+        txn_id: The transaction that it must lead through.
+        locks: All that may be in it.
+
+    Returns:
+        ``[3, 5, 4]``: 3 waits for 5, 5 for 4, and 4 for 3. Empty: there is none.
+    """
+    near = ByThing((lock, lock) for lock in locks)
+    waiting: dict[int, list[LockInfo]] = {}
+    for lock in locks:
+        if lock.state is LockState.WAITING:
+            waiting.setdefault(lock.txn_id, []).append(lock)
+    waiter_of: dict[int, int] = {}  # the transaction through which each one was reached first
+    reached = deque([txn_id])
+    while reached:
+        waiter = reached.popleft()
+        in_the_way = {b.txn_id for lock in waiting.get(waiter, ()) for b in blockers(lock, near)}
+        if txn_id in in_the_way:
+            return _way_to(waiter, txn_id, waiter_of)
+        for other in sorted(in_the_way - waiter_of.keys()):
+            waiter_of[other] = waiter
+            reached.append(other)
+    return []
+
+
+def _way_to(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
+    way = [last]
+    while way[-1] != first:
+        way.append(waiter_of[way[-1]])
+    return way[::-1]
+
+
+def circle_in_words(circle: Sequence[int], victim: int) -> str:
+    """Why the victim was aborted: "deadlock: it waited for transaction 5 and …"."""
+    start = circle.index(victim)
+    others = [f"transaction {txn_id}" for txn_id in (*circle[start + 1 :], *circle[:start])]
+    waits = [f"{one} for {other}" for one, other in zip(others, [*others[1:], "it"], strict=True)]
+    *parts, last = [f"it waited for {others[0]}", *waits]
+    return f"deadlock: {', '.join(parts)} and {last}"

@@ -5,11 +5,22 @@ An implementation subclasses ``MetastoreContract`` in a test module and says how
 
 from contract_base import ContractBase
 from contract_catalog import CatalogContract
+from contract_conflicts import ConflictContract
+from contract_deadlocks import DeadlockContract
+from contract_housekeeping import HousekeepingContract
 from contract_locks import LockContract
 from contract_txns import TxnContract
 
 __all__ = ["MetastoreContract"]
 
 
-class MetastoreContract(CatalogContract, TxnContract, LockContract, ContractBase):
+class MetastoreContract(
+    CatalogContract,
+    TxnContract,
+    LockContract,
+    DeadlockContract,
+    ConflictContract,
+    HousekeepingContract,
+    ContractBase,
+):
     """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

@@ -137,6 +137,18 @@ class LockContract:
         store.check_lock(two, second.lock_id)
         assert store.show_locks()[0].blocked_by is None
 
+    def test_a_lock_is_shown_with_the_statement_that_asked_for_it(self, store):
+        txn = begin(store, "BEGIN")
+        statements = ["INSERT INTO t " + "x" * 5000, "DELETE FROM u"]
+        store.lock(txn, [shared_read()], agent_info=statements[0])
+        store.lock(txn, [shared_read(U)], agent_info=statements[1])
+        store.lock(txn, [shared_read(T)])
+        shown = [(lock.table, lock.agent_info) for lock in store.show_locks()]
+        assert [table for table, _ in shown] == ["t", "u", "t"]
+        assert statements[0].startswith(shown[0][1]) and len(shown[0][1]) > 500
+        assert [info for _, info in shown[1:]] == [statements[1]] * 2
+        assert [info.agent_info for info in store.show_txns()] == [statements[1]]
+
     @pytest.mark.parametrize("end", ["commit_txn", "abort_txn"])
     def test_locks_go_with_their_transaction(self, store, end):
         txn = begin(store)

@@ -49,6 +49,7 @@ class TxnContract:
             lambda: store.lock(txn, [shared_read()]),
             lambda: store.check_lock(txn, 1),
             lambda: store.allocate_write_id(txn, T),
+            lambda: store.restore_components(txn, []),
             lambda: store.commit_txn(txn),
         ):
             with pytest.raises(TxnAbortedError, match="the reason"):
@@ -61,6 +62,7 @@ class TxnContract:
             lambda: store.heartbeat(number),
             lambda: store.lock(number, [shared_read()]),
             lambda: store.allocate_write_id(number, T),
+            lambda: store.restore_components(number, []),
             lambda: store.commit_txn(number),
             lambda: store.abort_txn(number),
         ):
@@ -79,6 +81,15 @@ class TxnContract:
         ):
             with pytest.raises(NoSuchTxnError, match="committed"):
                 call()
+
+    def test_no_more_transactions_are_opened_than_are_allowed(self, store):
+        first, _ = begin(store), begin(store)
+        with pytest.raises(TxnError, match=r"hive\.max\.open\.txns") as caught:
+            store.open_txn(user="u", host="h", max_open_txns=2)
+        assert caught.value.getCondition() == "TOO_MANY_OPEN_TXNS"
+        assert caught.value.getSqlState() == "53400"
+        store.commit_txn(first)
+        assert store.open_txn(user="u", host="h", max_open_txns=2) == 3
 
     # ── write ids ────────────────────────────────────────────────────────────────────────────
 

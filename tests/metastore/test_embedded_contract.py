@@ -1,10 +1,39 @@
-"""The contract suite, run on an SQLite file."""
+"""The contract suite, run on every kind of database that can be had here."""
 
+import pytest
+import servers
 from contract import MetastoreContract
+from kinds import KINDS, open_recycled
 
-from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+
+@pytest.mark.parametrize("kind", servers.KINDS)
+def test_a_server_for_the_suite_can_be_had(kind):
+    reason = servers.missing(kind)
+    if reason:
+        pytest.skip(reason)  # said here, once, instead of at each test
 
 
 class TestSqlite(MetastoreContract):
     def open(self, path, clock):
-        return EmbeddedMetastore(sqlite_url(path / "store.db"), warehouse="/wh", clock=clock)
+        return open_recycled("sqlite", path, clock=clock)
+
+
+class TestPostgresql(MetastoreContract):
+    __test__ = "postgresql" in KINDS
+
+    def open(self, path, clock):
+        return open_recycled("postgresql", path, clock=clock)
+
+
+class TestMariadb(MetastoreContract):
+    __test__ = "mariadb" in KINDS
+
+    def open(self, path, clock):
+        return open_recycled("mariadb", path, clock=clock)
+
+
+class TestMysql(MetastoreContract):
+    __test__ = "mysql" in KINDS
+
+    def open(self, path, clock):
+        return open_recycled("mysql", path, clock=clock)

@@ -1,4 +1,4 @@
-"""What only the embedded store can get wrong: files, versions, other programs, other processes."""
+"""What only the embedded store can get wrong: files, other programs, other processes, names."""
 
 import multiprocessing
 import sqlite3
@@ -8,17 +8,25 @@ import time
 import hammer
 import pytest
 from contract_base import T, begin, exclusive, table
-from sqlalchemy import event
+from kinds import KINDS, open_store, store_url
+from sqlalchemy import event, insert, select
 
+from acidsql.acid.table import Column, Partition, TableName
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.embedded.schema import AUX_TABLE, HIVE_LOCKS, MIN_HISTORY_LEVEL
+from acidsql.metastore.interface import Database
 from acidsql.settings import Settings
 
-IMPATIENT = Settings.of({"acidsql.metastore.busy.timeout": "100ms"})
+IMPATIENT = Settings.of({"acidsql.metastore.busy.timeout": "1s"})
+every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def connect(path, **keywords):
     return EmbeddedMetastore(sqlite_url(path), warehouse="/wh", **keywords)
+
+
+# ── SQLite files ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_any_character_may_stand_in_the_path(tmp_path):
@@ -42,41 +50,9 @@ def test_a_file_that_is_something_else_is_refused_and_not_changed(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ["CREATE TABLE mine (x)"],
-        ["CREATE TABLE VERSION (VER_ID, SCHEMA_VERSION, VERSION_COMMENT)"],
-        [
-            "CREATE TABLE VERSION (VER_ID, SCHEMA_VERSION, VERSION_COMMENT)",
-            "INSERT INTO VERSION VALUES (1, '3.1.0', 'Hive release version 3.1.0')",
-        ],
-    ],
-)
-def test_another_programs_database_is_refused(tmp_path, statements):
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
-    with pytest.raises(MetastoreError) as caught:
-        connect(tmp_path / "s.db")
-    assert caught.value.getCondition() == "NOT_A_METASTORE"
-
-
-def test_a_newer_store_is_refused(tmp_path):
-    connect(tmp_path / "s.db").close()
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("UPDATE VERSION SET SCHEMA_VERSION = 99")
-    connection.close()
-    with pytest.raises(MetastoreError, match="version 99"):
-        connect(tmp_path / "s.db")
-
-
-@pytest.mark.parametrize(
-    "url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "postgresql://h/db", "nonsense", ""]
-)
-def test_a_url_that_is_no_sqlite_file_is_refused(url):
-    with pytest.raises(MetastoreError):
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_url_that_names_no_file_is_refused(url):
+    with pytest.raises(MetastoreError, match="names no file"):
         EmbeddedMetastore(url, warehouse="/wh")
 
 
@@ -90,26 +66,6 @@ def test_the_file_is_as_safe_as_sqlite_can_make_it(tmp_path):
     store.close()
 
 
-def test_the_stores_own_clock_is_that_of_the_world(tmp_path):
-    store = connect(tmp_path / "s.db")
-    begin(store)
-    assert abs(store.show_txns()[0].started_ms - time.time() * 1000) < 5000
-    store.close()
-
-
-def test_a_file_that_another_program_keeps_locked_is_an_error_and_nothing_changes(tmp_path):
-    store = connect(tmp_path / "s.db", settings=IMPATIENT)
-    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(MetastoreError, match=r"acidsql\.metastore\.busy\.timeout"):
-        begin(store)
-    assert store.show_txns() == []  # readers do not wait
-    other.execute("ROLLBACK")
-    other.close()
-    assert begin(store) == 1
-    store.close()
-
-
 def test_a_writer_waits_for_another_instead_of_failing(tmp_path):
     store = connect(tmp_path / "s.db")
     other = sqlite3.connect(tmp_path / "s.db", isolation_level=None, check_same_thread=False)
@@ -119,20 +75,6 @@ def test_a_writer_waits_for_another_instead_of_failing(tmp_path):
     assert begin(store) == 1
     timer.join()
     other.close()
-    store.close()
-
-
-def test_threads_share_a_store(tmp_path):
-    store, numbers = connect(tmp_path / "s.db"), []
-    threads = [
-        threading.Thread(target=lambda: numbers.extend(begin(store) for _ in range(10)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(numbers) == list(range(1, 41))
     store.close()
 
 
@@ -149,7 +91,7 @@ def test_a_snapshot_reads_only_the_rows_of_open_and_aborted_transactions(tmp_pat
 
     store.valid_write_ids(store.valid_txns(), [T])
     about_write_ids = [plan for plan in plans if "TXN_TO_WRITE_ID" in plan]
-    assert len(about_write_ids) == 2
+    assert about_write_ids
     assert not [plan for plan in about_write_ids if "SCAN" in plan or "ORDER BY" in plan]
     store.close()
 
@@ -165,19 +107,204 @@ def test_a_blocker_that_holds_its_lock_is_named_before_one_that_waits(tmp_path):
     store.close()
 
 
-def test_processes_never_lose_or_double_an_id_nor_enter_a_lock_together(tmp_path):
+# ── every kind of database ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "oracle://u:secret@h/db", "postgresql+asyncpg://h/db", "mysql+mysqldb://h/db"],
+)
+def test_a_database_that_cannot_be_a_metastore_is_refused_by_name(url):
+    with pytest.raises(MetastoreError, match=r"it can be sqlite.*postgresql\+psycopg") as caught:
+        EmbeddedMetastore(url, warehouse="/wh")
+    assert caught.value.getCondition() == "UNSUPPORTED_METASTORE"
+    assert "secret" not in str(caught.value)
+
+
+@every_kind
+def test_the_stores_own_clock_is_that_of_the_world(tmp_path, kind):
+    store = open_store(kind, tmp_path)
+    begin(store)
+    assert abs(store.show_txns()[0].started_ms - time.time() * 1000) < 5000
+    assert store.abort_timed_out(3_600_000) == []
+    store.close()
+
+
+@every_kind
+def test_who_waits_for_too_long_is_told_why_and_nothing_changes(tmp_path, kind):
+    store, other = open_store(kind, tmp_path, settings=IMPATIENT), open_store(kind, tmp_path)
+    with other._store.write() as connection:
+        connection.execute(insert(AUX_TABLE).values(MT_KEY1="x", MT_KEY2=1))
+        with pytest.raises(MetastoreError, match=r"acidsql\.metastore\.busy\.timeout"):
+            begin(store)
+        assert store.show_txns() == []  # readers do not wait
+    assert begin(store) == 1
+    other.close()
+    store.close()
+
+
+@every_kind
+def test_a_reader_sees_one_moment(tmp_path, kind):
+    store, other = open_store(kind, tmp_path), open_store(kind, tmp_path)
+    with store._store.read() as connection:
+        before = connection.execute(select(AUX_TABLE)).all()
+        with other._store.write() as writer:
+            writer.execute(insert(AUX_TABLE).values(MT_KEY1="x", MT_KEY2=1))
+        assert connection.execute(select(AUX_TABLE)).all() == before == []
+    with store._store.read() as connection:
+        assert len(connection.execute(select(AUX_TABLE)).all()) == 1
+    other.close()
+    store.close()
+
+
+@every_kind
+def test_a_writer_sees_all_that_the_one_before_it_left(tmp_path, kind):
+    """However early its store transaction began to wait."""
+    store, other, found = open_store(kind, tmp_path), open_store(kind, tmp_path), []
+
+    def look():
+        with other._store.write() as connection:
+            found.extend(connection.execute(select(AUX_TABLE.c.MT_KEY1)).scalars())
+
+    with store._store.write() as connection:
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        connection.execute(insert(AUX_TABLE).values(MT_KEY1="x", MT_KEY2=1))
+    thread.join()
+    assert found == ["x"]
+    other.close()
+    store.close()
+
+
+@every_kind
+def test_threads_share_a_store(tmp_path, kind):
+    store, numbers = open_store(kind, tmp_path), []
+    threads = [
+        threading.Thread(target=lambda: numbers.extend(begin(store) for _ in range(10)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 41))
+    store.close()
+
+
+# ── names and texts ──────────────────────────────────────────────────────────────────────────
+
+NAMES = ["A", "Z", "a", "a ", "ab", "b", "zoë", "zoé", "ß", "ss", "名", "😀"]
+
+
+@every_kind
+def test_names_are_told_apart_and_sorted_by_code_point(tmp_path, kind):
+    """No database's idea of a language may enter: 'a' is not 'A', nor 'a ', nor 'á'."""
+    store = open_store(kind, tmp_path)
+    for name in NAMES:
+        store.create_database(Database(name, f"/wh/{name}.db"))
+        store.create_table(table(TableName("default", name), f"/wh/t-{name}-"))
+    assert [database.name for database in store.databases()] == sorted([*NAMES, "default"])
+    assert store.tables("default") == sorted(NAMES)
+    txn = begin(store)
+    for number, name in enumerate(NAMES):
+        assert store.allocate_write_id(txn, TableName("default", name)) == 1, number
+        assert store.get_table(TableName("default", name)).location == f"/wh/t-{name}-"
+    store.drop_table(TableName("default", "a"))
+    assert store.tables("default") == sorted(set(NAMES) - {"a"})
+    store.close()
+
+
+@every_kind
+def test_partitions_and_properties_are_told_apart_by_code_point(tmp_path, kind):
+    store = open_store(kind, tmp_path)
+    properties = {name: name.upper() for name in NAMES}
+    store.create_table(table(partitioned=True, properties=properties))
+    added = [Partition((name,), f"/wh/t/p={name}") for name in NAMES]
+    store.commit_txn(begin(store), add_partitions={T: added})
+    assert [values for (values,) in (made.values for made in store.partitions(T))] == sorted(NAMES)
+    store.commit_txn(begin(store), drop_partitions={T: [("a",)]})
+    assert len(store.partitions(T)) == len(NAMES) - 1
+    assert store.get_table(T).properties == properties
+    store.close()
+
+
+@every_kind
+def test_long_names_and_texts_come_back_whole(tmp_path, kind):
+    """Type, comment and property may be longer than MySQL's TEXT; a partition's name 766."""
+    store, long = open_store(kind, tmp_path), "é😀" * 50_000
+    name = TableName("default", "t" * 256)
+    columns = [Column("c" * 766, f"struct<{long}:int>", comment=long)]
+    store.create_table(table(name, "/" + "x" * 3999, partitioned=True, properties={"k": long}))
+    store.alter_table(name, add_columns=columns)
+    found = store.get_table(name)
+    assert list(found.columns[-1:]) == columns
+    assert found.properties == {"k": long}
+    value = "ü" * 127  # escaped: p=%C3%BC…
+    store.commit_txn(begin(store), add_partitions={name: [Partition((value,), "/x")]})
+    assert store.partitions(name) == [Partition((value,), "/x")]
+    store.close()
+
+
+@every_kind
+def test_what_is_too_long_for_a_name_is_an_error_and_never_cut_off(tmp_path, kind):
+    store = open_store(kind, tmp_path)
+    if kind == "sqlite":  # which knows no lengths
+        store.create_database(Database("d" * 300, "/wh/d.db"))
+        assert store.get_database("d" * 300) is not None
+    else:
+        with pytest.raises(MetastoreError, match=r"(?i)too long.*Nothing was changed"):
+            store.create_database(Database("d" * 300, "/wh/d.db"))
+        assert [database.name for database in store.databases()] == ["default"]
+    store.close()
+
+
+# ── many processes ───────────────────────────────────────────────────────────────────────────
+
+
+@every_kind
+def test_processes_never_lose_or_double_an_id_nor_enter_a_lock_together(tmp_path, kind):
     """Two real processes, begun at one moment, on a store that neither has made yet."""
-    rounds, spawn = 30, multiprocessing.get_context("spawn")
-    counter = tmp_path / "counter"
+    rounds, counter = 30, tmp_path / "counter"
     counter.write_text("0")
-    with spawn.Pool(2) as pool:
-        work = [(str(tmp_path / "s.db"), str(counter), rounds)] * 2
-        done = [pair for pairs in pool.starmap(hammer.run, work) for pair in pairs]
+    done = in_processes(2, hammer.take_turns, store_url(kind, tmp_path), str(counter), rounds)
     assert counter.read_text() == str(2 * rounds), "two were inside the lock at once"
     assert len({txn for txn, _ in done}) == 2 * rounds
     assert sorted(write_id for _, write_id in done) == list(range(1, 2 * rounds + 1))
-    store = connect(tmp_path / "s.db")
+    store = open_store(kind, tmp_path)
     assert store.show_txns() == [] and store.show_locks() == []
     (valid,) = store.valid_write_ids(store.valid_txns(), [T]).values()
     assert str(valid).startswith(f"default.t:{2 * rounds}:") and not valid.exceptions
     store.close()
+
+
+@pytest.mark.slow
+@every_kind
+def test_under_load_every_transaction_is_accounted_for_and_nobody_sees_an_error(tmp_path, kind):
+    processes, rounds = (8, 200) if kind in ("sqlite", "postgresql") else (4, 50)
+    done = in_processes(processes, hammer.rush, store_url(kind, tmp_path), rounds)
+    numbers = list(range(1, processes * rounds + 1))
+    assert sorted(txn for txn, _, _ in done) == numbers
+    assert sorted(write_id for _, write_id, _ in done) == numbers
+    store = open_store(kind, tmp_path)
+    (valid,) = store.valid_write_ids(store.valid_txns(), [T]).values()
+    assert [write_id for _, write_id, _ in done if not valid.is_valid(write_id)] == [
+        write_id for _, write_id, commits in done if not commits
+    ]
+    assert valid.high_water_mark == len(numbers)
+    assert [txn.txn_id for txn in store.show_txns()] == sorted(
+        txn for txn, _, commits in done if not commits
+    )
+    assert {txn.state.value for txn in store.show_txns()} == {"a"}
+    with store._store.read() as connection:
+        for empty in (HIVE_LOCKS, MIN_HISTORY_LEVEL):
+            assert connection.execute(select(empty)).all() == []
+    store.close()
+
+
+def in_processes(count, work, *args):
+    """The results of as many processes that do the same at one time, one after the other."""
+    with multiprocessing.get_context("spawn").Pool(count) as pool:
+        done = pool.starmap(work, [args] * count, chunksize=1)
+    return [result for results in done for result in results]

@@ -1,46 +1,38 @@
-"""Connections, store transactions and the store's clock, with what SQLite needs for each.
+"""Connections, store transactions and the store's clock, for every kind of database.
 
-SQLite: one writer at a time. A store transaction that writes begins with ``BEGIN IMMEDIATE``, so
-that it holds the write lock before its first read: that one lock stands for every mutex and
-``SELECT … FOR UPDATE`` of Hive's TxnHandler (hive-transactions.md §1.4). Readers never wait for
-it where the file is in WAL mode.
+Store transactions that write follow one another: each begins with a lock (see ``Dialect.write``)
+and so reads all that the one before it has left. That lock stands for every mutex and
+``SELECT … FOR UPDATE`` of Hive's TxnHandler (hive-transactions.md §1.4).
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, select, text, update
-from sqlalchemy.engine import URL
+from sqlalchemy import Connection, Engine, Table, make_url, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from acidsql.errors import MetastoreError
-from acidsql.metastore.embedded.upgrade import create_or_check
+from acidsql.metastore.embedded.dialect import Dialect
+from acidsql.metastore.embedded.mysql import MYSQL
+from acidsql.metastore.embedded.postgresql import POSTGRESQL
+from acidsql.metastore.embedded.sqlite import SQLITE
+from acidsql.metastore.embedded.upgrade import create_or_upgrade, is_up_to_date
 
-# julianday('now') counts whole milliseconds inside; ROUND undoes the division's last bit.
-_SQLITE_NOW = text("SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)")
-_FEW_MS = 20
-_SQLITE_URL = re.compile(r"sqlite(\+pysqlite)?://(/(?P<path>[^?#]*))?")
-
-
-def sqlite_url(path: str | os.PathLike[str]) -> str:
-    """The URL of an SQLite file; any character may stand in the path."""
-    return "sqlite:///" + quote(str(Path(path).absolute()))
+_DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
+_SCHEME = re.compile(r"(?P<dialect>[a-z]+)(\+(?P<driver>\w+))?://")
+# What drivers raise for options that they do not know and packages that they miss.
+_BAD_OPTION = (TypeError, ValueError, RuntimeError, ImportError)
 
 
 class Store:
     """An opened database: hands out store transactions and tells the time.
 
     Args:
-        url: SQLAlchemy's; for now only SQLite files.
+        url: SQLAlchemy's.
         warehouse: Location of the database ``default``, used where the store is created.
         clock: Milliseconds since the epoch; None for the database's own clock.
         busy_timeout_ms: How long to wait for another process that is writing.
@@ -57,124 +49,128 @@ class Store:
         clock: Callable[[], int] | None,
         busy_timeout_ms: int,
     ) -> None:
-        self.name, self._clock, self._process = url, clock, os.getpid()
-        self.engine = _open(url, busy_timeout_ms)
+        self.name, self._clock, self._process = _without_password(url), clock, os.getpid()
+        self._dialect = _dialect(url, self.name)
+        self.engine = _open(self._dialect, url, self.name, busy_timeout_ms)
         try:
-            with self.write() as connection:
-                create_or_check(connection, warehouse)
+            self._create_or_upgrade(warehouse)
         except BaseException:
             self.close()
             raise
 
     def read(self) -> AbstractContextManager[Connection]:
         """A store transaction that only reads: it sees one moment and waits for no writer."""
-        return self._begin("BEGIN")
+        return self._begin(self._dialect.read)
 
     def write(self) -> AbstractContextManager[Connection]:
-        """A store transaction that may write: all of its changes happen, or none (I12)."""
-        return self._begin("BEGIN IMMEDIATE")
+        """A store transaction that may write: all of its changes happen, or none (I12).
+
+        Where the connection is lost during COMMIT, MetastoreError says that nobody knows which.
+        """
+        return self._begin(self._dialect.write, writes=True)
 
     def now_ms(self, connection: Connection) -> int:
         """The store's time in milliseconds since the epoch: the only clock for time-outs."""
         if self._clock is not None:
             return self._clock()
-        return int(connection.execute(_SQLITE_NOW).scalar_one())
+        return int(connection.execute(text(self._dialect.now)).scalar_one())
 
     def close(self) -> None:
         """Give the connections back."""
         self.engine.dispose()
 
-    def _begin(self, how: str) -> AbstractContextManager[Connection]:
+    def _create_or_upgrade(self, warehouse: str) -> None:
+        with self.read() as connection:
+            if is_up_to_date(connection):
+                return
+        with self._begin(self._dialect.upgrade, writes=True) as connection:
+            create_or_upgrade(connection, warehouse)
+        self.engine.dispose()  # closes the connection: so MySQL's GET_LOCK is let go
+
+    @contextmanager
+    def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
+        unknown = False
+        try:
+            with self._connect() as connection, connection.begin():
+                for statement in statements:
+                    self._execute(connection, statement)
+                yield connection
+                unknown = writes  # from here on: what fails is COMMIT
+        except SQLAlchemyError as error:
+            raise self._error(error, unknown=unknown) from error
+
+    def _connect(self) -> Connection:
         if os.getpid() != self._process:
-            # An SQLite connection must not be used after a fork, not even to close it.
+            # A connection must not be used after a fork, not even to close it.
             self.engine.dispose(close=False)
             self._process = os.getpid()
-        return _begin(self.engine, how, self.name)
+        try:
+            return self.engine.connect()
+        except _BAD_OPTION as error:
+            raise self._error(error, unknown=False) from error
 
+    def _execute(self, connection: Connection, statement: str) -> None:
+        result = connection.exec_driver_sql(statement)
+        if result.returns_rows and not result.scalar():
+            raise MetastoreError(
+                f"The metastore {self.name} gave no lock: {statement}. Nothing was changed.",
+                store=self.name,
+                reason=statement,
+            )
 
-@contextmanager
-def _begin(engine: Engine, how: str, name: str) -> Iterator[Connection]:
-    try:
-        connection = engine.connect().execution_options(acidsql_begin=how)
-        with connection, connection.begin():
-            yield connection
-    except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error)
-        raise MetastoreError(
-            f"The metastore {name} did not do it: {reason}.{_advice(reason)} Nothing was changed.",
-            store=name,
-            reason=reason,
-        ) from error
-
-
-def _advice(reason: str) -> str:
-    if "unable to open" in reason:
-        return " Does its directory exist, and may you write to it?"
-    if "locked" in reason or "busy" in reason:
-        return " Another process kept it for longer than acidsql.metastore.busy.timeout."
-    if "not a database" in reason:
-        return " The file is something else."
-    return ""
+    def _error(self, error: Exception, *, unknown: bool) -> MetastoreError:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        told = [advice for part, advice in self._dialect.advice.items() if part in reason]
+        outcome = "It may have done it all the same." if unknown else "Nothing was changed."
+        sentences = [f"The metastore {self.name} did not do it: {reason}.", *told[:1], outcome]
+        return MetastoreError(" ".join(sentences), store=self.name, reason=reason)
 
 
 def next_number(connection: Connection, counter: Table) -> int:
     """Take the next number of a one-row counter table (NEXT_TXN_ID and its like)."""
     (column,) = counter.columns
-    # Updated before it is read, so that the row is locked where rows are (PostgreSQL, MySQL).
     connection.execute(update(counter).values({column: column + 1}))
     return int(connection.execute(select(column)).scalar_one()) - 1
 
 
-def _open(url: str, busy_timeout_ms: int) -> Engine:
-    sqlite = _SQLITE_URL.fullmatch(url)
-    if not sqlite:
+def _dialect(url: str, name: str) -> Dialect:
+    scheme = _SCHEME.match(url)
+    dialect = _DIALECTS.get(scheme["dialect"]) if scheme else None
+    if scheme is None or dialect is None or scheme["driver"] not in (None, dialect.driver):
+        known = (
+            f"{name}+{dialect.driver}://…" if dialect.extra else "sqlite:////directory/file"
+            for name, dialect in _DIALECTS.items()
+        )
         raise MetastoreError(
-            f"'{url}': only SQLite files can be a metastore for now (sqlite:////directory/file)",
+            f"'{name}' is no metastore; it can be {', '.join(known)}.",
             condition="UNSUPPORTED_METASTORE",
             sqlstate="0A000",
-            store=url,
+            store=name,
         )
-    # Read by ourselves: SQLAlchemy 2.0 and 2.1 differ on what %20 in a path means.
-    path = unquote(sqlite["path"] or "")
-    if path in ("", ":memory:"):
+    return dialect
+
+
+def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine:
+    try:
+        return dialect.open(url, busy_timeout_ms)
+    except ModuleNotFoundError as error:
         raise MetastoreError(
-            f"'{url}' is in memory, where other processes cannot see it; name a file", store=url
-        )
-    engine = create_engine(
-        URL.create("sqlite", database=path), connect_args={"timeout": busy_timeout_ms / 1000}
-    )
-    _use_sqlite(engine, busy_timeout_ms)
-    return engine
+            f"The metastore {name} needs the package {error.name}: "
+            f"pip install 'acidsql[{dialect.extra}]'.",
+            condition="DRIVER_NOT_INSTALLED",
+            store=name,
+        ) from error
+    except (SQLAlchemyError, ValueError) as error:
+        raise MetastoreError(f"'{name}' is no URL of a metastore.", store=name) from error
 
 
-def _use_sqlite(engine: Engine, busy_timeout_ms: int) -> None:
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: object) -> None:
-        # None: the sqlite3 module begins no transactions of its own; ``begin`` below does.
-        connection.isolation_level = None
-        connection.execute("PRAGMA foreign_keys = ON")
-        _use_wal(connection, busy_timeout_ms)
-        connection.execute("PRAGMA synchronous = FULL")  # a commit survives a power cut
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        how = connection.get_execution_options().get("acidsql_begin", "BEGIN IMMEDIATE")
-        connection.exec_driver_sql(how)
-
-
-def _use_wal(connection: sqlite3.Connection, busy_timeout_ms: int) -> None:
-    """Write-ahead logging where the file system allows it; else SQLite stays as it was.
-
-    Changing the mode does not wait for others by itself, as other operations do.
-    """
-    deadline = time.monotonic() + busy_timeout_ms / 1000
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-            if mode != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(_FEW_MS / 1000)
+def _without_password(url: str) -> str:
+    """What messages and logs may show; of the options only those that say where it is."""
+    if url.startswith("sqlite"):
+        return url
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        return re.sub("://.*@", "://***@", url.partition("?")[0])
+    where = {key: parsed.query[key] for key in ("host", "unix_socket") if key in parsed.query}
+    return parsed.set(query=where).render_as_string(hide_password=True)

@@ -1,7 +1,8 @@
 """Locks: HIVE_LOCKS, granted all or none, in the order of their numbers.
 
 One call to ``lock`` is one external id; its components have internal ids 1, 2, …. A component
-waits for locks with a lower external id only, waiting ones included: nobody overtakes. The rules
+waits for locks with a lower external id only, waiting ones included: nobody overtakes. Whoever
+looks at a lock of its own that must wait on looks for a circle, too, and ends it. The rules
 themselves are in ``lock_rules``.
 
 Source: Hive 4.0 ``EnqueueLockFunction``, ``CheckLockFunction``.
@@ -9,35 +10,39 @@ Source: Hive 4.0 ``EnqueueLockFunction``, ``CheckLockFunction``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
 
-from acidsql.acid.table import TableName
-from acidsql.errors import TxnError
-from acidsql.metastore.embedded import write_ids
+from acidsql.errors import TxnAbortedError, TxnError
+from acidsql.metastore.embedded import changes
 from acidsql.metastore.embedded.engine import Store, next_number
-from acidsql.metastore.embedded.schema import (
-    HIVE_LOCKS,
-    NEXT_LOCK_ID,
-    TXN_COMPONENTS,
-    TXNS,
+from acidsql.metastore.embedded.schema import HIVE_LOCKS, NEXT_LOCK_ID
+from acidsql.metastore.embedded.txns import (
+    aborted_error,
+    beat,
+    end,
+    need_open,
+    note_statement,
 )
-from acidsql.metastore.embedded.txns import beat, need_open
 from acidsql.metastore.interface import (
     LockComponent,
     LockInfo,
     LockResponse,
     LockState,
     LockType,
-    Operation,
+    TxnState,
 )
-from acidsql.metastore.lock_rules import merge, must_wait
+from acidsql.metastore.lock_rules import (
+    ByThing,
+    blockers,
+    circle_in_words,
+    find_circle,
+    merge,
+)
 
-HL, TC = HIVE_LOCKS.c, TXN_COMPONENTS.c
-_RECORDED = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
-_Thing = tuple[str, str | None]
+HL = HIVE_LOCKS.c
 
 
 class EmbeddedLocks:
@@ -45,15 +50,20 @@ class EmbeddedLocks:
 
     _store: Store
 
-    def lock(self, txn_id: int, components: Sequence[LockComponent]) -> LockResponse:
+    def lock(
+        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+    ) -> LockResponse:
         """See ``TxnStore.lock``."""
         with self._store.write() as connection:
-            need_open(connection, txn_id)
+            txn = need_open(connection, txn_id)
+            statement = txn.TXN_AGENT_INFO
+            if agent_info is not None:
+                statement = note_statement(connection, txn, agent_info)
             lock_id = next_number(connection, NEXT_LOCK_ID)
-            _record(connection, txn_id, components)
-            _enqueue(connection, txn_id, lock_id, merge(components))
+            changes.record(connection, txn_id, components)
+            _enqueue(connection, txn, statement, lock_id, merge(components))
             now_ms = self._store.now_ms(connection)
-            return _try_to_acquire(connection, txn_id, lock_id, now_ms)
+            return _try_to_acquire(connection, lock_id, now_ms)
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
         """See ``TxnStore.check_lock``."""
@@ -70,7 +80,11 @@ class EmbeddedLocks:
                 )
             if state is LockState.ACQUIRED:
                 return LockResponse(lock_id, state)
-            return _try_to_acquire(connection, txn_id, lock_id, now_ms)
+            answer = _acquire_or_break(connection, txn_id, lock_id, now_ms)
+        # Not before the store has it: an error inside would take the abort back.
+        if isinstance(answer, TxnAbortedError):
+            raise answer
+        return answer
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         """See ``TxnStore.unlock``."""
@@ -101,45 +115,18 @@ def _state(connection: Connection, txn_id: int, lock_id: int) -> LockState | Non
     return None if letter is None else LockState(letter)
 
 
-def _record(connection: Connection, txn_id: int, components: Sequence[LockComponent]) -> None:
-    """Note in TXN_COMPONENTS what will be written where, each thing once."""
-    known = {
-        tuple(row)
-        for row in connection.execute(
-            select(TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE).where(
-                TC.TC_TXNID == txn_id
-            )
-        )
-    }
-    for one in components:
-        row = (one.database, one.table, one.partition, one.operation.value)
-        if one.operation not in _RECORDED or row in known:
-            continue
-        known.add(row)
-        name = TableName(one.database, one.table or "")
-        connection.execute(
-            insert(TXN_COMPONENTS).values(
-                TC_TXNID=txn_id,
-                TC_DATABASE=one.database,
-                TC_TABLE=one.table,
-                TC_PARTITION=one.partition,
-                TC_OPERATION_TYPE=one.operation.value,
-                TC_WRITEID=write_ids.find(connection, txn_id, name),
-            )
-        )
-
-
 def _enqueue(
-    connection: Connection, txn_id: int, lock_id: int, components: Sequence[LockComponent]
+    connection: Connection,
+    txn: Row[Any],
+    statement: str | None,
+    lock_id: int,
+    components: Sequence[LockComponent],
 ) -> None:
-    if not components:
-        return
-    txn = connection.execute(select(TXNS).where(TXNS.c.TXN_ID == txn_id)).one()
     rows = [
         {
             "HL_LOCK_EXT_ID": lock_id,
             "HL_LOCK_INT_ID": number,
-            "HL_TXNID": txn_id,
+            "HL_TXNID": txn.TXN_ID,
             "HL_DB": one.database,
             "HL_TABLE": one.table,
             "HL_PARTITION": one.partition,
@@ -148,20 +135,41 @@ def _enqueue(
             "HL_LAST_HEARTBEAT": 0,  # it lives as long as its transaction
             "HL_USER": txn.TXN_USER,
             "HL_HOST": txn.TXN_HOST,
-            "HL_AGENT_INFO": txn.TXN_AGENT_INFO,
+            "HL_AGENT_INFO": statement,
         }
         for number, one in enumerate(components, 1)
     ]
-    connection.execute(insert(HIVE_LOCKS), rows)
+    if rows:
+        connection.execute(insert(HIVE_LOCKS), rows)
 
 
-def _try_to_acquire(connection: Connection, txn_id: int, lock_id: int, now_ms: int) -> LockResponse:
+def _acquire_or_break(
+    connection: Connection, txn_id: int, lock_id: int, now_ms: int
+) -> LockResponse | TxnAbortedError:
+    """Try to acquire, ending each circle of waiting transactions that leads through this one.
+
+    Returns:
+        The error if it is the one that had to be aborted, else as ``_try_to_acquire``.
+    """
+    while True:
+        response = _try_to_acquire(connection, lock_id, now_ms)
+        if response.state is LockState.ACQUIRED:
+            return response
+        circle = find_circle(txn_id, _near_waiting(connection, txn_id))
+        if not circle:
+            return response
+        victim = max(circle)  # the youngest: it has probably done the least
+        reason = circle_in_words(circle, victim)
+        end(connection, [victim], TxnState.ABORTED, reason)
+        if victim == txn_id:
+            return aborted_error(txn_id, reason)
+
+
+def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockResponse:
     """Grant all components, or leave all waiting and note who is in the way of which."""
-    own = connection.execute(
-        select(HIVE_LOCKS).where(HL.HL_LOCK_EXT_ID == lock_id).order_by(HL.HL_LOCK_INT_ID)
-    ).all()
-    found = _blocker(own, _earlier_locks(connection, txn_id, lock_id, own))
     mine = HL.HL_LOCK_EXT_ID == lock_id
+    own = _read(connection, mine)
+    found = _first_blocked(own, _read(connection, HL.HL_LOCK_EXT_ID < lock_id, _near(own)))
     if found is None:
         connection.execute(
             update(HIVE_LOCKS)
@@ -177,58 +185,47 @@ def _try_to_acquire(connection: Connection, txn_id: int, lock_id: int, now_ms: i
     blocked, blocker = found
     connection.execute(
         update(HIVE_LOCKS)
-        .where(mine, HL.HL_LOCK_INT_ID == blocked.HL_LOCK_INT_ID)
-        .values(
-            HL_BLOCKEDBY_EXT_ID=blocker.HL_LOCK_EXT_ID,
-            HL_BLOCKEDBY_INT_ID=blocker.HL_LOCK_INT_ID,
-        )
+        .where(mine, HL.HL_LOCK_INT_ID == blocked.internal_id)
+        .values(HL_BLOCKEDBY_EXT_ID=blocker.lock_id, HL_BLOCKEDBY_INT_ID=blocker.internal_id)
     )
-    return LockResponse(lock_id, LockState.WAITING, _info(blocker))
+    return LockResponse(lock_id, LockState.WAITING, blocker)
 
 
-def _earlier_locks(
-    connection: Connection, txn_id: int, lock_id: int, own: Sequence[Row[Any]]
-) -> Sequence[Row[Any]]:
-    """Earlier locks of others on the same tables, or on the whole of the same databases."""
-    things: set[_Thing] = {(row.HL_DB, row.HL_TABLE) for row in own}
-    whole = {database for database, table in things if table is None}
-    near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole)]
-    for database, table in things:
-        if database not in whole:
-            same_table = or_(HL.HL_TABLE == table, HL.HL_TABLE.is_(None))
-            near.append(and_(HL.HL_DB == database, same_table))
-    return connection.execute(
-        select(HIVE_LOCKS)
-        .where(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_TXNID != txn_id, or_(*near))
-        .order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
-    ).all()
-
-
-def _blocker(
-    own: Sequence[Row[Any]], earlier: Sequence[Row[Any]]
-) -> tuple[Row[Any], Row[Any]] | None:
-    """The first of our components that must wait, and for what; the holder's before a waiter's."""
-    # Whoever holds a lock can do something about it, so that one is named if there is one.
-    acquired_first = sorted(earlier, key=lambda row: str(row.HL_LOCK_STATE))
-    by_table: dict[_Thing, list[tuple[Row[Any], LockComponent]]] = {}
-    for row in acquired_first:
-        by_table.setdefault((row.HL_DB, row.HL_TABLE), []).append((row, _component(row)))
+def _first_blocked(
+    own: Sequence[LockInfo], earlier: Iterable[LockInfo]
+) -> tuple[LockInfo, LockInfo] | None:
+    """The first of our components that must wait, and for what."""
+    near = ByThing((lock, lock) for lock in earlier)
     for mine in own:
-        requested = _component(mine)
-        if requested.table is None:
-            rivals = [pair for pairs in by_table.values() for pair in pairs]
-        else:
-            rivals = by_table.get((mine.HL_DB, mine.HL_TABLE), []) + by_table.get(
-                (mine.HL_DB, None), []
-            )
-        for row, other in rivals:
-            if must_wait(requested, other):
-                return mine, row
+        for blocker in blockers(mine, near):
+            return mine, blocker
     return None
 
 
-def _component(row: Row[Any]) -> LockComponent:
-    return LockComponent(LockType(row.HL_LOCK_TYPE), row.HL_DB, row.HL_TABLE, row.HL_PARTITION)
+def _near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
+    """All locks on what is waited for; none where nobody but this transaction waits."""
+    waiting = _read(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
+    if all(lock.txn_id == txn_id for lock in waiting):
+        return []  # nobody waits in a circle alone
+    return _read(connection, _near(waiting))
+
+
+def _near(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
+    """Locks on the same tables, or on the whole of the same databases."""
+    things = {(lock.database, lock.table) for lock in locks}
+    whole = {database for database, table in things if table is None}
+    near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole)]
+    for database in sorted({database for database, _ in things} - whole):
+        tables = sorted(table for other, table in things if other == database and table)
+        same_table = or_(HL.HL_TABLE.in_(tables), HL.HL_TABLE.is_(None))
+        near.append(and_(HL.HL_DB == database, same_table))
+    return or_(*near)
+
+
+def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[LockInfo]:
+    found = select(HIVE_LOCKS).where(*conditions)
+    ordered = found.order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
+    return [_info(row) for row in connection.execute(ordered)]
 
 
 def _info(row: Row[Any]) -> LockInfo:

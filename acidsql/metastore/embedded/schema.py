@@ -24,7 +24,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -246,6 +246,14 @@ WRITE_SET = Table(
     Index("WRITE_SET_INDEX", "WS_DATABASE", "WS_TABLE", "WS_COMMIT_ID"),
 )
 
+# For each open transaction the lowest that was open when it began: what its snapshot may not see.
+MIN_HISTORY_LEVEL = Table(
+    "MIN_HISTORY_LEVEL",
+    metadata,
+    Column("MHL_TXNID", BigInteger, primary_key=True, autoincrement=False),
+    Column("MHL_MIN_OPEN_TXNID", BigInteger, nullable=False, index=True),
+)
+
 # ── locks ────────────────────────────────────────────────────────────────────────────────────
 
 HIVE_LOCKS = Table(
@@ -270,6 +278,20 @@ HIVE_LOCKS = Table(
 
 NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")
 
+# ── mutexes ──────────────────────────────────────────────────────────────────────────────────
+
+# Its one row is what a store transaction that writes locks first (not on SQLite).
+TXN_LOCK_TBL = _counter("TXN_LOCK_TBL", "TXN_LOCK")
+
+# MT_KEY1 names a service, MT_KEY2 is when it last ran, in milliseconds since the epoch.
+AUX_TABLE = Table(
+    "AUX_TABLE",
+    metadata,
+    Column("MT_KEY1", String(128), primary_key=True),
+    Column("MT_KEY2", BigInteger, nullable=False),
+    Column("MT_COMMENT", String(255)),
+)
+
 # ── clean-up ─────────────────────────────────────────────────────────────────────────────────
 
 READY_FOR_CLEANING = "r"  # CQ_STATE
@@ -290,4 +312,4 @@ COMPACTION_QUEUE = Table(
 
 NEXT_COMPACTION_QUEUE_ID = _counter("NEXT_COMPACTION_QUEUE_ID", "NCQ_NEXT")
 
-COUNTERS = (NEXT_TXN_ID, NEXT_LOCK_ID, NEXT_COMPACTION_QUEUE_ID)
+COUNTERS = (NEXT_TXN_ID, NEXT_LOCK_ID, NEXT_COMPACTION_QUEUE_ID, TXN_LOCK_TBL)

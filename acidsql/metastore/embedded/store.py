@@ -1,4 +1,4 @@
-"""The whole of it: one SQLite file as a ``Metastore``."""
+"""The whole of it: one database as a ``Metastore``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks):
     (I12). An instance may be used from several threads, not across a fork's open call.
 
     Args:
-        url: ``sqlite:////directory/file`` (see ``sqlite_url``). The directory must exist, on a
-            disk of this machine; the file is made when it is opened.
-        warehouse: Location of the database ``default``; used when the file is made.
+        url: ``sqlite:////directory/file`` (see ``sqlite_url``): the directory must exist, on a
+            disk of this machine; the file is made when it is opened. Or
+            ``postgresql+psycopg://…``, ``mysql+pymysql://…``, ``mariadb+pymysql://…``: the
+            database must exist; its tables are made when it is opened, and brought up to date.
+        warehouse: Location of the database ``default``; used when the tables are made.
         clock: Milliseconds since the epoch, for tests; None for the database's own clock.
         settings: For ``acidsql.metastore.busy.timeout``.
 
@@ -41,7 +43,7 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Where it is, without a password."""
         return self._store.name
 
     def close(self) -> None:

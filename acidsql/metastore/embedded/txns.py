@@ -1,33 +1,53 @@
 """Transactions and write ids: ``TxnStore`` without its locks.
 
-A committed transaction's row stays, in state ``c`` (Hive 4): so a COMMIT whose reply was lost can
-be repeated, or asked about. Numbers come from NEXT_TXN_ID (Hive 3.1): no gaps to reason about.
+A committed transaction's row stays, in state ``c`` (Hive 4), until the housekeeper forgets it: so a
+COMMIT whose reply was lost can be repeated, or asked about. Numbers come from NEXT_TXN_ID (Hive
+3.1): no gaps to reason about.
 
 Source: Hive ``TxnHandler`` (3.1), ``CommitTxnFunction``, ``AbortTxnsFunction`` (4.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, literal, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
-from acidsql.metastore.embedded import cleanups, partitions, tables, write_ids
-from acidsql.metastore.embedded.engine import Store, next_number
-from acidsql.metastore.embedded.schema import (
-    COMPLETED_TXN_COMPONENTS,
-    HIVE_LOCKS,
-    NEXT_TXN_ID,
-    TXN_COMPONENTS,
-    TXNS,
+from acidsql.metastore.embedded import (
+    changes,
+    cleanups,
+    conflicts,
+    housekeeping,
+    partitions,
+    tables,
+    write_ids,
 )
-from acidsql.metastore.interface import Operation, TxnInfo, TxnState, TxnType
+from acidsql.metastore.embedded.engine import Store, next_number
+from acidsql.metastore.embedded.schema import HIVE_LOCKS, MIN_HISTORY_LEVEL, NEXT_TXN_ID, TXNS
+from acidsql.metastore.interface import (
+    LockComponent,
+    TxnInfo,
+    TxnState,
+    TxnType,
+    WriteConflict,
+)
 
-T, TC = TXNS.c, TXN_COMPONENTS.c
-_CHANGES = (Operation.UPDATE.value, Operation.DELETE.value)
+T = TXNS.c
 _PERSON_LIMIT, _TEXT_LIMIT = 128, 1024  # widths of TXN_USER and TXN_AGENT_INFO
 
 
@@ -44,9 +64,11 @@ class EmbeddedTxns:
         agent_info: str = "",
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
+        max_open_txns: int | None = None,
     ) -> int:
         """See ``TxnStore.open_txn``."""
         with self._store.write() as connection:
+            lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
             now_ms = self._store.now_ms(connection)
             connection.execute(
@@ -62,6 +84,11 @@ class EmbeddedTxns:
                     TXN_TIMEOUT=timeout_ms,
                 )
             )
+            connection.execute(
+                insert(MIN_HISTORY_LEVEL).values(
+                    MHL_TXNID=txn_id, MHL_MIN_OPEN_TXNID=txn_id if lowest is None else lowest
+                )
+            )
             return txn_id
 
     def heartbeat(self, txn_id: int) -> None:
@@ -69,11 +96,31 @@ class EmbeddedTxns:
         with self._store.write() as connection:
             beat(connection, txn_id, self._store.now_ms(connection))
 
+    def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
+        """See ``TxnStore.restore_components``."""
+        with self._store.write() as connection:
+            need_open(connection, txn_id)
+            changes.restore(connection, txn_id, components)
+
+    def write_conflicts(
+        self,
+        txn_id: int,
+        snapshot: ValidTxnList,
+        components: Sequence[LockComponent] | None = None,
+    ) -> list[WriteConflict]:
+        """See ``TxnStore.write_conflicts``."""
+        with self._store.read() as connection:
+            if components is None:
+                changed = changes.recorded(connection, txn_id)
+            else:
+                changed = changes.of(connection, txn_id, components)
+            return conflicts.find(connection, txn_id, snapshot, changed)
+
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         """See ``TxnStore.allocate_write_id``."""
         with self._store.write() as connection:
-            txn_type = need_open(connection, txn_id)
-            if txn_type is TxnType.READ_ONLY:
+            row = need_open(connection, txn_id)
+            if TxnType(row.TXN_TYPE) is TxnType.READ_ONLY:
                 raise TxnError(
                     f"Transaction {txn_id} is read-only: it cannot write to '{table}'.",
                     condition="READ_ONLY_TRANSACTION",
@@ -112,6 +159,8 @@ class EmbeddedTxns:
         self,
         txn_id: int,
         *,
+        snapshot: ValidTxnList | None = None,
+        resolved: Collection[int] = (),
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
@@ -120,32 +169,38 @@ class EmbeddedTxns:
     ) -> None:
         """See ``TxnStore.commit_txn``."""
         with self._store.write() as connection:
-            if _state(connection, txn_id) is TxnState.COMMITTED:
+            row = _row(connection, txn_id)
+            if _state_of(row) is TxnState.COMMITTED:
                 return  # the reply to the first COMMIT was lost
-            need_open(connection, txn_id)
+            _refuse_ended(txn_id, row)
             if cleaned is not None:
                 cleanups.remove(connection, cleaned)
             if create_table is not None:
                 tables.create(connection, create_table, first_write_id, txn_id)
             partitions.drop(connection, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
-            _complete_components(connection, txn_id)
-            _end(connection, [txn_id], TxnState.COMMITTED, "")
+            changed = changes.recorded(connection, txn_id)
+            if changed:
+                narrowed = changes.narrowed(connection, changed, add_partitions or {})
+                if snapshot is not None:
+                    conflicts.refuse(connection, txn_id, snapshot, narrowed, resolved)
+                changes.complete(connection, txn_id, narrowed)
+            end(connection, [txn_id], TxnState.COMMITTED)
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         """See ``TxnStore.abort_txn``."""
         with self._store.write() as connection:
-            state = _state(connection, txn_id)
+            state = _state_of(_row(connection, txn_id))
             if state is TxnState.ABORTED:
                 return
             if state is not TxnState.OPEN:
                 raise _no_such_txn(txn_id, state)
-            _end(connection, [txn_id], TxnState.ABORTED, reason)
+            end(connection, [txn_id], TxnState.ABORTED, reason)
 
     def txn_state(self, txn_id: int) -> TxnState | None:
         """See ``TxnStore.txn_state``."""
         with self._store.read() as connection:
-            return _state(connection, txn_id)
+            return _state_of(_row(connection, txn_id))
 
     def show_txns(self) -> list[TxnInfo]:
         """See ``TxnStore.show_txns``."""
@@ -172,10 +227,21 @@ class EmbeddedTxns:
             if not _timed_out(connection, self._store.now_ms(connection), timeout_ms):
                 return []
         with self._store.write() as connection:
-            dead = _timed_out(connection, self._store.now_ms(connection), timeout_ms)
-            reason = "no heartbeat within hive.txn.timeout"
-            _end(connection, dead, TxnState.ABORTED, reason)
-            return list(dead)
+            return _abort_timed_out(connection, self._store.now_ms(connection), timeout_ms)
+
+    def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
+        """See ``TxnStore.house_keep``."""
+        with self._store.read() as connection:  # every session asks: no need to lock
+            if not housekeeping.is_due(connection, self._store.now_ms(connection), interval_ms):
+                return False
+        with self._store.write() as connection:
+            now_ms = self._store.now_ms(connection)
+            if not housekeeping.is_due(connection, now_ms, interval_ms):
+                return False  # somebody else was faster
+            housekeeping.note(connection, now_ms)
+            _abort_timed_out(connection, now_ms, timeout_ms)
+            housekeeping.forget(connection, now_ms, retention_ms)
+            return True
 
 
 def beat(connection: Connection, txn_id: int, now_ms: int) -> None:
@@ -190,41 +256,90 @@ def beat(connection: Connection, txn_id: int, now_ms: int) -> None:
         need_open(connection, txn_id)
 
 
-def need_open(connection: Connection, txn_id: int) -> TxnType:
-    """The type of an open transaction. Raises TxnAbortedError, NoSuchTxnError."""
-    row = connection.execute(
-        select(T.TXN_STATE, T.TXN_TYPE, T.TXN_META_INFO).where(T.TXN_ID == txn_id)
-    ).first()
-    state = None if row is None else TxnState(row.TXN_STATE)
+def need_open(connection: Connection, txn_id: int) -> Row[Any]:
+    """The row of an open transaction. Raises TxnAbortedError, NoSuchTxnError."""
+    return _refuse_ended(txn_id, _row(connection, txn_id))
+
+
+def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> str:
+    """Let others see this statement in an open transaction's place; returns what they see."""
+    shown = agent_info[:_TEXT_LIMIT]
+    if shown != row.TXN_AGENT_INFO:
+        again = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
+        connection.execute(again)
+    return shown
+
+
+def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str = "") -> None:
+    """I12: the state changes and the locks go, in one store transaction."""
+    if not txn_ids:
+        return
+    this: BindParameter[int] = bindparam("ended")
+    numbers = [{"ended": txn_id} for txn_id in txn_ids]
+    ended = update(TXNS).where(T.TXN_ID == this)
+    connection.execute(
+        ended.values(TXN_STATE=state.value, TXN_META_INFO=reason[:_TEXT_LIMIT]), numbers
+    )
+    connection.execute(delete(HIVE_LOCKS).where(HIVE_LOCKS.c.HL_TXNID == this), numbers)
+    level = MIN_HISTORY_LEVEL.c.MHL_TXNID
+    connection.execute(delete(MIN_HISTORY_LEVEL).where(level == this), numbers)
+
+
+def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
+    """What the session of an aborted transaction is told."""
+    return TxnAbortedError(
+        f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id, reason=reason
+    )
+
+
+def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | None:
+    """The lowest open transaction that may write. Raises TxnError TOO_MANY_OPEN_TXNS."""
+    # Nobody's snapshot has a READ_ONLY one as an exception: it writes nothing.
+    writer = case((T.TXN_TYPE != TxnType.READ_ONLY.value, T.TXN_ID))
+    found = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
+    count, lowest = connection.execute(found).one()
+    if max_open_txns is not None and count >= max_open_txns:
+        raise TxnError(
+            f"{count} transactions are open, and hive.max.open.txns allows no more than "
+            f"{max_open_txns}. SHOW TRANSACTIONS lists them; try again when some have ended.",
+            condition="TOO_MANY_OPEN_TXNS",
+            sqlstate="53400",
+            openTxns=count,
+            maxOpenTxns=max_open_txns,
+        )
+    return None if lowest is None else int(lowest)
+
+
+def _refuse_ended(txn_id: int, row: Row[Any] | None) -> Row[Any]:
+    state = _state_of(row)
     if row is None or state is TxnState.COMMITTED:
         raise _no_such_txn(txn_id, state)
     if state is TxnState.ABORTED:
-        reason = row.TXN_META_INFO or "no reason was given"
-        raise TxnAbortedError(
-            f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id, reason=reason
-        )
-    return TxnType(row.TXN_TYPE)
+        raise aborted_error(txn_id, row.TXN_META_INFO or "no reason was given")
+    return row
 
 
 def _no_such_txn(txn_id: int, state: TxnState | None) -> NoSuchTxnError:
-    why = "it is committed" if state is TxnState.COMMITTED else "it was never opened"
+    why = (
+        "it is committed"
+        if state is TxnState.COMMITTED
+        else "it was never opened, or ended longer ago than acidsql.txn.history.retention"
+    )
     return NoSuchTxnError(f"There is no open transaction {txn_id}: {why}.", txnId=txn_id)
 
 
-def _state(connection: Connection, txn_id: int) -> TxnState | None:
-    letter = connection.execute(select(T.TXN_STATE).where(T.TXN_ID == txn_id)).scalar()
-    return None if letter is None else TxnState(letter)
+def _row(connection: Connection, txn_id: int) -> Row[Any] | None:
+    return connection.execute(select(TXNS).where(T.TXN_ID == txn_id)).first()
 
 
-def _end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str) -> None:
-    """I12: the state changes and the locks go, in one store transaction."""
-    for txn_id in txn_ids:
-        connection.execute(
-            update(TXNS)
-            .where(T.TXN_ID == txn_id)
-            .values(TXN_STATE=state.value, TXN_META_INFO=reason[:_TEXT_LIMIT])
-        )
-        connection.execute(delete(HIVE_LOCKS).where(HIVE_LOCKS.c.HL_TXNID == txn_id))
+def _state_of(row: Row[Any] | None) -> TxnState | None:
+    return None if row is None else TxnState(row.TXN_STATE)
+
+
+def _abort_timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> list[int]:
+    dead = _timed_out(connection, now_ms, timeout_ms)
+    end(connection, dead, TxnState.ABORTED, "no heartbeat within hive.txn.timeout")
+    return list(dead)
 
 
 def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
@@ -234,25 +349,3 @@ def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence
         T.TXN_LAST_HEARTBEAT < now_ms - func.coalesce(T.TXN_TIMEOUT, timeout_ms),
     )
     return connection.execute(found.order_by(T.TXN_ID)).scalars().all()
-
-
-def _complete_components(connection: Connection, txn_id: int) -> None:
-    """TXN_COMPONENTS → COMPLETED_TXN_COMPONENTS, which the compactor reads."""
-    changes = exists().where(TC.TC_TXNID == txn_id, TC.TC_OPERATION_TYPE.in_(_CHANGES))
-    changed = connection.execute(select(changes)).scalar_one()
-    flag = "Y" if changed else "N"  # for the whole transaction, as in Hive
-    source = select(
-        TC.TC_TXNID,
-        TC.TC_DATABASE,
-        TC.TC_TABLE,
-        TC.TC_PARTITION,
-        TC.TC_WRITEID,
-        literal(flag),
-    ).where(TC.TC_TXNID == txn_id)
-    target = ["CTC_TXNID", "CTC_DATABASE", "CTC_TABLE", "CTC_PARTITION", "CTC_WRITEID"]
-    connection.execute(
-        insert(COMPLETED_TXN_COMPONENTS).from_select(
-            [*target, "CTC_UPDATE_DELETE"], source.distinct()
-        )
-    )
-    connection.execute(delete(TXN_COMPONENTS).where(TC.TC_TXNID == txn_id))

@@ -1,7 +1,8 @@
 """Write ids: one for each table and transaction, never used twice under one table name.
 
 A write id whose transaction has committed, or that no row knows, is visible; one whose transaction
-is open or aborted is not. So rows of aborted transactions are kept for ever.
+is open or aborted is not. So rows of aborted transactions are kept for ever, and those of committed
+ones only until all see them (``housekeeping``).
 
 **Names that are used again.** A writer whose transaction was aborted may not know it and publish
 its directory late, perhaps into the directory of a new table of the same name. Therefore a name
@@ -15,7 +16,7 @@ Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFuncti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, union, update
 from sqlalchemy import Table as SqlTable
@@ -90,16 +91,12 @@ def next_write_id(connection: Connection, name: TableName) -> int:
 
 def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> ValidWriteIdList:
     """Which write ids of the table the snapshot sees; Hive's rule (§2.4)."""
-    mark = _high_water_mark(connection, snapshot, name)
-    own, aborted = of_table(TXN_TO_WRITE_ID, "T2W", name), set(_dropped(connection, name))
-    # What the snapshot does not see is young, or aborted by now. Two questions, since an OR of
-    # them would read every row of the table; the mark is compared below for the same reason.
-    rows = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(own)
-    young = T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1)
-    dead = select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)
-    unsure = union(rows.where(young), rows.where(T2W.T2W_TXNID.in_(dead)))
-    aborted_txns, open_ids = set(snapshot.aborted), []
-    for write_id, txn_id in sorted(tuple(row) for row in connection.execute(unsure)):
+    last = next_write_id(connection, name) - 1
+    unsure = _unsure(connection, snapshot, name)
+    mark = _high_water_mark(last, unsure, snapshot)
+    aborted, open_ids = set(_dropped(connection, name)), []
+    aborted_txns = set(snapshot.aborted)
+    for write_id, txn_id in sorted(unsure.items()):
         if write_id > mark:
             continue
         if txn_id in aborted_txns:
@@ -109,19 +106,26 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
     return ValidWriteIdList(mark, tuple(open_ids), tuple(sorted(aborted)), table=str(name))
 
 
-def _high_water_mark(connection: Connection, snapshot: ValidTxnList, name: TableName) -> int:
-    """The highest write id of a transaction that had begun by the time of the snapshot."""
-    highest = connection.execute(
-        select(T2W.T2W_WRITEID)
-        # "+ 0" keeps the database from the index by transaction, which would sort all rows.
-        .where(
-            of_table(TXN_TO_WRITE_ID, "T2W", name),
-            T2W.T2W_TXNID + 0 <= snapshot.high_water_mark,
-        )
-        .order_by(T2W.T2W_WRITEID.desc())
-        .limit(1)
-    ).scalar()
-    return int(highest) if highest is not None else next_write_id(connection, name) - 1
+def _unsure(connection: Connection, snapshot: ValidTxnList, name: TableName) -> dict[int, int]:
+    """All write ids that the snapshot may not see, with their transactions."""
+    rows = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(of_table(TXN_TO_WRITE_ID, "T2W", name))
+    # What it does not see is young, or aborted by now. Two questions, since an OR of them would
+    # read every row of the table.
+    young = T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1)
+    dead = select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)
+    found = union(rows.where(young), rows.where(T2W.T2W_TXNID.in_(dead)))
+    return {row.T2W_WRITEID: row.T2W_TXNID for row in connection.execute(found)}
+
+
+def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnList) -> int:
+    """The highest write id that is not of a transaction that began after the snapshot.
+
+    Hive asks for the highest one of a transaction that had begun by then. That is the same, but
+    it would be too low where the rows of such transactions are forgotten.
+    """
+    while last in unsure and unsure[last] > snapshot.high_water_mark:
+        last -= 1
+    return last
 
 
 def _dropped(connection: Connection, name: TableName) -> list[int]:

@@ -1,0 +1,185 @@
+"""TXN_COMPONENTS: what a transaction changes where; at its end COMPLETED_TXN_COMPONENTS, WRITE_SET.
+
+It is recorded with the locks, before anything is known of the rows, so mostly for whole tables. The
+commit knows the partitions that were written to, and narrows it to them.
+
+Source: Hive ``EnqueueLockFunction``, ``CommitTxnFunction``, ``AddDynamicPartitionsCommand``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, delete, insert, select
+
+from acidsql.acid.layout import partition_name
+from acidsql.acid.table import Partition, TableName
+from acidsql.metastore.conflict_rules import RECORDED, Change
+from acidsql.metastore.embedded import write_ids
+from acidsql.metastore.embedded.schema import (
+    COMPLETED_TXN_COMPONENTS,
+    DBS,
+    NEXT_TXN_ID,
+    PARTITION_KEYS,
+    TBLS,
+    TXN_COMPONENTS,
+    WRITE_SET,
+)
+from acidsql.metastore.interface import LockComponent, Operation
+
+TC = TXN_COMPONENTS.c
+_CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVERWRITE})
+
+
+def recorded(connection: Connection, txn_id: int) -> list[Change]:
+    """What the transaction has recorded."""
+    found = select(
+        TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
+    ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
+    return [
+        Change(database, table, partition, Operation(letter), write_id)
+        for database, table, partition, letter, write_id in connection.execute(found)
+    ]
+
+
+def of(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> list[Change]:
+    """What these components record, each thing once, with the transaction's write ids."""
+    return _with_write_ids(connection, txn_id, _recordable(components))
+
+
+def record(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
+    """Add what these components record; what is there already stays as it is."""
+    wanted = _recordable(components)
+    if wanted:
+        there = recorded(connection, txn_id)
+        known = {dataclasses.replace(one, write_id=None) for one in there}
+        new = [one for one in wanted if one not in known]
+        _insert(connection, txn_id, _with_write_ids(connection, txn_id, new))
+
+
+def restore(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
+    """Let what is recorded be what these components record."""
+    _forget(connection, txn_id)
+    _insert(connection, txn_id, of(connection, txn_id, components))
+
+
+def _recordable(components: Iterable[LockComponent]) -> list[Change]:
+    found = (
+        Change(one.database, one.table, one.partition, one.operation)
+        for one in components
+        if one.operation in RECORDED and one.table is not None
+    )
+    return list(dict.fromkeys(found))
+
+
+def _with_write_ids(connection: Connection, txn_id: int, changed: Iterable[Change]) -> list[Change]:
+    known: dict[TableName, int | None] = {}
+    done = []
+    for one in changed:
+        name = one.table_name
+        if name not in known:
+            known[name] = write_ids.find(connection, txn_id, name)
+        done.append(dataclasses.replace(one, write_id=known[name]))
+    return done
+
+
+def narrowed(
+    connection: Connection,
+    changed: Iterable[Change],
+    written: Mapping[TableName, Sequence[Partition]],
+) -> list[Change]:
+    """The same changes, where a table's partitions are known those instead of the whole table."""
+    done: list[Change] = []
+    names: dict[TableName, list[str]] = {}
+    for change in changed:
+        name = change.table_name
+        if change.partition is not None or name not in written:
+            done.append(change)
+            continue
+        if name not in names:
+            names[name] = _partition_names(connection, name, written[name])
+        done += [dataclasses.replace(change, partition=partition) for partition in names[name]]
+    return list(dict.fromkeys(done))
+
+
+def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+    """Leave at the commit what the compactor reads, and what other committers compare with."""
+    if changed:  # a narrowed statement may have written nowhere
+        _note_completed(connection, txn_id, changed)
+        _note_write_set(connection, txn_id, changed)
+    _forget(connection, txn_id)
+
+
+def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+    # For the whole transaction, as in Hive.
+    flag = "Y" if any(one.operation in _CHANGES_OLD_ROWS for one in changed) else "N"
+    places = dict.fromkeys(
+        (one.database, one.table, one.partition, one.write_id) for one in changed
+    )
+    connection.execute(
+        insert(COMPLETED_TXN_COMPONENTS),
+        [
+            {
+                "CTC_TXNID": txn_id,
+                "CTC_DATABASE": database,
+                "CTC_TABLE": table,
+                "CTC_PARTITION": partition,
+                "CTC_WRITEID": write_id,
+                "CTC_UPDATE_DELETE": flag,
+            }
+            for database, table, partition, write_id in places
+        ],
+    )
+
+
+def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+    # With its own number this is the interval in which it lived: whoever began in it may not
+    # have seen it, and whoever began later has.
+    commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
+    rows = [
+        {
+            "WS_DATABASE": one.database,
+            "WS_TABLE": one.table,
+            "WS_PARTITION": one.partition,
+            "WS_TXNID": txn_id,
+            "WS_COMMIT_ID": commit_id,
+            "WS_OPERATION_TYPE": one.operation.value,
+        }
+        for one in changed
+    ]
+    connection.execute(insert(WRITE_SET), rows)
+
+
+def _partition_names(
+    connection: Connection, name: TableName, partitions: Sequence[Partition]
+) -> list[str]:
+    keys = (
+        select(PARTITION_KEYS.c.PKEY_NAME)
+        .join_from(PARTITION_KEYS, TBLS)
+        .join(DBS)
+        .where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
+        .order_by(PARTITION_KEYS.c.INTEGER_IDX)
+    )
+    columns = connection.execute(keys).scalars().all()
+    return [partition_name(columns, partition.values) for partition in partitions]
+
+
+def _insert(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
+    rows = [
+        {
+            "TC_TXNID": txn_id,
+            "TC_DATABASE": one.database,
+            "TC_TABLE": one.table,
+            "TC_PARTITION": one.partition,
+            "TC_OPERATION_TYPE": one.operation.value,
+            "TC_WRITEID": one.write_id,
+        }
+        for one in changed
+    ]
+    if rows:
+        connection.execute(insert(TXN_COMPONENTS), rows)
+
+
+def _forget(connection: Connection, txn_id: int) -> None:
+    connection.execute(delete(TXN_COMPONENTS).where(TC.TC_TXNID == txn_id))

@@ -1,0 +1,62 @@
+"""Every kind of database that the embedded metastore can be kept in."""
+
+import functools
+
+import servers
+from sqlalchemy import delete, insert, select
+
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.embedded.schema import metadata
+
+# Those that can be had here. ``test_embedded_contract`` says which are missing, once.
+KINDS = ["sqlite", *(kind for kind in servers.KINDS if not servers.missing(kind))]
+
+
+def store_url(kind, path):
+    """The URL of a store of that kind, which is yet to be made; one for each directory."""
+    if kind == "sqlite":
+        return sqlite_url(path / "store.db")
+    return servers.server(kind).url(path)
+
+
+def open_store(kind, path, **keywords):
+    return EmbeddedMetastore(store_url(kind, path), warehouse="/wh", **keywords)
+
+
+def open_recycled(kind, path, **keywords):
+    """A store that is empty for each new directory; on a server always the same one, because to
+    make 26 tables takes longer than most tests."""
+    url = sqlite_url(path / "store.db") if kind == "sqlite" else _recycled(kind).url(path)
+    return EmbeddedMetastore(url, warehouse="/wh", **keywords)
+
+
+@functools.cache
+def _recycled(kind):
+    return Recycled(kind)
+
+
+class Recycled:
+    """A store for many tests, one after the other."""
+
+    def __init__(self, kind):
+        self._url, self._path = servers.server(kind).url(self), None
+        self._store = EmbeddedMetastore(self._url, warehouse="/wh")._store
+        self._tables = metadata.sorted_tables
+        with self._store.read() as connection:
+            found = [connection.execute(select(table)).all() for table in self._tables]
+        self._rows = [[row._asdict() for row in rows] for rows in found]
+
+    def url(self, path):
+        if path != self._path:
+            self._path = path
+            self._empty()
+        return self._url
+
+    def _empty(self):
+        """Back to the rows with which it was made."""
+        with self._store.write() as connection:
+            for table in reversed(self._tables):
+                connection.execute(delete(table))
+            for table, rows in zip(self._tables, self._rows, strict=True):
+                if rows:
+                    connection.execute(insert(table), rows)

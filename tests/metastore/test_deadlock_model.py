@@ -1,0 +1,116 @@
+"""Deadlocks in the embedded store against a graph in which every lock is compared with every other.
+
+A transaction is aborted only by somebody who waits with it in a circle, and whoever has looked and
+waits on waits in none. And once everybody has looked, everybody who is left can come to an end.
+"""
+
+from contextlib import closing
+
+from contract_base import T, U, begin, on
+from hypothesis import given, settings, strategies
+from lock_graph import closure, in_circles, waits
+
+from acidsql.errors import TxnAbortedError
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.interface import LockComponent, LockState, LockType, TxnState
+
+MOST_OPEN, STEPS = 5, 30
+COMPONENTS = [
+    *(on(kind, name) for kind in LockType for name in (T, U)),
+    *(on(LockType.EXCL_WRITE, partition=partition) for partition in ("p=1", "p=2")),
+    LockComponent(LockType.EXCLUSIVE, "default"),
+    LockComponent(LockType.SHARED_READ, "default"),
+]
+ACTIONS = ["open", "lock", "lock", "lock", "look", "look", "commit", "give_up"]
+
+
+class Locks:
+    """A store in which transactions take locks; ``pick`` chooses from a list."""
+
+    def __init__(self, path, pick):
+        self.store = EmbeddedMetastore(sqlite_url(path / "s.db"), warehouse="/wh")
+        self.pick = pick
+
+    @property
+    def open_txns(self):
+        return [txn.txn_id for txn in self.store.show_txns() if txn.state is TxnState.OPEN]
+
+    @property
+    def waiting(self):
+        """(transaction, lock) of those that wait."""
+        return sorted(
+            {
+                (lock.txn_id, lock.lock_id)
+                for lock in self.store.show_locks()
+                if lock.state is LockState.WAITING
+            }
+        )
+
+    @property
+    def free(self):
+        """Transactions that do not wait."""
+        return sorted(set(self.open_txns) - {txn for txn, _ in self.waiting})
+
+    def open(self):
+        if len(self.open_txns) < MOST_OPEN:
+            begin(self.store)
+
+    def lock(self):
+        """Mostly one that does not wait; a session with threads may well ask twice."""
+        if self.open_txns:
+            txn = self.pick(self.free * 3 + self.open_txns)
+            self.store.lock(txn, [self.pick(COMPONENTS) for _ in range(self.pick([1, 1, 2]))])
+
+    def commit(self):
+        if self.free:
+            self.store.commit_txn(self.pick(self.free))
+
+    def give_up(self):
+        if self.waiting:
+            self.store.unlock(*self.pick(self.waiting))
+
+    def look(self):
+        if self.waiting:
+            self.look_at(*self.pick(self.waiting))
+
+    def look_at(self, txn, lock_id):
+        before, waited = set(self.open_txns), closure(waits(self.store.show_locks()))
+        try:
+            state = self.store.check_lock(txn, lock_id).state
+        except TxnAbortedError as error:
+            state = None
+            assert "deadlock" in error.message
+        victims = before - set(self.open_txns)
+        assert (state is None) is (txn in victims)
+        for victim in victims:
+            assert {(txn, victim), (victim, txn)} <= waited, "no circle leads through both"
+        if state is LockState.WAITING:
+            assert txn not in in_circles(waits(self.store.show_locks()))
+
+    def finish(self):
+        """Everybody looks, and who waits for nobody commits."""
+        while self.open_txns:
+            for txn, lock_id in self.waiting:
+                if (txn, lock_id) in self.waiting:
+                    self.look_at(txn, lock_id)
+            assert not in_circles(waits(self.store.show_locks()))
+            assert self.free, "nobody can go on"
+            for txn in self.free:
+                self.store.commit_txn(txn)
+        assert self.store.show_locks() == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    history=strategies.lists(strategies.sampled_from(ACTIONS), min_size=STEPS, max_size=STEPS),
+    data=strategies.data(),
+)
+def test_exactly_the_circles_are_broken_and_everybody_else_comes_to_an_end(
+    tmp_path_factory, history, data
+):
+    path = tmp_path_factory.mktemp("store")
+    world = Locks(path, lambda found: data.draw(strategies.sampled_from(found)))
+    with closing(world.store):
+        for name in ["open", "open", *history]:
+            getattr(world, name)()
+        world.finish()

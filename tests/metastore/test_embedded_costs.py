@@ -1,0 +1,124 @@
+"""What the embedded store's operations cost: SQL statements, BEGIN and COMMIT not counted.
+
+A statement is a round trip to a database server, and a store transaction that writes keeps all
+others waiting.
+"""
+
+import pytest
+from contract_base import INSERT, SELECT, UPDATE, Clock, T, U, begin, exclusive, on, shared_read
+from sqlalchemy import event
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.interface import LockType, TxnType
+
+BOUNDARIES = ("BEGIN", "COMMIT")
+
+
+class Meter:
+    """The statements of a store, and how SQLite finds the rows of each."""
+
+    def __init__(self, path):
+        self.clock = Clock()
+        self.store = EmbeddedMetastore(sqlite_url(path / "s.db"), warehouse="/wh", clock=self.clock)
+        self.statements, self.plans = [], []
+        event.listen(self.store._store.engine, "before_cursor_execute", self.note)
+
+    def note(self, connection, _cursor, statement, parameters, _context, many):
+        if not statement.startswith(BOUNDARIES):
+            self.statements.append(statement)
+            if not many and statement.startswith(("SELECT", "DELETE", "UPDATE")):
+                raw = connection.connection.driver_connection
+                plan = raw.execute("EXPLAIN QUERY PLAN " + statement, parameters)
+                self.plans.append("; ".join(row[3] for row in plan))
+
+    def cost(self, call, *args, **keywords):
+        self.statements, self.plans = [], []
+        call(*args, **keywords)
+        return len(self.statements)
+
+
+@pytest.fixture
+def meter(tmp_path):
+    meter = Meter(tmp_path)
+    yield meter
+    meter.store.close()
+
+
+def insert_begun(store):
+    txn = begin(store)
+    store.lock(txn, [shared_read(operation=INSERT)])
+    snapshot = store.valid_txns(txn)
+    store.allocate_write_id(txn, T)
+    return txn, snapshot
+
+
+def test_a_transaction_of_one_insert_costs_few_statements(meter):
+    store = meter.store
+    assert meter.cost(begin, store) == 5
+    assert meter.cost(store.lock, 1, [shared_read(operation=INSERT)]) == 10
+    assert meter.cost(store.valid_txns, 1) == 2
+    assert meter.cost(store.allocate_write_id, 1, T) == 7
+    assert meter.cost(store.commit_txn, 1, snapshot=store.valid_txns(1)) == 10
+
+
+def test_who_only_reads_costs_less(meter):
+    store = meter.store
+    txn = store.open_txn(user="u", host="h", txn_type=TxnType.READ_ONLY)
+    assert meter.cost(store.lock, txn, [shared_read(operation=SELECT)]) == 7
+    assert meter.cost(store.commit_txn, txn, snapshot=store.valid_txns(txn)) == 5
+
+
+def test_a_commit_costs_the_same_however_much_there_is_to_compare(meter):
+    store = meter.store
+    ours, snapshot = insert_begun(store)
+    store.lock(ours, [on(LockType.SHARED_WRITE, U, f"p={n}", UPDATE) for n in range(500)])
+    for _ in range(20):
+        store.commit_txn(insert_begun(store)[0])
+    assert meter.cost(store.commit_txn, ours, snapshot=snapshot) == 10
+
+
+def test_a_committer_reads_only_what_was_committed_since_it_began(meter):
+    txn, snapshot = insert_begun(meter.store)
+    meter.cost(meter.store.write_conflicts, txn, snapshot)
+    (plan,) = [plan for plan in meter.plans if "WRITE_SET" in plan]
+    assert "WRITE_SET_INDEX (WS_DATABASE=? AND WS_TABLE=? AND WS_COMMIT_ID>?)" in plan
+    assert "SCAN" not in plan
+
+
+def test_looking_at_a_lock_costs_one_statement_more_while_somebody_else_is_in_the_way(meter):
+    store = meter.store
+    holder, waiter = begin(store), begin(store)
+    store.lock(holder, [exclusive()])
+    lock_id = store.lock(waiter, [exclusive()]).lock_id
+    assert meter.cost(store.check_lock, waiter, lock_id) == 6
+    another = begin(store)
+    store.lock(another, [exclusive()])
+    assert meter.cost(store.check_lock, waiter, lock_id) == 7
+    store.commit_txn(holder)
+    assert meter.cost(store.check_lock, waiter, lock_id) == 5
+
+
+def test_ending_many_costs_what_ending_one_does(meter):
+    for _ in range(50):
+        begin(meter.store)
+    meter.clock.now += 100
+    assert meter.cost(meter.store.abort_timed_out, 10) == 5
+
+
+def test_a_snapshot_costs_three_statements_for_each_table(meter):
+    store = meter.store
+    snapshot = store.valid_txns()
+    assert meter.cost(store.valid_write_ids, snapshot, [T]) == 3
+    assert meter.cost(store.valid_write_ids, snapshot, [T, U, TableName("d", "v")]) == 9
+
+
+def test_housekeeping_costs_one_question_while_it_is_not_due(meter):
+    store = meter.store
+    for _ in range(30):
+        store.commit_txn(insert_begun(store)[0])
+    meter.clock.now += 100
+    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 10
+    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 1
+    meter.clock.now += 60_000
+    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 9

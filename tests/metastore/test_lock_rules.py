@@ -1,0 +1,71 @@
+"""``lock_rules`` against the plainest way to say the same."""
+
+import pytest
+from hypothesis import given, settings, strategies
+from lock_graph import in_circles, waits
+
+from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
+from acidsql.metastore.lock_rules import ByThing, circle_in_words, find_circle, overlaps
+
+THINGS = [
+    (database, *inside)
+    for database in ("d", "e")
+    for inside in [(None, None), ("t", None), ("t", "p=1"), ("t", "p=2"), ("u", None)]
+]
+things = strategies.sampled_from(THINGS)
+components = strategies.builds(
+    lambda kind, thing: LockComponent(kind, *thing), strategies.sampled_from(LockType), things
+)
+
+
+@strategies.composite
+def locks_of_transactions(draw):
+    """In the order of their numbers, and in any state: more than a store would let happen."""
+    found = []
+    for lock_id in range(1, draw(strategies.integers(1, 8)) + 1):
+        txn_id, state = draw(strategies.integers(1, 5)), draw(strategies.sampled_from(LockState))
+        wanted = draw(strategies.lists(components, min_size=1, max_size=2))
+        for number, one in enumerate(wanted, 1):
+            thing = (one.database, one.table, one.partition)
+            who = (None, "u", "h", "")
+            found.append(LockInfo(lock_id, number, txn_id, *thing, state, one.lock_type, *who))
+    return found
+
+
+@given(strategies.lists(things, max_size=8), things)
+def test_what_is_filed_by_thing_is_found_exactly_where_things_overlap(filed, asked):
+    def lock(thing):
+        return LockComponent(LockType.SHARED_READ, *thing)
+
+    found = ByThing((lock(thing), number) for number, thing in enumerate(filed))
+    expected = [n for n, thing in enumerate(filed) if overlaps(lock(thing), lock(asked))]
+    assert sorted(found.overlapping(lock(asked))) == expected
+
+
+@settings(max_examples=500)
+@given(locks_of_transactions())
+def test_a_circle_is_found_exactly_for_those_that_wait_for_themselves(locks):
+    edges = waits(locks)
+    doomed = in_circles(edges)
+    for txn_id in {lock.txn_id for lock in locks}:
+        circle = find_circle(txn_id, locks)
+        assert bool(circle) is (txn_id in doomed)
+        if circle:
+            assert circle[0] == txn_id and len(set(circle)) == len(circle) > 1
+            assert set(zip(circle, [*circle[1:], circle[0]], strict=True)) <= edges
+
+
+@pytest.mark.parametrize(
+    "circle, victim, words",
+    [
+        ([3, 5], 5, "it waited for transaction 3 and transaction 3 for it"),
+        ([5, 3], 5, "it waited for transaction 3 and transaction 3 for it"),
+        (
+            [2, 9, 4],
+            9,
+            "it waited for transaction 4, transaction 4 for transaction 2 and transaction 2 for it",
+        ),
+    ],
+)
+def test_a_circle_is_told_from_its_victims_side(circle, victim, words):
+    assert circle_in_words(circle, victim) == f"deadlock: {words}"
