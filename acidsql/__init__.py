@@ -12,7 +12,8 @@ The packages, from the user's hand down; imports go down only::
 
     session  result  magic  cli      what a person touches
     runner                           one statement, start to finish: read this first
-    plan  commands                   what a statement means
+    commands  transactions           statements without events · BEGIN … COMMIT
+    plan                             what a statement means
     sql  storage  txn                language · directories · transactions
     metastore                        tables and transactions, kept
     acid                             the rules of the format: pure values

@@ -66,9 +66,10 @@ def sql_command(
 ) -> None:
     """Run one or more statements, separated by `;`.
 
-    They are TEXT, or come from a file, or from standard input. Each is a transaction of its own;
-    the first that fails ends the command. Results go to standard output; receipts too, but with
-    csv and json to standard error. csv and json give all rows.
+    They are TEXT, or come from a file, or from standard input. Each is a transaction of its own,
+    but for those between BEGIN and COMMIT; the first that fails ends the command. Results go to
+    standard output; receipts too, but with csv and json to standard error. csv and json give all
+    rows.
     """
     text = text or (file or sys.stdin).read()
     values = dict(_pair(param, "--param") for param in params)
@@ -76,6 +77,8 @@ def sql_command(
     with _session(given) as session:
         for span in split_statements(text):
             _run(session, span.of(text), args, form, limit)
+        if session.in_transaction:
+            raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
 
 
 @main.command()

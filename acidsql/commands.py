@@ -1,6 +1,7 @@
-"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, SHOW, DESCRIBE, USE, ABORT.
+"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, USE.
 
-Each takes its locks in a transaction of its own. The crash rule of all that change something:
+Each takes its locks in a transaction of its own, but for TRUNCATE, which may be part of a longer
+one. The crash rule of all that change something:
 the store decides first, files follow, and what a crash left is finished by the next statement
 that needs the place.
 """
@@ -8,33 +9,39 @@ that needs the place.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from acidsql import create
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
-from acidsql.metastore.interface import Database, LockComponent, Metastore, PendingCleanup
+from acidsql.metastore.interface import (
+    Database,
+    LockComponent,
+    Metastore,
+    Operation,
+    PendingCleanup,
+)
 from acidsql.partition_specs import Specs, matching_partitions
 from acidsql.places import Places
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, overwriting
 from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
-from acidsql.result import Receipt, nothing
-from acidsql.shows import Shows
+from acidsql.result import Receipt
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.publish import Published, discard
+from acidsql.storage.publish import Published
 from acidsql.storage.save import Save, Writing
+from acidsql.transaction import Transaction
+from acidsql.transactions import Transactions
 from acidsql.txn import Txn, TxnManager
-from acidsql.txn.manager import Phase, abort_quietly
 
 _log = logging.getLogger(__name__)
 _FIXED_PROPERTIES = ("transactional", "transactional_properties", "bucketing_version")
@@ -44,11 +51,16 @@ class Commands:
     """Runs them for one session; ``run`` finds the method by the statement's type."""
 
     def __init__(
-        self, spark: SparkSession, metastore: Metastore, txns: TxnManager, names: Names
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
     ) -> None:
-        self._spark, self._metastore, self._txns, self._names = spark, metastore, txns, names
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions = txns, transactions
         self._places = Places(metastore)
-        self._shows = Shows(spark, metastore, names)
         self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
             st.CreateTable: self._create_table,
             st.DropTable: self._drop_table,
@@ -60,19 +72,15 @@ class Commands:
             st.CreateDatabase: self._create_database,
             st.DropDatabase: self._drop_database,
             st.Use: self._use,
-            st.AbortTransactions: self._abort_transactions,
         }
 
-    def run(self, statement: Any, text: str) -> tuple[DataFrame, Receipt | None]:
-        """Run one statement.
+    def knows(self, statement: Any) -> bool:
+        """True if it is one of these."""
+        return type(statement) in self._by_type
 
-        Returns:
-            What ``Session.sql`` gives, and a receipt if something changed.
-        """
-        if type(statement) not in self._by_type:
-            return self._shows.run(statement, text), None
-        receipt = self._by_type[type(statement)](statement, text)
-        return nothing(self._spark), receipt
+    def run(self, statement: Any, text: str) -> Receipt | None:
+        """Run one statement; a receipt if something changed."""
+        return self._by_type[type(statement)](statement, text)
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
@@ -81,29 +89,26 @@ class Commands:
         if self.exists(statement, name):
             return None
         table = self.define(statement, text, name)
-        with self._locked(text, exclusive(name)) as txn:
+        with self._transactions.own(text) as transaction:
+            transaction.txn.lock([exclusive(name)], agent_info=text)
             if self.exists(statement, name):
                 return None
-            if statement.location is None:
-                return self._create_here(table, txn, text)
-            found = self._places.prepare(table, adopt=True)
-            self._places.make(table)
-            txn.commit(
-                create_table=table,
-                first_write_id=found.first_write_id,
-                add_partitions={name: found.partitions} if found.partitions else None,
-            )
-        return Receipt(text, txn_id=txn.id, notes=found.notes)
+            notes = self._create(table, transaction, adopt=statement.location is not None)
+        return Receipt(text, txn_id=transaction.id, notes=notes)
 
-    def _create_here(self, table: Table, txn: Txn, text: str) -> Receipt:
-        place = self.take_place(table, txn)
-        try:
-            txn.commit(create_table=table, cleaned=place.id)
-        except BaseException:
-            if txn.phase is Phase.OPEN and abort_quietly(txn, "the statement failed"):
-                self.give_back(place)
-            raise
-        return Receipt(text, txn_id=txn.id)
+    def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
+        if not adopt:
+            place = self.take_place(table, transaction)
+            transaction.txn.commit(create_table=table, cleaned=place.id)
+            return ()
+        found = self._places.prepare(table, adopt=True)
+        self._places.make(table)
+        transaction.txn.commit(
+            create_table=table,
+            first_write_id=found.first_write_id,
+            add_partitions={table.name: found.partitions} if found.partitions else None,
+        )
+        return found.notes
 
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
@@ -117,20 +122,17 @@ class Commands:
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
 
-    def take_place(self, table: Table, txn: Txn) -> PendingCleanup:
+    def take_place(self, table: Table, transaction: Transaction) -> PendingCleanup:
         """Make the directory of a table that will exist with the commit. Call it under the lock.
 
         Until then the directory is queued for deletion: a crash leaves nothing behind that the
         next CREATE would not clear away.
         """
         self._places.prepare(table, adopt=False)
-        place = self._metastore.queue_cleanup(table.name, table.location, txn_id=txn.id)
+        place = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
+        transaction.when_abandoned.append(lambda: self._clean([place]))
         self._places.make(table)
         return place
-
-    def give_back(self, place: PendingCleanup) -> None:
-        """Undo ``take_place``. What cannot be deleted is, by the next CREATE in this place."""
-        self._clean([place])
 
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text).name
@@ -141,18 +143,27 @@ class Commands:
             self._end(txn)
         return Receipt(text, txn_id=txn.id)
 
-    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt | None:
+    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
-        with self._locked(text, overwriting(name)) as txn:
+        with self._transactions.changing(text) as transaction, transaction.statement() as work:
+            self._lock_rows(transaction.txn, name, statement.partition, text)
             table = self._again(name)
             partitions = self._matching(table, [statement.partition], text)
-            published = self._empty(txn, table, partitions)
-            try:
-                txn.commit()
-            except BaseException:
-                self._undo(txn, table, published)
-                raise
-        return Receipt(text, txn_id=txn.id, directories=published.directories)
+            transaction.refuse_hidden(table, partitions)
+            published = self._empty(transaction.txn, table, partitions)
+            work.add(table, published)
+            self._transactions.end_of_statement(transaction)
+        return Receipt(text, txn_id=transaction.id, directories=published.directories)
+
+    def _lock_rows(
+        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
+    ) -> None:
+        """Lock what TRUNCATE empties: the one partition that it names in full, or the table."""
+        table = self._again(name)
+        chosen = None
+        if spec and len(spec) == len(table.partition_columns):
+            chosen = self._matching(table, [spec], text)
+        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
 
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
@@ -199,26 +210,25 @@ class Commands:
         """A base without rows hides what is there, even if the partition comes again; the catalog
         forgets the partition in the same commit; only then are files deleted, that base last."""
         name = self._names.need(statement.name, text).name
-        with self._locked(text, overwriting(name)) as txn:
+        with self._transactions.own(text) as transaction, transaction.statement() as work:
+            txn = transaction.txn
+            txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
             table = self._again(name)
             partitions = self._matching(table, statement.specs, text, statement.if_exists)
             if not partitions:
                 return None
             old = self._places.directories(table, partitions)
             published = self._empty(txn, table, partitions)
+            work.add(table, published)
             values = [
                 tuple(value for _, value in parse_partition_name(partition))
                 for partition in partitions
             ]
-            try:
-                txn.commit(drop_partitions={name: values})
-            except BaseException:
-                self._undo(txn, table, published)
-                raise
-            self._places.remove(table, partitions, [*old, *published.directories])
+            txn.commit(drop_partitions={name: values})
+        self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
-    # ── databases, transactions ──────────────────────────────────────────────────────────────
+    # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
         name = statement.name.parts[-1].lower()
@@ -252,22 +262,12 @@ class Commands:
             )  # fmt: skip
         self._names.current_database = name.lower()
 
-    def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
-        for txn_id in statement.txn_ids:
-            # As in Hive, a number that is unknown or over already is passed over.
-            try:
-                self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
-            except AcidSqlError as error:
-                if error.condition != "TXN_NO_SUCH_TRANSACTION":
-                    raise
-        return Receipt(text)
-
     # ── what they share ──────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
         with self._txns.open(agent_info=text) as txn:
-            txn.lock(locks)
+            txn.lock(locks, agent_info=text)
             yield txn
 
     def _empty(self, txn: Txn, table: Table, partitions: list[str]) -> Published:
@@ -278,10 +278,6 @@ class Commands:
             for partition in partitions:
                 writing.empty(partition)
             return writing.publish()
-
-    def _undo(self, txn: Txn, table: Table, published: Published) -> None:
-        if txn.phase is Phase.OPEN and abort_quietly(txn, "the statement failed"):
-            discard(filesystem_for(table.location), published.directories)
 
     # After the store has decided the statement has happened: what fails now is finished by the
     # next statement that needs the place, and locks go with a time-out.
@@ -305,7 +301,7 @@ class Commands:
         """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
         if not table.partition_columns:
             return [""]
-        known = self._places.partitions(table)
+        known = self._transactions.partition_names(table)
         return matching_partitions(
             self._spark, table, known, specs, text, may_be_missing=may_be_missing
         )

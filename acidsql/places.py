@@ -88,12 +88,6 @@ class Places:
             fs.remove_empty_directory(parent)
         self._metastore.mark_cleaned(cleanup.id)
 
-    def partitions(self, table: Table) -> list[str]:
-        """The partition directories that the catalog knows, below the table's."""
-        prefix = f"{table.location}/"
-        found = self._metastore.partitions(table.name)
-        return [partition.location.removeprefix(prefix) for partition in found]
-
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
         """What lies in these partition directories now."""
         fs = filesystem_for(table.location)

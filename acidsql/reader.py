@@ -9,11 +9,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, Table
-from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.plan import lower
-from acidsql.plan.event_query import EventQuery
+from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, argument_name, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
@@ -23,9 +24,11 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Reads, SparkStatement
 from acidsql.storage import jvm
 from acidsql.storage.event_records import PARTITION
+from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.scan import ROW__ID, empty
-from acidsql.txn import Snapshot, TxnManager
+from acidsql.transactions import Transactions
+from acidsql.txn import Snapshot
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 Views = Mapping[str, DataFrame]
@@ -50,9 +53,10 @@ class Reader:
     """Reads for one session."""
 
     def __init__(
-        self, spark: SparkSession, metastore: Metastore, txns: TxnManager, names: Names
+        self, spark: SparkSession, metastore: Metastore, transactions: Transactions, names: Names
     ) -> None:
-        self._spark, self._metastore, self._txns, self._names = spark, metastore, txns, names
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._transactions = transactions
 
     def views(self, standins: Iterable[StandIn], snapshot: Snapshot) -> dict[str, DataFrame]:
         """What the stand-ins show in a snapshot, lazily."""
@@ -73,7 +77,7 @@ class Reader:
                 what is left of them are not its rows.
         """
         table = standin.table
-        partitions = self._metastore.partitions(table.name)
+        partitions = self._transactions.partitions(table)
         rows = read_rows(
             self._spark,
             table,
@@ -86,16 +90,39 @@ class Reader:
 
     def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
         now = self._metastore.get_table(table.name)
-        left = self._metastore.partitions(table.name) if partitions else []
+        left = self._transactions.partitions(table) if partitions else []
         if now is None or now.location != table.location or not set(partitions) <= set(left):
             raise CatalogError(
                 f"{table.name} or a partition of it was dropped meanwhile. Read it again.",
                 table=table.name,
             )
 
+    def touched(self, query: EventQuery, said: Said) -> list[str] | None:
+        """The partitions that a statement can change, as far as its text tells; None: any."""
+        table = query.table
+        names = [column.name for column in table.partition_columns]
+        if query.static_partition is not None and names:
+            with lower.mapped_errors(query.static_partition):
+                row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
+            return [partition_name(names, list(row))]
+        known = self._transactions.partition_names(table)
+        if query.partitions is None or not known:
+            return None
+        views = {PARTITIONS: partitions_frame(self._spark, table, known)}
+        try:
+            with lower.mapped_errors(query.partitions):
+                rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
+        except AcidSqlError:
+            return None  # evaluated alone it fails; in its place it may never be
+        return sorted(row[0] for row in rows)
+
     def events(self, query: EventQuery, views: Views, said: Said) -> DataFrame:
         """The lazy events of a statement. Raises as ``lower.frame``."""
         return lower.frame(self._spark, query.query, used(query.query, views), said.args)
+
+    def table(self, table: Table, *, row_id: bool) -> DataFrame:
+        """A table's live rows."""
+        return self.rows(StandIn("", table, row_id), self._transactions.look([table.name]))
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
@@ -107,7 +134,7 @@ class Reader:
         found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
         if not found.standins:
             return self._verbatim(said.text, args)
-        snapshot = self._txns.snapshot([standin.table.name for standin in found.standins])
+        snapshot = self._transactions.look([standin.table.name for standin in found.standins])
         views = self.views(found.standins, snapshot)
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
         with _views_keep_their_plan(self._spark):
@@ -132,7 +159,7 @@ class Reader:
 
     def explain(self, prepared: Prepared, said: Said, mode: str | None) -> DataFrame:
         """Spark's plan of a statement's events."""
-        views = self.views(prepared.standins, self._txns.snapshot(prepared.reads))
+        views = self.views(prepared.standins, self._transactions.look(prepared.reads))
         if prepared.source is not None:
             source = prepared.source
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)

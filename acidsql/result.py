@@ -9,6 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.table import Table
+from acidsql.storage.publish import Published
+
 COUNT_COLUMNS = (
     "num_affected_rows",
     "num_inserted_rows",
@@ -91,6 +94,27 @@ class Receipt:
             phases = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
             facts.append(f"{sum(self.seconds.values()):.2f} s ({phases})")
         return [*facts, *self.notes]
+
+
+def receipt(
+    statement: str,
+    txn_id: int,
+    published: Sequence[tuple[Table, Published]],
+    seconds: Mapping[str, float],
+) -> Receipt:
+    """The receipt of what was published, table by table."""
+    return Receipt(
+        statement,
+        tuple(
+            Counts(str(table.name), done.inserted, done.updated, done.deleted, done.write_id)
+            for table, done in published
+        ),
+        txn_id,
+        seconds,
+        sum(done.files for _, done in published),
+        sum(done.bytes for _, done in published),
+        tuple(path for _, done in published for path in done.directories),
+    )
 
 
 def size(number: int) -> str:

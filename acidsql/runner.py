@@ -4,10 +4,14 @@
 open the transaction, wait for its locks, then look (I6). *Do*: one Spark job writes the events
 into a hidden directory. *Keep*: move the files into their directories, commit in the store; that
 commit is the only commit point. Whatever fails before it leaves the table as it was.
+
+Between BEGIN and COMMIT a statement opens nothing and commits nothing: it runs in the transaction
+that is there, in its snapshot, and what it leaves behind is kept or undone with it.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,32 +19,35 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.layout import parse_partition_name, partition_name
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Table
 from acidsql.commands import Commands
 from acidsql.errors import TransientTxnError, WriteError
-from acidsql.metastore.interface import Metastore
+from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery, Fields
 from acidsql.plan.insert import plan_create_as_select
-from acidsql.plan.locking import exclusive, locks_of, read_lock
+from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, rewrite
 from acidsql.plan.rewrite import Derived, Prepared, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.reader import Args, Reader, Said, by_name, used
-from acidsql.result import Counts, Receipt, counts_frame, nothing, rows_frame
-from acidsql.settings import Settings
+from acidsql.result import Receipt, counts_frame, nothing, receipt, rows_frame
+from acidsql.settings import Settings, is_setting
 from acidsql.shows import Shows
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import CreateTable, Dml, Explain, SparkStatement, Statement
 from acidsql.storage import jvm
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.publish import Published, discard
+from acidsql.storage.row_conflicts import changed_a_common_row
 from acidsql.storage.save import Save, Writing
 from acidsql.storage.staging import staged
+from acidsql.transaction import Transaction, Work
+from acidsql.transaction_commands import TransactionCommands
+from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot, Txn, TxnManager
-from acidsql.txn.manager import Phase, abort_quietly
+
+_LONGEST_PAUSE_S = 0.2  # before a statement that met another is run again
 
 
 @dataclass(slots=True)
@@ -59,6 +66,21 @@ class _Clock:
             self.seconds[phase] = round(self.seconds.get(phase, 0.0) + spent, 3)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A statement whose locks are held, and what it sees.
+
+    Attributes:
+        prepared: The statement.
+        touched: For each of its queries the partitions that it can change; None: any.
+        snapshot: Taken under the locks.
+    """
+
+    prepared: Prepared
+    touched: Sequence[Touched]
+    snapshot: Snapshot
+
+
 class Runner:
     """Runs the statements of one session.
 
@@ -71,6 +93,7 @@ class Runner:
 
     Attributes:
         last: What the last statement that changed something did.
+        transactions: What transaction statements run in.
     """
 
     def __init__(
@@ -82,29 +105,36 @@ class Runner:
         user: str,
         host: str,
     ) -> None:
-        self._spark, self._metastore, self._settings = spark, metastore, settings
+        self._spark, self._metastore = spark, metastore
         self._names = Names(spark, metastore)
         self._txns = TxnManager(metastore, settings, user=user, host=host)
-        self._reader = Reader(spark, metastore, self._txns, self._names)
-        self._commands = Commands(spark, metastore, self._txns, self._names)
-        self._shows = Shows(spark, metastore, self._names)
+        self.transactions = Transactions(metastore, self._txns, self._same_rows)
+        self._reader = Reader(spark, metastore, self.transactions, self._names)
+        self._commands = Commands(spark, metastore, self._txns, self.transactions, self._names)
+        self._of_transactions = TransactionCommands(
+            spark, metastore, self._txns, self.transactions, self._names
+        )
+        self._shows = Shows(spark, metastore, self._txns, self.transactions, self._names)
         self.last: Receipt | None = None
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
-        for left in range(retries, -1, -1):
+        # What failed inside of a longer transaction would fail in its snapshot again.
+        left = retries if self.transactions.is_plain else 0
+        while True:
             try:
                 return self._run(text, args)
             except TransientTxnError:
-                if not left:
+                if left <= 0 or not self.transactions.is_plain:
                     raise
+                left -= 1
+                time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # two that met must not meet again
             except ConnectionError:
                 raise  # it is Spark that is gone
             except OSError as error:
                 raise WriteError(
                     f"A file could not be read or written: {error}.", path=error.filename
                 ) from error
-        raise AssertionError("unreachable")
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
@@ -112,7 +142,8 @@ class Runner:
 
     def read_table(self, table: Table, *, row_id: bool) -> DataFrame:
         """A table's live rows in a snapshot of now."""
-        return self._reader.rows(StandIn("", table, row_id), self._txns.snapshot([table.name]))
+        self.transactions.need_thread()
+        return self._reader.table(table, row_id=row_id)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
@@ -120,11 +151,14 @@ class Runner:
 
     def close(self) -> None:
         """Abort what is open."""
+        if self.transactions.current is not None:
+            self.transactions.current.abandon("its session was closed")
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
+        self.transactions.need_thread()
         clock = _Clock()
         with clock("say"):
             text = jvm.substitute_variables(self._spark, text)
@@ -133,8 +167,14 @@ class Runner:
                 text, by_name(args), quoted and _is_true(self._spark, "spark.sql.ansi.enabled")
             )
             statement = parse(
-                text, is_acid=self._names.is_acid, double_quoted_identifiers=said.double_quoted
+                text,
+                is_acid=self._names.is_acid,
+                is_setting=is_setting,
+                double_quoted_identifiers=said.double_quoted,
             )
+            self._of_transactions.allow(statement, text)
+        if isinstance(statement, Dml):
+            return self._change(statement, said, clock)
         match statement:
             case SparkStatement():
                 return self._reader.pass_on(statement, said, args)
@@ -142,11 +182,14 @@ class Runner:
                 return self._explain(statement, said)
             case CreateTable() if statement.query is not None:
                 return self._create_as_select(statement, said, clock)
-        if isinstance(statement, Dml):
-            return self._change(statement, said, clock)
-        result, receipt = self._commands.run(statement, text)
-        self.last = receipt or self.last
-        return result
+        return self._command(statement, text)
+
+    def _command(self, statement: Statement, text: str) -> DataFrame:
+        for family in (self._commands, self._of_transactions):
+            if family.knows(statement):
+                self.last = family.run(statement, text) or self.last
+                return nothing(self._spark)
+        return self._shows.run(statement, text)
 
     def _prepare(self, statement: Dml, said: Said) -> Prepared:
         def analyse(query: Text, standins: tuple[StandIn, ...], derived: Derived | None) -> Fields:
@@ -180,22 +223,17 @@ class Runner:
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
     def _change(self, statement: Dml, said: Said, clock: _Clock) -> DataFrame:
-        """A statement that changes rows, in a transaction of its own."""
+        """A statement that changes rows, in the session's transaction or one of its own."""
         with clock("say"):
             prepared = self._prepare(statement, said)
-        with self._txns.open(agent_info=said.text) as txn:
-            with clock("hold"):
-                prepared = self._hold(txn, statement, said, prepared)
-                snapshot = txn.snapshot(prepared.reads)
-            published: list[Published] = []
-            try:
-                self._do(txn, prepared, said, snapshot, clock, published)
-                with clock("keep"):
-                    txn.commit(add_partitions=_partitions(prepared, published))
-            except BaseException:
-                _undo(txn, prepared, published)
-                raise
-        self.last = _receipt(said, txn, prepared, published, clock)
+        with self.transactions.changing(said.text) as transaction:
+            with transaction.statement() as work:
+                with clock("hold"):
+                    held = self._hold(transaction.txn, statement, said, prepared)
+                self._do(transaction, held, said, clock, work)
+            with clock("keep"):
+                self.transactions.end_of_statement(transaction)
+        self.last = _receipt(said, transaction, work, clock)
         return counts_frame(self._spark, self.last)
 
     def _create_as_select(self, statement: CreateTable, said: Said, clock: _Clock) -> DataFrame:
@@ -205,54 +243,94 @@ class Runner:
             table = prepared.queries[0].table
             if self._commands.exists(statement, table.name):
                 return nothing(self._spark)
-        with self._txns.open(agent_info=said.text) as txn:
+        with self.transactions.own(said.text) as transaction, transaction.statement() as work:
             with clock("hold"):
-                txn.lock([exclusive(table.name), *map(read_lock, prepared.reads)])
+                locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
+                transaction.txn.lock(locks, agent_info=said.text)
                 if self._commands.exists(statement, table.name):
                     return nothing(self._spark)
-                place = self._commands.take_place(table, txn)
-                snapshot = txn.snapshot(prepared.reads)
-            published: list[Published] = []
-            try:
-                self._do(txn, prepared, said, snapshot, clock, published)
-                with clock("keep"):
-                    partitions = _partitions(prepared, published)
-                    txn.commit(add_partitions=partitions, create_table=table, cleaned=place.id)
-            except BaseException:
-                if _undo(txn, prepared, published):
-                    self._commands.give_back(place)
-                raise
-        self.last = _receipt(said, txn, prepared, published, clock)
+                place = self._commands.take_place(table, transaction)
+                snapshot = transaction.txn.snapshot(prepared.reads)
+            self._do(transaction, _Held(prepared, (None,), snapshot), said, clock, work)
+            with clock("keep"):
+                transaction.commit(create_table=table, cleaned=place.id)
+        self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 
-    def _hold(self, txn: Txn, statement: Dml, said: Said, prepared: Prepared) -> Prepared:
-        """Lock; if a table changed while we did not hold it, say everything again."""
-        txn.lock(locks_of(statement, prepared.queries, prepared.reads))
-        if all(self._metastore.get_table(table.name) == table for table in prepared.tables):
-            return prepared
-        again = self._prepare(statement, said)
-        txn.lock(locks_of(statement, again.queries, again.reads))
-        return again
+    def _hold(self, txn: Txn, statement: Dml, said: Said, prepared: Prepared) -> _Held:
+        """Lock, then look (I6).
 
-    def _do(
+        What changed while we did not hold the locks is said and locked again; then all of the
+        target is locked, so that a second time is enough.
+        """
+        is_first = not txn.has_looked
+        touched = self._touched(prepared, said)
+        self._lock(txn, statement, said, prepared, touched)
+        snapshot = txn.snapshot(prepared.reads)
+        # A partition that others add later is not in the snapshot of an earlier statement.
+        is_whole = not is_first or self._covers(touched, prepared, said)
+        if is_whole and self._is_unchanged(prepared):
+            return _Held(prepared, touched, snapshot)
+        if is_first:
+            txn.forget_snapshot()
+        again = self._prepare(statement, said)
+        self._lock(txn, statement, said, again, [None] * len(again.queries))
+        return _Held(again, self._touched(again, said), txn.snapshot(again.reads))
+
+    def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
+        return [self._reader.touched(query, said) for query in prepared.queries]
+
+    def _lock(
         self,
         txn: Txn,
-        prepared: Prepared,
+        statement: Dml,
         said: Said,
-        snapshot: Snapshot,
-        clock: _Clock,
-        published: list[Published],
+        prepared: Prepared,
+        touched: Sequence[Touched],
     ) -> None:
-        """Write and publish each target's events; what is published is added to the list."""
+        targets = zip(prepared.queries, touched, strict=True)
+        locks = locks_of(statement, targets, prepared.reads, self._txns.settings)
+        txn.lock(locks, agent_info=said.text)
+
+    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
+        """Whether no partition has come that the statement can change, too."""
+        for query, before in zip(prepared.queries, touched, strict=True):
+            if query.partitions is not None and before is not None:
+                now = self._reader.touched(query, said)
+                if now is None or not set(now) <= set(before):
+                    return False
+        return True
+
+    def _is_unchanged(self, prepared: Prepared) -> bool:
+        return all(self._metastore.get_table(table.name) == table for table in prepared.tables)
+
+    def _do(
+        self, transaction: Transaction, held: _Held, said: Said, clock: _Clock, work: Work
+    ) -> None:
+        """Write and publish each target's events; what is published is added to the work."""
         with clock("do"):
-            views = self._reader.views(prepared.standins, snapshot)
-        with self._source(txn, prepared, views, said):
-            for query in prepared.queries:
-                with self._writing(txn, query, said) as writing:
+            views = self._reader.views(held.prepared.standins, held.snapshot)
+        with self._source(transaction.txn, held.prepared, views, said):
+            for query, touched in zip(held.prepared.queries, held.touched, strict=True):
+                if not query.table.partition_columns:
+                    transaction.refuse_hidden(query.table, [""])
+                with self._writing(transaction.txn, query, touched) as writing:
                     with clock("do"):
                         self._write(writing, query, views, said)
                     with clock("keep"):
-                        published.append(writing.publish())
+                        transaction.refuse_hidden(query.table, writing.partitions)
+                        work.add(query.table, writing.publish())
+
+    def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
+        """Whether a conflict stands, though both transactions only updated or deleted rows."""
+        table = self._metastore.get_table(conflict.table)
+        if not self._txns.settings.conflicts_by_row or table is None or conflict.write_id is None:
+            return True
+        if table.partition_columns and conflict.partition is None:
+            return True
+        return changed_a_common_row(
+            self._spark, table, conflict.partition or "", conflict.write_id, ours
+        )
 
     @contextmanager
     def _source(
@@ -268,8 +346,9 @@ class Runner:
             views[prepared.source.view] = rows
             yield
 
-    def _writing(self, txn: Txn, query: EventQuery, said: Said) -> Writing:
+    def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
         table = query.table
+        static = None if query.static_partition is None or not touched else next(iter(touched))
         first = txn.next_statement_id()
         return Writing(
             filesystem_for(table.location),
@@ -278,11 +357,11 @@ class Runner:
                 txn.write_id(table.name),
                 # Deletes come first, so that Hive does not apply them to this write's own rows.
                 (first, txn.next_statement_id() if query.deletes else first),
-                self._static_partition(query, said),
+                static if table.partition_columns else "",
                 query.overwrite,
                 query.merge,
                 query.allow_duplicate_deletes,
-                self._settings.max_dynamic_partitions,
+                self._txns.settings.max_dynamic_partitions,
             ),
         )
 
@@ -292,74 +371,17 @@ class Runner:
         events = self._reader.events(query, views, said)
         with lower.mapped_errors(query.query):
             rows = query.literal_rows
-            if rows is not None and rows <= self._settings.values_max_rows:
+            if rows is not None and rows <= self._txns.settings.values_max_rows:
                 writing.literal_rows(events)
             else:
                 writing.events(events)
         if query.overwrite:
             writing.replace_static_partition()
 
-    def _static_partition(self, query: EventQuery, said: Said) -> str | None:
-        """The directory of all new rows, where the statement names it; "" if unpartitioned."""
-        names = [column.name for column in query.table.partition_columns]
-        if not names:
-            return ""
-        if query.static_partition is None:
-            return None
-        with lower.mapped_errors(query.static_partition):
-            row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
-        return partition_name(names, list(row))
-
 
 def _is_true(spark: SparkSession, name: str) -> bool:
     return str(spark.conf.get(name, "false")).lower() == "true"
 
 
-def _partitions(
-    prepared: Prepared, published: Sequence[Published]
-) -> dict[TableName, list[Partition]]:
-    """The partitions that were written to; the store passes over those that it knows."""
-    found: dict[TableName, list[Partition]] = {}
-    for query, done in zip(prepared.queries, published, strict=True):
-        if query.table.partition_columns:
-            found.setdefault(query.table.name, []).extend(
-                Partition(
-                    tuple(value for _, value in parse_partition_name(name)),
-                    f"{query.table.location}/{name}",
-                )
-                for name in done.partitions
-            )
-    return found
-
-
-def _undo(txn: Txn, prepared: Prepared, published: Sequence[Published]) -> bool:
-    """Abort, and delete what can never be seen; not where COMMIT may have happened.
-
-    Returns:
-        False if it may have happened.
-    """
-    if txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
-        return False
-    if not abort_quietly(txn, "the statement failed"):
-        return False
-    for query, done in zip(prepared.queries, published, strict=False):
-        discard(filesystem_for(query.table.location), done.directories)
-    return True
-
-
-def _receipt(
-    said: Said, txn: Txn, prepared: Prepared, published: Sequence[Published], clock: _Clock
-) -> Receipt:
-    counts = tuple(
-        Counts(str(query.table.name), done.inserted, done.updated, done.deleted, done.write_id)
-        for query, done in zip(prepared.queries, published, strict=True)
-    )
-    return Receipt(
-        said.text,
-        counts,
-        txn.id,
-        clock.seconds,
-        sum(done.files for done in published),
-        sum(done.bytes for done in published),
-        tuple(path for done in published for path in done.directories),
-    )
+def _receipt(said: Said, transaction: Transaction, work: Work, clock: _Clock) -> Receipt:
+    return receipt(said.text, transaction.id, work.published, clock.seconds)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,8 @@ from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.jvm import match_worker_python, ship_package
+from acidsql.storage.missing_files import name_missing_files
+from acidsql.transaction import Transaction
 
 _CONF = "spark.acidsql."
 _METASTORE_FILE = ".acidsql/metastore.db"
@@ -68,6 +71,7 @@ def connect(
     store = _open_metastore(metastore or _conf(spark, "metastore"), where, chosen)
     match_worker_python(spark)
     ship_package(spark)
+    name_missing_files()
     session = Session(spark, where, store, chosen, retries)
     _newest[:] = [session]
     return session
@@ -129,8 +133,7 @@ class Session:
             TxnError: The transaction failed; the table is as it was.
             AcidSqlError: See ``acidsql.errors``. Whatever fails leaves the table as it was.
         """
-        if self._closed:
-            raise SettingError("The session is closed. Open a new one with acidsql.connect().")
+        self._need_open()
         with self._lock:
             return self._runner.run(text, args, self._retries if retries is None else retries)
 
@@ -160,6 +163,58 @@ class Session:
         """
         return self._runner.files(self._table(table))
 
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Run any number of statements as one transaction: all of them happen, or none.
+
+        Each sees what those before it have written, and otherwise what was committed when the
+        first of them read or wrote. The block's end commits; an exception rolls back.
+
+        Yields:
+            The transaction: ``id``, ``savepoint(name)``, ``rollback(to=None)``.
+
+        Raises:
+            WriteConflictError: Somebody else committed a change to the same thing meanwhile: run
+                the whole block again.
+            CommitUnknownError: Nobody can tell whether it was committed; see ``txn_state``.
+            TxnError: A transaction is open already, or this one was aborted.
+        """
+        self._need_open()
+        with self._lock:
+            transaction = self._runner.transactions.begin("acid.transaction()", in_block=True)
+        failed = True
+        try:
+            yield transaction
+            failed = False
+        finally:
+            with self._lock:
+                self._runner.transactions.end_block(transaction, failed=failed)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all reads in the block see one snapshot of all tables; nothing can be changed in it.
+
+        Raises:
+            TxnError: A transaction is open, or another snapshot.
+        """
+        self._need_open()
+        with self._runner.transactions.pinned():
+            yield
+
+    def txn_state(self, txn_id: int) -> str | None:
+        """What became of a transaction: ``open``, ``committed`` or ``aborted``.
+
+        Ask this after a CommitUnknownError. None: there never was one of this number, or it ended
+        longer than ``acidsql.txn.history.retention`` ago.
+        """
+        state = self.metastore.txn_state(txn_id)
+        return None if state is None else state.name.lower()
+
+    @property
+    def in_transaction(self) -> bool:
+        """BEGIN was said, and neither COMMIT nor ROLLBACK yet."""
+        return self._runner.transactions.current is not None
+
     def close(self) -> None:
         """Abort what is open and let go of the metastore. May be called twice."""
         if not self._closed:
@@ -177,6 +232,10 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _need_open(self) -> None:
+        if self._closed:
+            raise SettingError("The session is closed. Open a new one with acidsql.connect().")
 
     def _table(self, name: str) -> Table:
         table = self._runner.resolve(tuple(part.strip("`") for part in name.split(".")))

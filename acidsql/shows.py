@@ -9,29 +9,45 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.layout import partition_name
+from acidsql.acid.layout import parse_partition_name, partition_name
 from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError
-from acidsql.metastore.interface import Metastore, TxnState
+from acidsql.metastore.interface import LockInfo, Metastore, TxnState
+from acidsql.metastore.lock_rules import strength
 from acidsql.plan.names import Names
 from acidsql.result import rows_frame
 from acidsql.sql import statements as st
 from acidsql.storage.columns import quote
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.inventory import inventory
+from acidsql.transactions import Transactions
+from acidsql.txn import TxnManager
 
 _OURS, _SPARKS = "acidsql", "spark_catalog"
 _FILES = (
     "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
     "statement_id int, file string, bytes bigint, state string"
 )
+_LOCKS = (
+    "lockid string, database string, table string, partition string, lock_state string, "
+    "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
+    "acquired_at string, user string, hostname string, agent_info string"
+)
 
 
 class Shows:
     """Answers them for one session; ``run`` finds the method by the statement's type."""
 
-    def __init__(self, spark: SparkSession, metastore: Metastore, names: Names) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+    ) -> None:
         self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions = txns, transactions
         self._by_type: dict[type, Callable[[Any, str], DataFrame]] = {
             st.ShowDatabases: self._databases,
             st.ShowTables: self._tables,
@@ -40,7 +56,9 @@ class Shows:
             st.ShowTableProperties: self._properties,
             st.ShowColumns: self._columns,
             st.DescribeTable: self._describe,
-            st.ShowTransactions: self._transactions,
+            st.ShowTransactions: self._txn_rows,
+            st.ShowLocks: self._locks,
+            st.SetOption: self._setting,
         }
 
     def run(self, statement: Any, text: str) -> DataFrame:
@@ -49,15 +67,10 @@ class Shows:
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        valid = self._metastore.valid_txns()
-        write_ids = self._metastore.valid_write_ids(valid, [table.name])[table.name]
-        prefix = f"{table.location}/"
-        partitions = [
-            partition.location.removeprefix(prefix)
-            for partition in self._metastore.partitions(table.name)
-        ]
-        where = partitions if table.partition_columns else [""]
-        rows = inventory(filesystem_for(table.location), table.location, where, write_ids, valid)
+        seen = self._transactions.look([table.name])
+        where = self._transactions.partition_names(table) if table.partition_columns else [""]
+        fs = filesystem_for(table.location)
+        rows = inventory(fs, table.location, where, seen.write_ids[table.name], seen.valid_txns)
         return self._frame(_FILES, rows)
 
     def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
@@ -105,7 +118,7 @@ class Shows:
             )  # fmt: skip
         found = (
             partition_name(names, partition.values)
-            for partition in self._metastore.partitions(table.name)
+            for partition in self._transactions.partitions(table)
         )
         wanted = [_stated(item, text) for item in statement.partition]
         rows = [(name,) for name in found if all(part in name.split("/") for part in wanted)]
@@ -138,7 +151,7 @@ class Shows:
             rows += [(key, value, "") for key, value in _details(table)]
         return self._frame("col_name string, data_type string, comment string", rows)
 
-    def _transactions(self, _: st.ShowTransactions, __: str) -> DataFrame:
+    def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
         rows = [
             (
                 str(txn.txn_id),
@@ -155,6 +168,25 @@ class Shows:
             "user string, host string",
             rows,
         )
+
+    def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
+        """Hive's columns; EXTENDED changes nothing, as in Hive's DbTxnManager."""
+        table = None if statement.name is None else self._names.need(statement.name, text).name
+        database = statement.database and statement.database.parts[-1].lower()
+        stated = {pair for item in statement.partition for pair in _pairs(item, text)}
+        found = [
+            one
+            for one in self._metastore.show_locks()
+            if (table is None or (one.database, one.table) == (table.database, table.name))
+            and (database is None or one.database == database)
+            and stated <= _values_of(one.partition)
+        ]
+        found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
+        return self._frame(_LOCKS, map(_lock_row, found))
+
+    def _setting(self, statement: st.SetOption, text: str) -> DataFrame:
+        values = dict(self._txns.settings.items())
+        return self._frame("key string, value string", [(statement.key, values[statement.key])])
 
     def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
         return rows_frame(self._spark, schema, rows)
@@ -206,6 +238,33 @@ def _details(table: Table) -> list[tuple[str, str]]:
         ("Comment", table.comment or ""),
         ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
     ]
+
+
+def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
+    blocker, acquired = lock.blocked_by, lock.acquired_at_ms
+    return (
+        f"{lock.lock_id}.{lock.internal_id}",
+        lock.database,
+        lock.table,
+        lock.partition,
+        lock.state.name,
+        None if blocker is None else f"{blocker[0]}.{blocker[1]}",
+        lock.lock_type.name,
+        str(lock.txn_id),
+        "0",  # a lock has its transaction's heartbeat
+        None if acquired is None else str(acquired),
+        lock.user,
+        lock.host,
+        lock.agent_info,
+    )
+
+
+def _values_of(partition: str | None) -> set[tuple[str, str | None]]:
+    return set(parse_partition_name(partition)) if partition else set()
+
+
+def _pairs(item: st.PartitionItem, text: str) -> list[tuple[str, str | None]]:
+    return parse_partition_name(_stated(item, text))
 
 
 def _stated(item: st.PartitionItem, text: str) -> str:

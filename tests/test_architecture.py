@@ -23,13 +23,15 @@ ROWS = [
     {"sql", "storage", "txn"},
     {"plan"},
     {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
+    {"transaction"},  # what a transaction's statements have left on disk
+    {"transactions"},  # which one a session's statements run in
     {
         "create",
         "shows",
         "reader",
         "partition_specs",
     },  # what one kind of statement does, below those that call them
-    {"commands"},
+    {"commands", "transaction_commands"},
     {"runner"},
     {"render"},  # rows as text, for a person
     {"session"},
@@ -44,6 +46,9 @@ HOMES = {
     "sqlglot": {"sql/tokens.py"},
     "sqlalchemy": {"metastore/embedded/"},
     "sqlite3": {"metastore/embedded/"},
+    "alembic": {"metastore/embedded/migrations/"},
+    "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
+    "pymysql": set(),
     "pyarrow.orc": {"storage/orc_file.py"},
     "pyarrow.fs": {"storage/filesystem.py"},
     "pyorc": {"storage/orc_file.py"},
@@ -59,7 +64,7 @@ HOMES = {
     "pyspark": {
         "storage/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
-        "session.py", "magic.py", "cli.py",
+        "session.py", "magic.py", "cli.py", "transaction_commands.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
@@ -69,7 +74,7 @@ JVM_HOME = "storage/jvm.py"
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
     "storage/literal_rows.py": "VALUES, up to acidsql.values.max.rows",
-    "runner.py": "the values of one PARTITION clause",
+    "reader.py": "the values of one PARTITION clause; names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
@@ -90,7 +95,9 @@ WORKER_MODULES = [
     "acidsql.storage.row_schema",
     "acidsql.storage.listing",
 ]
-DRIVERS_ONLY = ["pyspark", "py4j", "pandas", "sqlalchemy", "sqlglot", "IPython", "click", "rich"]
+DRIVERS_ONLY = [
+    "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",
+]  # fmt: skip
 
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 400

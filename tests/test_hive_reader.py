@@ -132,6 +132,34 @@ def test_hive_reads_what_overwrote_and_what_came_after(acid, same_in_hive):
     assert len(same_in_hive("over", PLAIN)) == 1
 
 
+def test_hive_reads_what_transactions_of_several_statements_left(acid, same_in_hive):
+    acid.sql("CREATE TABLE several (id INT, name STRING)")
+    acid.sql("INSERT INTO several VALUES (0, 'old'), (9, 'old')")
+    with acid.transaction() as transaction:
+        run(
+            acid,
+            "INSERT INTO several VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
+            "UPDATE several SET name = concat(name, '!') WHERE id < 4",
+            "UPDATE several SET name = concat(name, '?') WHERE id < 2",
+            "DELETE FROM several WHERE id IN (2, 9)",
+        )
+        transaction.savepoint("here")
+        run(acid, "DELETE FROM several", "INSERT INTO several VALUES (99, 'undone')")
+        transaction.rollback("here")
+        acid.sql(MERGE.format(table="several"))
+        inside = sorted(map(tuple, acid.table("several", row_id=True).collect()))
+    rows = same_in_hive("several", PLAIN)
+    assert {tuple(values) for _, values in rows} >= {(0, "old!?"), (1, "a!?"), (3, "c!"), (4, "d")}
+    assert len(rows) == len(inside) == 24
+    with acid.transaction():
+        run(
+            acid,
+            "INSERT INTO several VALUES (5, 'hidden')",
+            "INSERT OVERWRITE several VALUES (6, 'x')",
+        )
+    assert len(same_in_hive("several", PLAIN)) == 1
+
+
 def test_hive_reads_partitions_with_special_characters(acid, same_in_hive):
     acid.sql("CREATE TABLE parts (id INT, name STRING) PARTITIONED BY (p STRING, q INT)")
     texts = ["a b", "x/y:z=50%", "q'uote\"{}[]^~#*?", "ünï€", "\\back", "plain+plus"]

@@ -12,7 +12,7 @@ them (``test_i4_…``):
 5. A delete event lies in the file of the 12-bit bucket id encoded in the row id it deletes; one
    row id is never in two visible delete files.
 6. A snapshot is taken after the first locks and never refreshed within a transaction that has
-   read or written.
+   read or written. What others commit after it, to what the transaction changes, is a conflict.
 7. Between scan and publish no row comes to the driver, one record per file does (literal VALUES
    up to a limit aside).
 8. An event file is always read with all six event columns referenced (else Spark's ORC reader

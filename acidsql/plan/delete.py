@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from acidsql.plan.event_query import EventQuery, Planned, refuse_window, row_id_columns
+from acidsql.plan.event_query import (
+    EventQuery,
+    Planned,
+    refuse_window,
+    row_id_columns,
+    touched_partitions,
+)
 from acidsql.sql.statements import Delete
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -19,4 +25,5 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
     if statement.where is not None:
         refuse_window(planned, statement.where)
         query.raw("\nWHERE ").user(statement.where)
-    return EventQuery(planned.table, query, deletes=True)
+    partitions = touched_partitions(planned, alias, statement.where)
+    return EventQuery(planned.table, query, deletes=True, partitions=partitions)

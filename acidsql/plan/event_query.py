@@ -11,7 +11,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.assignment import assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
-from acidsql.sql.conditions import window_function
+from acidsql.sql.conditions import terms_about, window_function
 from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -21,6 +21,8 @@ Fields = Sequence[tuple[str, HiveType]]
 Analyse = Callable[[Text], Fields]
 
 SOURCE = f"{ew.PREFIX}source"
+# A view of a table's partitions: the directory's name, and the partition columns.
+PARTITIONS = f"{ew.PREFIX}partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class EventQuery:
         merge: A row matched twice is a cardinality violation, not an error of ours.
         allow_duplicate_deletes: … but not here (an only, unconditional WHEN MATCHED DELETE).
         literal_rows: Rows of a VALUES list; None for any other source.
+        partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
+            change, as far as the statement's text tells; None: any.
     """
 
     table: Table
@@ -51,6 +55,7 @@ class EventQuery:
     merge: bool = False
     allow_duplicate_deletes: bool = False
     literal_rows: int | None = None
+    partitions: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,20 @@ def refuse_window(planned: Planned, expression: Span) -> None:
             planned.text, place.start, place.end,
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
         )  # fmt: skip
+
+
+def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:
+    """``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
+    columns = {column.name.lower() for column in planned.table.partition_columns}
+    if where is None or not columns:
+        return None
+    terms = terms_about(planned.text, where, columns, {alias.lower()})
+    if not terms:
+        return None
+    query = planned.new().raw(f"SELECT {ew.PARTITION} FROM {PARTITIONS} AS {quote(alias)} WHERE ")
+    for number, term in enumerate(terms):
+        query.raw(" AND " if number else "").user(term)
+    return query
 
 
 def single(value: Text) -> Text:

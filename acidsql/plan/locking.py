@@ -4,39 +4,50 @@
 statement              target        operation
 =====================  ============  =========
 INSERT INTO            SHARED_READ   INSERT
-UPDATE, MERGE          EXCL_WRITE    UPDATE
+UPDATE                 EXCL_WRITE    UPDATE
 DELETE                 EXCL_WRITE    DELETE
-INSERT OVERWRITE,      EXCLUSIVE     UPDATE
+MERGE                  EXCL_WRITE    UPDATE, and INSERT if it inserts
+INSERT OVERWRITE,      EXCL_WRITE    OVERWRITE
 TRUNCATE
 DROP, RENAME, ALTER    EXCLUSIVE     none
 read by a statement    SHARED_READ   SELECT
 =====================  ============  =========
 
-A SELECT alone takes none: its snapshot and the files it reads stay as they are (I2).
+The target is a partition where the statement names it (PARTITION with values; terms of WHERE that
+only partition columns decide), else the table; then the partitions that were really changed are
+told at COMMIT. A SELECT alone takes no lock: its snapshot and the files it reads stay as they are
+(I2).
+
+With ``hive.txn.xlock.write=false`` EXCL_WRITE of rows is SHARED_WRITE; with
+``hive.txn.xlock.iow=true`` that of INSERT OVERWRITE and TRUNCATE is EXCLUSIVE; a MERGE that only
+inserts locks as INSERT does unless ``hive.txn.xlock.mergeinsert=true``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.plan.event_query import EventQuery
-from acidsql.sql.statements import Delete, Dml
+from acidsql.settings import Settings
+from acidsql.sql.statements import Action, Delete, Dml, InsertAction, Merge
+
+# The partitions that a query can touch, as far as its text tells; None: any.
+Touched = Collection[str] | None
 
 
 def locks_of(
-    statement: Dml, queries: Iterable[EventQuery], reads: Iterable[TableName]
+    statement: Dml,
+    targets: Iterable[tuple[EventQuery, Touched]],
+    reads: Iterable[TableName],
+    settings: Settings,
 ) -> list[LockComponent]:
     """The locks of a statement that changes rows: its targets', then those of what it reads."""
-    strongest = {name: read_lock(name) for name in reads}
-    for query in queries:
-        name = query.table.name
-        wanted = _target(statement, query)
-        held = strongest.get(name)
-        if held is None or _STRENGTH[wanted.lock_type] >= _STRENGTH[held.lock_type]:
-            strongest[name] = wanted
-    return list(strongest.values())
+    locks = [
+        one for query, touched in targets for one in _target(statement, query, touched, settings)
+    ]
+    return [*locks, *map(read_lock, reads)]
 
 
 def read_lock(name: TableName) -> LockComponent:
@@ -44,9 +55,9 @@ def read_lock(name: TableName) -> LockComponent:
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
-def exclusive(name: TableName) -> LockComponent:
+def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
     """The lock of a statement that changes what a table is."""
-    return LockComponent(LockType.EXCLUSIVE, name.database, name.name)
+    return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
 
 
 def exclusive_database(name: str) -> LockComponent:
@@ -54,26 +65,53 @@ def exclusive_database(name: str) -> LockComponent:
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
-def overwriting(name: TableName) -> LockComponent:
-    """The lock of a statement that replaces a table's rows."""
-    return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=Operation.UPDATE)
+def overwriting(
+    name: TableName, settings: Settings, touched: Touched = None
+) -> list[LockComponent]:
+    """The locks of a statement that replaces the rows of a table or of some partitions."""
+    kind = LockType.EXCLUSIVE if settings.xlock_iow else LockType.EXCL_WRITE
+    return _components(name, kind, [Operation.OVERWRITE], touched)
 
 
-_STRENGTH = {
-    LockType.SHARED_READ: 0,
-    LockType.SHARED_WRITE: 1,
-    LockType.EXCL_WRITE: 2,
-    LockType.EXCLUSIVE: 3,
-}
+def _components(
+    name: TableName, kind: LockType, operations: Iterable[Operation], touched: Touched
+) -> list[LockComponent]:
+    return [
+        LockComponent(kind, name.database, name.name, partition or None, operation)
+        for operation in operations
+        for partition in ([None] if touched is None else touched)
+    ]
 
 
-def _target(statement: Dml, query: EventQuery) -> LockComponent:
+def _target(
+    statement: Dml, query: EventQuery, touched: Touched, settings: Settings
+) -> list[LockComponent]:
     name = query.table.name
     if query.overwrite:
-        return overwriting(name)
-    if not query.deletes:
-        kind, operation = LockType.SHARED_READ, Operation.INSERT
-    else:
-        kind = LockType.EXCL_WRITE
-        operation = Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE
-    return LockComponent(kind, name.database, name.name, operation=operation)
+        return overwriting(name, settings, touched)
+    inserts = isinstance(statement, Merge) and _inserts(statement)
+    operations = [Operation.INSERT] if inserts or not query.deletes else []
+    if query.deletes:
+        operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
+    kind = _changing(inserts, settings) if query.deletes else _inserting(inserts, settings)
+    return _components(name, kind, operations, touched)
+
+
+def _changing(merge_inserts: bool, settings: Settings) -> LockType:
+    # Two MERGEs that both miss a key would both insert it: no delete event would tell.
+    if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
+        return LockType.EXCL_WRITE
+    return LockType.SHARED_WRITE
+
+
+def _inserting(merge_inserts: bool, settings: Settings) -> LockType:
+    if merge_inserts and settings.xlock_mergeinsert:
+        return LockType.EXCL_WRITE
+    return LockType.SHARED_READ
+
+
+def _inserts(statement: Merge) -> bool:
+    return any(
+        isinstance(clause.action, InsertAction) or clause.action is Action.INSERT_ALL
+        for clause in statement.clauses
+    )

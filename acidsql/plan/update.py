@@ -11,6 +11,7 @@ from acidsql.plan.event_query import (
     refuse_window,
     row_id_columns,
     single,
+    touched_partitions,
     value_name,
 )
 from acidsql.plan.sqltext import Text
@@ -61,7 +62,8 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         )
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
-    return EventQuery(table, query, deletes=True)
+    partitions = touched_partitions(planned, alias, statement.where)
+    return EventQuery(table, query, deletes=True, partitions=partitions)
 
 
 def _new_values(

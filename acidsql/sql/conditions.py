@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from acidsql.sql.tokens import Kind, Span, Token, tokenize
+from collections import deque
+from collections.abc import Collection
+
+from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 
 def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
@@ -20,6 +23,58 @@ def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
         tokens = tokens[1:-1]
     pairs = (_pair(term) for term in _terms(tokens))
     return [pair for pair in pairs if pair is not None]
+
+
+def terms_about(
+    text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
+) -> list[Span]:
+    """The terms of a condition, joined by AND at its top level, that only these columns decide.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in it.
+        columns: Names of columns, in lower case.
+        qualifiers: What may stand before such a name and a dot, in lower case.
+
+    Returns:
+        The terms' places. A term with a call, a subquery or any other name is not among them.
+    """
+    tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
+    while len(tokens) > 2 and _is_wrapped(tokens):
+        tokens = tokens[1:-1]
+    return [
+        Span(condition.start + term[0].start, condition.start + term[-1].end)
+        for term in _terms(tokens)
+        if term and _is_about(term, columns, qualifiers)
+    ]
+
+
+_PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
+_PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
+
+
+def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collection[str]) -> bool:
+    named = False
+    rest = deque(term)
+    while rest:
+        token = rest.popleft()
+        following = rest[0].text if rest else ""
+        if token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _PLAIN_SYMBOLS:
+            continue
+        if token.text == ":" and rest and rest[0].is_name:
+            rest.popleft()  # a parameter
+            continue
+        if token.is_name and following == "." and token.value.lower() in qualifiers:
+            rest.popleft()
+            token = rest.popleft() if rest else token
+            following = rest[0].text if rest else ""
+        if token.is_name and token.value.lower() in columns and following not in (".", "(", "["):
+            named = True
+        elif token.upper in ("DATE", "TIMESTAMP") and rest and rest[0].kind is Kind.STRING:
+            continue
+        elif token.upper not in _PLAIN_WORDS:
+            return False
+    return named
 
 
 def window_function(text: str, expression: Span) -> Span | None:
@@ -43,15 +98,17 @@ def window_function(text: str, expression: Span) -> Span | None:
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
     terms: list[list[Token]] = [[]]
-    depth = 0
+    depth, betweens = 0, 0
     for token in tokens:
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and token.upper == "OR":
             return []
-        if depth == 0 and token.upper == "AND":
+        if depth == 0 and token.upper == "AND" and not betweens:
             terms.append([])
-        else:
-            terms[-1].append(token)
+            continue
+        if depth == 0:  # BETWEEN has an AND of its own
+            betweens += (token.upper == "BETWEEN") - (token.upper == "AND")
+        terms[-1].append(token)
     return terms
 
 

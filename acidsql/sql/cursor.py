@@ -199,6 +199,28 @@ class Cursor:
                 return
             self._step()
 
+    def skip_ctes(self) -> bool:
+        """Goes behind ``WITH a [(…)] [AS] (…), …``; False if it does not look like that."""
+        self.expect("WITH")
+        if self.at("RECURSIVE") and self.peek().is_name:
+            self.take()
+        while True:
+            if not self.token.is_name:
+                return False
+            self.take()
+            if self.at("("):
+                behind = self.tokens[self.partner[self.index] + 1].upper
+                if behind in ("AS", "(", "MAX"):
+                    self.skip_brackets()
+            if self.accept("MAX", "RECURSION", "LEVEL"):
+                self.take()
+            self.accept("AS")
+            if not self.at("("):
+                return False
+            self.skip_brackets()
+            if not self.accept(","):
+                return True
+
     def _step(self) -> None:
         if self.index in self.partner:
             self.index = self.partner[self.index] + 1

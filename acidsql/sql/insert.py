@@ -22,7 +22,7 @@ from acidsql.sql.tokens import Kind, Span, words
 IsAcid = Callable[[tuple[str, ...]], bool]
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP", "REDUCE"})
-_BRANCH = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
+BRANCHES = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
 _HEAD_ENDS = QUERY_STARTS | {"PARTITION", "BY", "REPLACE", "IF"}
 # With one of these outside brackets, what begins with VALUES is a query.
 _QUERY_TAIL = words(
@@ -168,7 +168,7 @@ def _query(c: Cursor) -> Query:
     if not c.at_any(QUERY_STARTS):
         c.fail("Expected VALUES or a query")
     begin = c.index
-    c.skip_to(*_BRANCH)
+    c.skip_to(*BRANCHES)
     if not c.done:
         c.fail("Expected one INSERT (several stand behind FROM)")
     c.index = begin
@@ -255,7 +255,7 @@ def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert |
     """``FROM s INSERT … INSERT …``; None if there is no INSERT, or no target is ours."""
     c.expect("FROM")
     start = c.index
-    c.skip_to(*_BRANCH)
+    c.skip_to(*BRANCHES)
     if c.done:
         return None
     if c.index == start:
@@ -283,7 +283,7 @@ def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
         at = c.index
         _, name = _head(c)
         found.append((name, name.span if name else c.tokens[at + 1].span))
-        c.skip_to(*_BRANCH)
+        c.skip_to(*BRANCHES)
     c.index = start
     return found
 
@@ -298,5 +298,5 @@ def _branch(c: Cursor) -> InsertBranch:
     if not c.at_any(("SELECT", "MAP", "REDUCE")):
         c.fail("Expected SELECT")
     start = c.index
-    c.skip_to(*_BRANCH)
+    c.skip_to(*BRANCHES)
     return InsertBranch(target, c.span_from(start), columns, partition, overwrite)

@@ -1,62 +1,78 @@
 """Text → Statement: what is ours is read strictly, what is Spark's is passed on.
 
-The first words decide. A statement that changes an ACID table, or asks about one, is read by our
-grammar to its last token (``grammar/dml.ebnf``), and whatever the grammar does not know is an
-error with a caret. A statement that is not ours becomes a ``SparkStatement``.
+The first words decide. A statement that changes an ACID table, or asks about one, or speaks of
+transactions, is read by our grammar to its last token (``grammar/dml.ebnf``), and whatever the
+grammar does not know is an error with a caret. A statement that is not ours becomes a
+``SparkStatement``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
+from acidsql.sql import transaction
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.effects import effect_and_name, effect_of_word
 from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
 from acidsql.sql.modify import delete, merge, update
-from acidsql.sql.show import (
-    DATABASE_WORDS,
-    abort,
-    create_database,
-    describe,
-    drop_database,
-    show,
-    use,
-)
+from acidsql.sql.options import IsSetting, set_or_reset
+from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
 from acidsql.sql.tables import alter_table, create_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
-__all__ = ["IsAcid", "parse"]
+__all__ = ["IsAcid", "IsSetting", "parse"]
 
-# What follows these words is no SQL (`SET x=it's`, `ADD JAR /a'b`): Spark reads it raw.
-_SCRIPT = "A script (BEGIN … END) is not supported: give one statement at a time"
-_RAW = re.compile(r"\s*(SET|RESET|ADD|LIST|DFS)\b", re.IGNORECASE)
+# What follows these words is no SQL (`SET x=it's`, `ADD JAR /a'b`): it is read raw.
+_RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
+_RAW = re.compile(rf"\s*({'|'.join(_RAW_WORDS)})\b", re.IGNORECASE)
 
 
-def parse(text: str, *, is_acid: IsAcid, double_quoted_identifiers: bool = False) -> Statement:
+def parse(
+    text: str,
+    *,
+    is_acid: IsAcid,
+    is_setting: IsSetting = lambda name: False,
+    double_quoted_identifiers: bool = False,
+) -> Statement:
     """Reads one statement.
 
     Args:
         text: The statement, with at most one ``;`` behind it.
         is_acid: Whether a name, unquoted and perhaps qualified, is a table of our catalog.
+        is_setting: Whether a name is a setting of ours; SET of any other is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name (else a string).
 
     Raises:
         SqlSyntaxError: The text is ours and does not parse, or holds no or two statements.
         UnsupportedError: The statement is understood and refused by name.
     """
-    raw = _RAW.match(text)
     try:
         tokens = tokenize(text, double_quoted_identifiers=double_quoted_identifiers)
     except SqlError:
+        raw = _RAW.match(text)
         if raw is None:
             raise
-        return SparkStatement(Span(raw.start(1), len(text.rstrip())), Reads.NOTHING)
+        whole = Span(raw.start(1), len(text.rstrip().removesuffix(";").rstrip()))
+        return _raw(text, whole, raw[1].upper(), is_setting)
     tokens = _one_statement(text, tokens)
-    if raw is not None:
-        return SparkStatement(Span(tokens[0].start, tokens[-1].end), Reads.NOTHING)
-    return _statement(Cursor(text, tokens), is_acid)
+    if tokens[0].upper in _RAW_WORDS:
+        return _raw(text, Span(tokens[0].start, tokens[-1].end), tokens[0].upper, is_setting)
+    c = Cursor(text, tokens)
+    statement = _statement(c, is_acid)
+    if isinstance(statement, SparkStatement):
+        c.index = 0
+        effect, name = effect_and_name(c)
+        return replace(statement, effect=effect, statement_name=name)
+    return statement
+
+
+def _raw(text: str, whole: Span, word: str, is_setting: IsSetting) -> Statement:
+    ours = set_or_reset(text, whole, is_setting)
+    return ours or SparkStatement(whole, Reads.NOTHING, effect_of_word(word), word)
 
 
 def _one_statement(text: str, tokens: list[Token]) -> list[Token]:
@@ -67,8 +83,10 @@ def _one_statement(text: str, tokens: list[Token]) -> list[Token]:
         raise SqlSyntaxError("Expected a statement, found nothing.", text, 0, len(text))
     for index, token in enumerate(tokens):
         if token.upper == ";":
-            if tokens[0].upper == "BEGIN" and index > 1:
-                raise UnsupportedError(_SCRIPT, text, tokens[0].start, tokens[0].end)
+            if transaction.is_script(tokens):
+                raise UnsupportedError(
+                    f"{transaction.SCRIPT}.", text, tokens[0].start, tokens[0].end
+                )
             second = tokens[index + 1] if index + 1 < len(tokens) else token
             raise SqlSyntaxError(
                 "Expected one statement, found a second one.", text, second.start, second.end
@@ -111,7 +129,7 @@ def _reads(c: Cursor) -> Reads:
 def _with(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     """``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; None for a query."""
     start = c.index
-    if not _skip_ctes(c):
+    if not c.skip_ctes():
         return None
     ctes = c.span_from(start)
     reader = _WITH_READERS.get(c.token.upper)
@@ -124,27 +142,6 @@ def _with(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return statement
 
 
-def _skip_ctes(c: Cursor) -> bool:
-    """Goes behind ``WITH a [(…)] [AS] (…), …``; False if it does not look like that."""
-    c.expect("WITH")
-    if c.at("RECURSIVE") and c.peek().is_name:
-        c.take()
-    while True:
-        if not c.token.is_name:
-            return False
-        c.take()
-        if c.at("(") and (c.tokens[c.partner[c.index] + 1].upper in ("AS", "(", "MAX")):
-            c.skip_brackets()
-        if c.accept("MAX", "RECURSION", "LEVEL"):
-            c.take()
-        c.accept("AS")
-        if not c.at("("):
-            return False
-        c.skip_brackets()
-        if not c.accept(","):
-            return True
-
-
 def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
     c.expect("EXPLAIN")
     mode = None
@@ -152,6 +149,8 @@ def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         mode = c.take().upper
     if c.done or c.at("EXPLAIN"):
         c.fail("Expected a statement to explain")
+    if c.at_any(transaction.TRANSACTION_WORDS):
+        c.refuse(f"EXPLAIN {c.token.upper} is not supported: it has no plan")
     statement = _statement(c, is_acid)
     if isinstance(statement, SparkStatement):
         return SparkStatement(whole, statement.reads)
@@ -219,40 +218,8 @@ def _load(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return None
 
 
-def _lock(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    if c.peek().upper in ("TABLE", *DATABASE_WORDS):
-        c.refuse(f"{c.token.upper} {c.peek().upper} is not built yet")
-    return None
-
-
-def _transaction(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    word, following = c.token.upper, c.peek()
-    if word == "START" and following.upper != "TRANSACTION":
-        return None
-    if (
-        word == "BEGIN"
-        and following.kind is not Kind.END
-        and following.upper
-        not in (
-            "TRANSACTION",
-            "WORK",
-        )
-    ):
-        c.refuse(_SCRIPT)
-    name = "START TRANSACTION" if word == "START" else word
-    c.refuse(f"{name} is not built yet: every statement is a transaction of its own")
-
-
 def _show(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return show(c, is_acid)
-
-
-def _use(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    return use(c)
-
-
-def _abort(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    return abort(c)
 
 
 def _truncate(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
@@ -261,6 +228,10 @@ def _truncate(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
 
 def _plain(read: Callable[[Cursor, IsAcid, Span | None], Statement | None]) -> _Reader:
     return lambda c, is_acid, whole: read(c, is_acid, None)
+
+
+def _alone(read: Callable[[Cursor], Statement | None]) -> _Reader:
+    return lambda c, is_acid, whole: read(c)
 
 
 _Reader = Callable[[Cursor, IsAcid, Span], Statement | None]
@@ -282,15 +253,16 @@ _READERS: dict[str, _Reader] = {
     "SHOW": _show,
     "DESCRIBE": _describe,
     "DESC": _describe,
-    "USE": _use,
-    "ABORT": _abort,
+    "USE": _alone(use),
     "CACHE": _cache,
     "LOAD": _load,
-    "LOCK": _lock,
-    "UNLOCK": _lock,
-    "BEGIN": _transaction,
-    "START": _transaction,
-    "COMMIT": _transaction,
-    "ROLLBACK": _transaction,
-    "SAVEPOINT": _transaction,
+    "BEGIN": _alone(transaction.begin),
+    "START": _alone(transaction.start),
+    "COMMIT": _alone(transaction.commit),
+    "ROLLBACK": _alone(transaction.rollback),
+    "SAVEPOINT": _alone(transaction.savepoint),
+    "RELEASE": _alone(transaction.release),
+    "LOCK": transaction.lock,
+    "UNLOCK": _alone(transaction.unlock),
+    "ABORT": _alone(transaction.abort),
 }

@@ -1,18 +1,19 @@
-"""SHOW, DESCRIBE, databases, and the statements about transactions."""
+"""SHOW, DESCRIBE, and databases."""
 
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, partition_clause
 from acidsql.sql.statements import (
-    AbortTransactions,
     CreateDatabase,
     DescribeTable,
     DropDatabase,
     Name,
+    PartitionItem,
     ShowColumns,
     ShowCreateTable,
     ShowDatabases,
+    ShowLocks,
     ShowPartitions,
     ShowTableProperties,
     ShowTables,
@@ -30,8 +31,10 @@ _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Reads a SHOW; None if it is Spark's."""
     c.expect("SHOW")
-    if c.at("LOCKS") or c.at("COMPACTIONS"):
-        c.refuse(f"SHOW {c.token.upper} is not built yet")
+    if c.at("COMPACTIONS"):
+        c.refuse("SHOW COMPACTIONS is not built yet")
+    if c.accept("LOCKS"):
+        return _show_locks(c)
     if c.accept("TRANSACTIONS"):
         c.end()
         return ShowTransactions()
@@ -96,6 +99,20 @@ def _show_columns(c: Cursor, is_acid: IsAcid) -> ShowColumns | None:
         return None
     c.end()
     return ShowColumns(name)
+
+
+def _show_locks(c: Cursor) -> ShowLocks:
+    name = database = None
+    partition: tuple[PartitionItem, ...] = ()
+    if c.at_any(DATABASE_WORDS[:2]) and c.peek().is_name:
+        c.take()
+        database = c.name("the name of a database")
+    elif not c.done and not (c.at("EXTENDED") and c.peek().kind is Kind.END):
+        name = c.name("the name of a table, DATABASE or EXTENDED")
+        partition = partition_clause(c) if c.at("PARTITION") else ()
+    extended = c.accept("EXTENDED") is not None
+    c.end("EXTENDED or the end of the statement")
+    return ShowLocks(name, partition, database, extended)
 
 
 def _pattern(c: Cursor) -> str | None:
@@ -169,21 +186,3 @@ def use(c: Cursor) -> Use:
     name = c.name("the name of a database")
     c.end()
     return Use(name)
-
-
-# ── transactions ─────────────────────────────────────────────────────────────────────────────
-
-
-def abort(c: Cursor) -> AbortTransactions:
-    """Reads ``ABORT TRANSACTIONS n n …``."""
-    c.expect("ABORT")
-    if c.at("COMPACTIONS"):
-        c.refuse("ABORT COMPACTIONS is not built yet")
-    if not c.accept("TRANSACTIONS"):
-        c.fail("Expected TRANSACTIONS")
-    numbers = [c.number()]
-    while not c.done:
-        if c.at(","):
-            c.fail("Expected a number, as blanks separate them")
-        numbers.append(c.number())
-    return AbortTransactions(tuple(numbers))

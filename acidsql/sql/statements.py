@@ -1,59 +1,39 @@
 """What a statement says: frozen values, no names resolved, no types known.
 
 Expressions and queries are spans into the user's text, never trees: Spark gets them verbatim.
+Some of it lies in ``parts`` and ``transaction_statements``, and is handed on from here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
+from acidsql.sql.parts import Action as Action
+from acidsql.sql.parts import Assignment as Assignment
+from acidsql.sql.parts import Check as Check
+from acidsql.sql.parts import ColumnDef as ColumnDef
+from acidsql.sql.parts import Default as Default
+from acidsql.sql.parts import InsertAction as InsertAction
+from acidsql.sql.parts import Matched as Matched
+from acidsql.sql.parts import MergeClause as MergeClause
+from acidsql.sql.parts import Name as Name
+from acidsql.sql.parts import PartitionItem as PartitionItem
+from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import UpdateAction as UpdateAction
+from acidsql.sql.parts import Value as Value
+from acidsql.sql.parts import Values as Values
 from acidsql.sql.tokens import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A possibly qualified name, unquoted, as the user wrote it (case kept)."""
-
-    parts: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """The word DEFAULT in the place of a value."""
-
-    span: Span
-
-
-Value = Span | Default
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Anything Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES as a query, (…)."""
-
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The rows of ``INSERT … VALUES``; ``span`` runs from the word VALUES to the last bracket.
-
-    A row without brackets (``VALUES 1, 2``) is a row of one value, as in Spark.
-    """
-
-    span: Span
-    rows: tuple[tuple[Value, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionItem:
-    """``p = value`` (static) or ``p`` (dynamic, value None) of a PARTITION clause."""
-
-    name: str
-    value: Span | None
-    span: Span
+from acidsql.sql.transaction_statements import AbortTransactions as AbortTransactions
+from acidsql.sql.transaction_statements import Commit as Commit
+from acidsql.sql.transaction_statements import LockDatabase as LockDatabase
+from acidsql.sql.transaction_statements import LockTable as LockTable
+from acidsql.sql.transaction_statements import ReleaseSavepoint as ReleaseSavepoint
+from acidsql.sql.transaction_statements import Rollback as Rollback
+from acidsql.sql.transaction_statements import Savepoint as Savepoint
+from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
+from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
+from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +73,6 @@ class MultiInsert:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """``[x.]c = value`` of SET; ``target`` keeps the parts as written."""
-
-    target: Name
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
 class Update:
     """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …]``."""
 
@@ -119,47 +91,6 @@ class Delete:
     alias: str | None
     where: Span | None
     ctes: Span | None = None
-
-
-class Matched(Enum):
-    """Which rows a WHEN clause of MERGE speaks of."""
-
-    MATCHED = "WHEN MATCHED"
-    NOT_MATCHED = "WHEN NOT MATCHED"
-    NOT_MATCHED_BY_SOURCE = "WHEN NOT MATCHED BY SOURCE"
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateAction:
-    """``UPDATE SET c = value, …``."""
-
-    assignments: tuple[Assignment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InsertAction:
-    """``INSERT [(columns)] VALUES (…)``; ``columns`` None where no list was given."""
-
-    columns: tuple[Name, ...] | None
-    values: tuple[Value, ...]
-
-
-class Action(Enum):
-    """The actions that carry nothing else."""
-
-    UPDATE_ALL = "UPDATE SET *"
-    INSERT_ALL = "INSERT *"
-    DELETE = "DELETE"
-
-
-@dataclass(frozen=True, slots=True)
-class MergeClause:
-    """``WHEN … [AND condition] THEN action``."""
-
-    matched: Matched
-    condition: Span | None
-    action: UpdateAction | InsertAction | Action
-    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,26 +112,6 @@ class Merge:
     on: Span
     clauses: tuple[MergeClause, ...]
     ctes: Span | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnDef:
-    """A column of CREATE TABLE or ADD COLUMNS; ``type`` spans the type as written."""
-
-    name: str
-    type: Span
-    nullable: bool = True
-    default: Span | None = None
-    comment: str | None = None
-    span: Span = field(default=Span(0, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """``[CONSTRAINT name] CHECK (condition)``."""
-
-    name: str | None
-    condition: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,15 +264,22 @@ class DescribeTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ShowTransactions:
-    """``SHOW TRANSACTIONS``."""
+class SetOption:
+    """``SET name [= value]`` of a setting of acidsql; ``span`` is name and value.
+
+    ``value`` is None where none was given: the setting is to be shown.
+    """
+
+    key: str
+    value: str | None
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
-class AbortTransactions:
-    """``ABORT TRANSACTIONS n n …``."""
+class ResetOption:
+    """``RESET name`` of a setting of acidsql."""
 
-    txn_ids: tuple[int, ...]
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,12 +297,25 @@ class Reads(Enum):
     NOTHING = "Spark would misread them: the statement is refused if it names one"
 
 
+class Effect(Enum):
+    """What a statement of Spark's does, as far as a transaction around it must know."""
+
+    READS = "it only reads"
+    SESSION = "it changes this session only: settings, temporary views, caches"
+    CHANGES = "it changes what others see, or nobody knows what it does"
+
+
 @dataclass(frozen=True, slots=True)
 class SparkStatement:
-    """A statement that goes to Spark verbatim, but for its ACID tables (see ``Reads``)."""
+    """A statement that goes to Spark verbatim, but for its ACID tables (see ``Reads``).
+
+    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT.
+    """
 
     span: Span
     reads: Reads
+    effect: Effect = Effect.CHANGES
+    statement_name: str = ""
 
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
@@ -392,5 +323,7 @@ Statement = (
     Dml | CreateTable | DropTable | TruncateTable | AddColumns | SetTableProperties
     | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
     | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
-    | DescribeTable | ShowTransactions | AbortTransactions | Explain | SparkStatement
+    | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions | StartTransaction | Commit
+    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
+    | Explain | SparkStatement
 )  # fmt: skip

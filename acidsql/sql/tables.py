@@ -310,14 +310,15 @@ def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
     name = c.name("the name of a table")
     if not is_acid(name.parts):
         return None
-    partition = _static_partition(c) if c.at("PARTITION") else ()
+    partition = static_partition(c) if c.at("PARTITION") else ()
     if c.at("COLUMNS"):
         c.refuse("TRUNCATE … COLUMNS is not supported: use UPDATE")
     c.end("PARTITION or the end of the statement")
     return TruncateTable(name, partition)
 
 
-def _static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
+def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
+    """``PARTITION (p = value, …)``, where each column has a value."""
     start = c.index
     items = partition_clause(c)
     for item in items:
@@ -365,9 +366,9 @@ def _added_columns(c: Cursor) -> tuple[ColumnDef, ...]:
 def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
     c.expect("DROP")
     if_exists = c.accept("IF", "EXISTS") is not None
-    specs = [_static_partition(c)]
+    specs = [static_partition(c)]
     while c.accept(","):
-        specs.append(_static_partition(c))
+        specs.append(static_partition(c))
     c.accept("PURGE")
     c.end("',' or the end of the statement")
     return DropPartitions(name, tuple(specs), if_exists)

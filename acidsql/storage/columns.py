@@ -10,8 +10,15 @@ with its own tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type, spark_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
 def quote(name: str) -> str:
@@ -103,3 +110,12 @@ def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignor
 
 def _holds(node: HiveType, kind: str) -> bool:
     return node.kind == kind or any(_holds(child, kind) for child in node.children)
+
+
+def as_char(rows: DataFrame, table: Table) -> DataFrame:
+    """Tell Spark which strings are CHAR: it then pads what they are compared with, as it does for
+    its own tables."""
+    for column in table.all_columns:
+        if column.type.startswith("char") and column.name in rows.columns:
+            rows = rows.withMetadata(column.name, {_CHAR_TYPE: column.type})
+    return rows

@@ -13,7 +13,8 @@ from acidsql.storage import jvm
 from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.scan import PATH, open_files, partition_values, python_rows
+from acidsql.storage.partition_columns import PATH, partition_values
+from acidsql.storage.scan import open_files, python_rows
 
 FORMATS = ("orc", "text")
 _FIELD_END = literal("\x01")

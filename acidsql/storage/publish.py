@@ -39,6 +39,7 @@ class Published:
         write_id: None if nothing was published.
         directories: Paths of the directories, in order.
         partitions: The partition directories touched, ``p1=a/p2=1``; "" if unpartitioned.
+        overwrote: They hold nothing else any more.
     """
 
     inserted: int = 0
@@ -49,6 +50,7 @@ class Published:
     write_id: int | None = None
     directories: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
+    overwrote: bool = False
 
 
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
@@ -127,6 +129,7 @@ def publish(
         write_id=spec.write_id,
         directories=tuple(directories),
         partitions=tuple(sorted({file.partition for file in files})),
+        overwrote=overwrite,
     )
 
 

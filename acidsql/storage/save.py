@@ -99,6 +99,11 @@ class Writing:
         if self._what.static_partition is not None:
             self.empty(self._what.static_partition)
 
+    @property
+    def partitions(self) -> set[str]:
+        """The partition directories that it will write to."""
+        return {file.partition for file in self._files}
+
     def publish(self) -> Published:
         """Move the files into their directories; nothing was written: nothing is done."""
         if not self._files:

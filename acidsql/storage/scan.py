@@ -23,30 +23,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from urllib.parse import quote as url_quote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.event import EVENT_COLUMNS
-from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
-from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
+from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
+from acidsql.storage.partition_columns import PATH, partition_sql, partition_values
 from acidsql.storage.row_schema import RowSchema
 
 ROW__ID = "row__id"
-_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
-PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
 _ROW = "row"
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-# A path part that Spark's _metadata.file_path shows as it is.
-_SAFE = "=-._~!$&'()*+,;:@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +74,9 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
     if without:
         parts += [_events(spark, what, group) for group in _by_reader(spark, what.table, without)]
     if with_deletes:
-        deletes = _delete_keys(spark, what, with_deletes)
+        deletes = delete_keys(spark, what, with_deletes)
         parts += [
-            _events(spark, what, group).join(deletes, _key_columns(what.table), "left_anti")
+            _events(spark, what, group).join(deletes, key_columns(what.table), "left_anti")
             for group in _by_reader(spark, what.table, with_deletes)
         ]
     if not parts:
@@ -96,7 +91,7 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
         f"'' AS {PARTITION}",
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
-    return _as_char(spark.range(0).selectExpr(*columns), table)
+    return as_char(spark.range(0).selectExpr(*columns), table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +158,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
     kept = events.where(_alive(what, group.listings, "coalesce(operation, 0) <> 2"))
     return kept.selectExpr(
         *_key_expressions(),
-        f"{_partition_sql(group.listings, what.table)} AS {PARTITION}",
+        f"{partition_sql(group.listings, what.table)} AS {PARTITION}",
         *(
             f"{shown(f'{_ROW}.{quote(name)}', c.type, zone_offset_micros=offset)} "
             f"AS {quote(c.name)}"
@@ -172,7 +167,8 @@ def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
     )
 
 
-def _delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+    """The row ids that delete events name, lazily; columns as ``key_columns``."""
     files = [file for listing in listings for file in listing.deletes]
     names = names_by_directory(file.path for file in files)
     groups: dict[tuple[str, ...], list[EventFile]] = {}
@@ -187,7 +183,7 @@ def _delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -
     kept = events.where(_alive(what, listings, "coalesce(operation, 2) = 2"))
     keys = [*_key_expressions()]
     if what.table.partition_columns:
-        keys.append(f"{_partition_sql(listings, what.table)} AS {PARTITION}")
+        keys.append(f"{partition_sql(listings, what.table)} AS {PARTITION}")
     return kept.selectExpr(*keys)
 
 
@@ -261,7 +257,8 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: str) -> str:
     return " AND ".join(terms)
 
 
-def _key_columns(table: Table) -> list[str]:
+def key_columns(table: Table) -> list[str]:
+    """What tells one row of a table from all others."""
     # Hive numbers rows anew in each partition, so there a row id alone is not unique.
     keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     return [*keys, PARTITION] if table.partition_columns else keys
@@ -287,72 +284,7 @@ def _dressed(events: DataFrame, what: Scan) -> DataFrame:
         *(quote(column.name) for column in table.columns),
         *partition_values(table, partitions, PARTITION),
     )
-    return _as_char(rows, table)
-
-
-def _as_char(rows: DataFrame, table: Table) -> DataFrame:
-    """Tell Spark which strings are CHAR: it then pads what they are compared with, as it does for
-    its own tables."""
-    for column in table.all_columns:
-        if column.type.startswith("char"):
-            rows = rows.withMetadata(column.name, {_CHAR_TYPE: column.type})
-    return rows
-
-
-def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
-    """SQL of the partition columns' values.
-
-    Args:
-        table: The table.
-        partitions: The directories that may occur.
-        directory: SQL of a row's partition directory, or of its file's path.
-    """
-    depth = len(table.partition_columns)
-    if directory != PARTITION and depth:
-        directory = _from_path(partitions, depth, directory)
-    return [
-        f"{_partition_value(partitions, ordinal, column, directory)} AS {quote(column.name)}"
-        for ordinal, column in enumerate(table.partition_columns)
-    ]
-
-
-def _partition_sql(listings: Sequence[Listing], table: Table) -> str:
-    """The partition directory of a row, from its file's path."""
-    if not table.partition_columns:
-        return "''"
-    partitions = [listing.partition for listing in listings]
-    return _from_path(partitions, len(table.partition_columns), PATH)
-
-
-def _from_path(partitions: Sequence[str], depth: int, path: str) -> str:
-    if len(partitions) == 1:
-        return literal(partitions[0])
-    # …/p1=a/p2=1/delta_…/bucket_…; files of an insert-only table may lie deeper.
-    above = f"((?:[^/]+/){{{depth - 1}}}[^/]+)"
-    sql = f"regexp_extract({path}, '^.*/{above}/(?:base|delta|delete_delta)_[^/]+/.+$', 1)"
-    if all(url_quote(name, safe=f"/{_SAFE}") == name and "%" not in name for name in partitions):
-        return sql
-    # Spark shows paths with URL escapes; url_decode would also turn '+' into a blank.
-    return f"url_decode(replace({sql}, '+', '%2B'))"
-
-
-def _partition_value(
-    partitions: Sequence[str], ordinal: int, column: Column, directory: str
-) -> str:
-    """One partition column's value, from the partition directory's name."""
-    values = {parse_partition_name(name)[ordinal][1] for name in partitions}
-    if len(values) == 1:
-        value = values.pop()
-        text = "CAST(NULL AS STRING)" if value is None else literal(value)
-    else:
-        text = f"regexp_extract({directory}, '^(?:[^/]*/){{{ordinal}}}[^/=]*=([^/]*)', 1)"
-        if any("%" in name for name in partitions):
-            text = f"url_decode(replace({text}, '+', '%2B'))"
-    if column.type == "string" or column.type.startswith(("varchar", "char")):
-        # Hive shows the default partition of a string column by its name.
-        shown_text = f"coalesce({text}, '{DEFAULT_PARTITION}')"
-        return shown(shown_text, column.type, zone_offset_micros=None)
-    return f"try_cast(nullif({text}, '{DEFAULT_PARTITION}') AS {shown_type(column.type)})"
+    return as_char(rows, table)
 
 
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:

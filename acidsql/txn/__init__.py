@@ -1,10 +1,12 @@
 """Transactions as a session uses them: open, lock, look, write, commit.
 
-``manager`` (``TxnManager``, ``Txn``: the life of a transaction, drawn in its docstring) →
-``locks`` (waiting for a lock, and saying for whom), ``heartbeat`` (the thread that says we live).
-Knows the metastore by its Protocols only.
+``manager`` (``TxnManager``: opens, snapshots) → ``txn`` (``Txn``: the life of a transaction, drawn
+in its docstring) → ``locks`` (waiting for a lock, and saying for whom), ``heartbeat`` (the thread
+that says we live), ``leases`` (what lazy DataFrames read is kept). Knows the metastore by its
+Protocols only.
 """
 
-from acidsql.txn.manager import Snapshot, Txn, TxnManager
+from acidsql.txn.manager import TxnManager
+from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly
 
-__all__ = ["Snapshot", "Txn", "TxnManager"]
+__all__ = ["Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 from acidsql.errors import AcidSqlError, MetastoreError, NoSuchTxnError, TxnAbortedError
@@ -35,10 +36,13 @@ class Heartbeat:
     Args:
         store: Where to beat. Used beside the session's own thread.
         interval_ms: Between two beats, in milliseconds.
+        on_beat: Called in the thread after each beat.
     """
 
-    def __init__(self, store: TxnStore, interval_ms: int) -> None:
-        self._store, self._interval_ms = store, interval_ms
+    def __init__(
+        self, store: TxnStore, interval_ms: int, on_beat: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store, self._interval_ms, self._on_beat = store, interval_ms, on_beat
         self._alive: dict[int, weakref.ref[HasTxnId]] = {}
         self._dead: dict[int, AcidSqlError] = {}
         self._guard = threading.Lock()
@@ -119,6 +123,8 @@ class Heartbeat:
                 if self._stopped:
                     return
                 answered = self.beat()
+                if answered:
+                    self._on_beat()
                 wait_ms = self._interval_ms / (1 if answered else _RETRIES_PER_INTERVAL)
         except BaseException:
             # Transactions without a heartbeat time out, which is what must happen to a session

@@ -55,14 +55,16 @@ class LockWaiter:
     sleep: Callable[[float], None] = time.sleep
     elapsed: Callable[[], float] = time.monotonic
 
-    def acquire(self, txn_id: int, components: Sequence[LockComponent]) -> Acquired:
+    def acquire(
+        self, txn_id: int, components: Sequence[LockComponent], agent_info: str | None = None
+    ) -> Acquired:
         """Wait until all components are granted, or raise.
 
         Raises:
             LockTimeoutError: Not granted in ``lock_wait_ms``; it is no longer asked for.
-            TxnAbortedError: The transaction was aborted meanwhile.
+            TxnAbortedError: The transaction was aborted meanwhile, perhaps to end a deadlock.
         """
-        response = self.store.lock(txn_id, components)
+        response = self.store.lock(txn_id, components, agent_info=agent_info)
         if response.state is LockState.ACQUIRED:
             return Acquired(response.lock_id, waited=False)
         try:

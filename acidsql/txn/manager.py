@@ -1,239 +1,22 @@
-"""The life of a transaction, as the session's own thread leads it.
-
-::
-
-              TxnManager.open
-                     │
-                     ▼        heartbeat, or any call: the store says it was aborted
-        ┌────────── OPEN ───────────────────────────────────────────────┐
-        │            │ │                                                │
-        │ Txn.commit │ │ Txn.abort (leaving ``with`` without commit)    │
-        │            │ └─────────────────────────────────────────────┐  │
-        │            │                                               ▼  ▼
-        │            │ Txn._ask_what_became: the reply was lost  → ABORTED
-        │            │          │             │
-        │            ▼          ▼             │ not even that was answered
-        └──────► COMMITTED ◄────┘             ▼
-                                           UNKNOWN (CommitUnknownError; it is left to time out)
-
-Inside OPEN the order is *lock, then look* (I6): ``lock`` → ``snapshot`` → ``write_id``, files are
-written and published by others → ``commit``, the only commit point. The store decides every
-transition; what is kept here only saves asking.
-"""
+"""Opens the transactions of a session, keeps them alive, and takes snapshots outside of them."""
 
 from __future__ import annotations
 
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import Enum
-from types import TracebackType
+from collections.abc import Callable, Sequence
 
-from acidsql.acid.table import Partition, Table, TableName
-from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
-from acidsql.errors import (
-    AcidSqlError,
-    CommitUnknownError,
-    MetastoreError,
-    NoSuchTxnError,
-    TxnAbortedError,
-    TxnError,
-)
-from acidsql.metastore.interface import LockComponent, TxnState, TxnStore, TxnType
+from acidsql.acid.table import TableName
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.interface import TxnStore, TxnType
 from acidsql.settings import Settings
 from acidsql.txn.heartbeat import Heartbeat
-from acidsql.txn.locks import Acquired, LockWaiter
+from acidsql.txn.leases import Leases
+from acidsql.txn.locks import LockWaiter
+from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly, snapshot_of
 
 _log = logging.getLogger(__name__)
-
-MAX_STATEMENT_ID = 4095  # twelve bits of the bucket property (Hive: BucketCodec.V1)
-
-
-class Phase(Enum):
-    """The states of the diagram above."""
-
-    OPEN = "open"
-    COMMITTED = "committed"
-    ABORTED = "aborted"
-    UNKNOWN = "of unknown outcome"
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a statement sees.
-
-    Attributes:
-        valid_txns: The committed transactions.
-        write_ids: For each table the visible write ids.
-    """
-
-    valid_txns: ValidTxnList
-    write_ids: Mapping[TableName, ValidWriteIdList] = field(default_factory=dict)
-
-
-class Txn:
-    """One transaction; made by ``TxnManager.open``. Not for use by several threads at once.
-
-    As a context manager it aborts what was not committed when the block ends.
-
-    Attributes:
-        id: Its number.
-    """
-
-    def __init__(
-        self, txn_id: int, store: TxnStore, heartbeat: Heartbeat, waiter: LockWaiter
-    ) -> None:
-        self.id = txn_id
-        self._store, self._heartbeat, self._waiter = store, heartbeat, waiter
-        self._phase = Phase.OPEN
-        self._valid_txns: ValidTxnList | None = None
-        self._next_statement_id = 0
-
-    @property
-    def phase(self) -> Phase:
-        """Where it stands in the diagram, as far as this side knows."""
-        return self._phase
-
-    def lock(self, components: Sequence[LockComponent]) -> Acquired:
-        """Wait for all of these locks; they are held to the end.
-
-        Returns:
-            Whether it had to wait: then names and types must be looked up again.
-
-        Raises:
-            LockTimeoutError: It names who is in the way. The transaction is still open.
-            TxnAbortedError, NoSuchTxnError, MetastoreError
-        """
-        with self._while_open():
-            return self._waiter.acquire(self.id, components)
-
-    def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """I6: what the transaction sees; call it after the first locks.
-
-        The committed transactions are those of the first call, for all later statements too.
-        """
-        with self._while_open():
-            if self._valid_txns is None:
-                self._valid_txns = self._store.valid_txns(self.id)
-            return _snapshot(self._store, self._valid_txns, tables)
-
-    def write_id(self, table: TableName) -> int:
-        """Its write id in a table: the same at every call."""
-        with self._while_open():
-            return self._store.allocate_write_id(self.id, table)
-
-    def next_statement_id(self) -> int:
-        """0, 1, 2, …: numbers the writes of one transaction. Raises TxnError after 4095."""
-        with self._while_open():
-            if self._next_statement_id > MAX_STATEMENT_ID:
-                raise TxnError(
-                    f"Transaction {self.id} has {MAX_STATEMENT_ID + 1} writing statements, the "
-                    "most that Hive's format can number. Commit and go on in another one.",
-                    condition="TOO_MANY_STATEMENTS",
-                    sqlstate="54000",
-                    txnId=self.id,
-                )
-            self._next_statement_id += 1
-            return self._next_statement_id - 1
-
-    def commit(
-        self,
-        *,
-        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
-        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
-        create_table: Table | None = None,
-        first_write_id: int = 1,
-        cleaned: int | None = None,
-    ) -> None:
-        """The commit point. Returns only if it is committed.
-
-        Raises:
-            TxnAbortedError: It was aborted before.
-            CommitUnknownError: Nobody can tell now. Ask ``txn_state`` of this number later.
-            MetastoreError: The store did not do it; the transaction is still open.
-        """
-        with self._while_open():
-            try:
-                self._store.commit_txn(
-                    self.id,
-                    add_partitions=add_partitions,
-                    drop_partitions=drop_partitions,
-                    create_table=create_table,
-                    first_write_id=first_write_id,
-                    cleaned=cleaned,
-                )
-            except MetastoreError as lost:
-                self._ask_what_became(lost)
-            self._end(Phase.COMMITTED)
-
-    def abort(self, reason: str = "") -> None:
-        """Give it up: nothing that it wrote will ever be seen. An aborted one stays so.
-
-        Raises:
-            TxnError: It is committed.
-            MetastoreError: The store cannot be reached: it will time out.
-        """
-        if self._phase is Phase.COMMITTED:
-            raise _not_open(self.id, self._phase)
-        if self._phase is not Phase.OPEN:
-            return
-        # First of all: if the store does not answer now, it must at least time out.
-        self._end(Phase.ABORTED)
-        self._store.abort_txn(self.id, reason)
-
-    def __enter__(self) -> Txn:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        if self._phase is Phase.OPEN:
-            reason = f"{kind.__name__}: {error}" if kind else "it was left without COMMIT"
-            abort_quietly(self, reason)
-
-    def _ask_what_became(self, lost: MetastoreError) -> None:
-        """The reply to COMMIT was lost: return if it happened, else raise what is known."""
-        try:
-            state = self._store.txn_state(self.id)
-        except MetastoreError:
-            state = None
-        if state is TxnState.COMMITTED:
-            return
-        if state is TxnState.OPEN:
-            raise lost
-        if state is TxnState.ABORTED:
-            raise TxnAbortedError(
-                f"Transaction {self.id} was aborted before its COMMIT.", txnId=self.id
-            ) from lost
-        self._end(Phase.UNKNOWN)
-        raise CommitUnknownError(
-            f"The metastore did not answer the COMMIT of transaction {self.id}: it may have "
-            "happened or not. Do not run the statement again before you know: when the metastore "
-            f"answers, SHOW TRANSACTIONS lists {self.id} as OPEN or ABORTED if it did not happen.",
-            txnId=self.id,
-        ) from lost
-
-    @contextmanager
-    def _while_open(self) -> Iterator[None]:
-        """Refuse what needs an open transaction, and learn from the store that it is not."""
-        if self._phase is not Phase.OPEN:
-            raise _not_open(self.id, self._phase)
-        try:
-            self._heartbeat.check(self.id)
-            yield
-        except (TxnAbortedError, NoSuchTxnError):
-            self._end(Phase.ABORTED)
-            raise
-
-    def _end(self, phase: Phase) -> None:
-        self._phase = phase
-        self._heartbeat.forget(self.id)
 
 
 class TxnManager:
@@ -260,7 +43,8 @@ class TxnManager:
     ) -> None:
         self._settings, self._store, self._sleep = settings, store, sleep
         self._user, self._host, self._agent_info = user, host, agent_info
-        self.heartbeat = Heartbeat(store, settings.heartbeat_interval_ms)
+        self.heartbeat = Heartbeat(store, settings.heartbeat_interval_ms, self._on_beat)
+        self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()
 
     @property
@@ -272,6 +56,7 @@ class TxnManager:
     def settings(self, settings: Settings) -> None:
         # At once also for what is open: others may already count by the shorter time-out.
         self._settings = settings
+        self._leases.timeout_ms = settings.lease_timeout_ms
         self.heartbeat.change_interval(settings.heartbeat_interval_ms)
 
     def open(self, *, agent_info: str | None = None, txn_type: TxnType = TxnType.DEFAULT) -> Txn:
@@ -283,6 +68,7 @@ class TxnManager:
             agent_info=info,
             txn_type=txn_type,
             timeout_ms=self.settings.txn_timeout_ms,
+            max_open_txns=self.settings.max_open_txns,
         )
         waiter = LockWaiter(self._store, self.settings, self._sleep)
         txn = Txn(txn_id, self._store, self.heartbeat, waiter)
@@ -291,39 +77,42 @@ class TxnManager:
         return txn
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """What is committed now, outside of any transaction."""
-        return _snapshot(self._store, self._store.valid_txns(), tables)
+        """What is committed now, outside of any transaction; its files are kept for a while.
+
+        A lease, opened before the snapshot is taken, keeps them from the cleaner.
+        """
+        self.hold_lease()
+        return snapshot_of(self._store, self._store.valid_txns(), tables)
+
+    def hold_lease(self) -> None:
+        """Keep the files of all snapshots that are taken for a while from now on."""
+        self._leases.hold()
 
     def close(self) -> None:
         """Abort what is open and stop the heartbeat. May be called twice."""
+        self.heartbeat.stop()
+        self._leases.close()
         for txn in list(self._txns):
             if txn.phase is Phase.OPEN:
                 abort_quietly(txn, "its session was closed")
-        self.heartbeat.stop()
+        self._house_keep()
 
+    def _open_lease(self) -> Txn:
+        return self.open(
+            agent_info="a lease: DataFrames of this session may still be read",
+            txn_type=TxnType.READ_ONLY,
+        )
 
-def abort_quietly(txn: Txn, reason: str) -> bool:
-    """Abort where another error is on its way or nobody listens: a failure is only logged.
+    def _on_beat(self) -> None:
+        self._leases.end_old()
+        self._house_keep()
 
-    What cannot be aborted now has no heartbeat any more, and times out.
-
-    Returns:
-        True if the store says that it is aborted. False: it may be committed, if somebody pressed
-        the stop button just then.
-    """
-    try:
-        txn.abort(reason)
-    except AcidSqlError as error:
-        _log.warning("Transaction %d could not be aborted: %s", txn.id, error)
-        return False
-    return txn.phase is Phase.ABORTED
-
-
-def _snapshot(store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName]) -> Snapshot:
-    return Snapshot(valid, store.valid_write_ids(valid, tables))
-
-
-def _not_open(txn_id: int, phase: Phase) -> TxnError:
-    if phase is Phase.ABORTED:
-        return TxnAbortedError(f"Transaction {txn_id} was aborted.", txnId=txn_id)
-    return TxnError(f"Transaction {txn_id} is {phase.value}.", txnId=txn_id)
+    def _house_keep(self) -> None:
+        """Nobody waits for it: what fails now is done by the next one."""
+        known = self.settings
+        try:
+            self._store.house_keep(
+                known.txn_timeout_ms, known.housekeeper_interval_ms, known.txn_history_retention_ms
+            )
+        except AcidSqlError as error:
+            _log.warning("The metastore could not be tidied up: %s", error)

@@ -20,7 +20,5 @@ SHOW COLUMNS FROM t
 SHOW TRANSACTIONS
 -- case describe: extended
 DESCRIBE TABLE EXTENDED db.t
--- case abort: three
-ABORT TRANSACTIONS 1 2 3
 -- case explain, explained: of an update
 EXPLAIN FORMATTED UPDATE t SET a = 1

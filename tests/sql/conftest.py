@@ -1,4 +1,4 @@
-"""What the tests of the language share: a small world of tables, and Spark's own parser."""
+"""What the tests of the language share: a small world of tables and settings, Spark's parser."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ def is_acid(parts: tuple[str, ...]) -> bool:
     return tuple(part.lower() for part in parts) in ACID
 
 
+def is_setting(name: str) -> bool:
+    """The tests' settings."""
+    return name in ("hive.txn.timeout", "acidsql.values.max.rows")
+
+
 @pytest.fixture(scope="session")
 def read() -> Callable[..., Statement]:
-    """``parse`` over the tests' catalog."""
+    """``parse`` over the tests' catalog and settings."""
 
     def parse_here(text: str, **keywords: Any) -> Statement:
-        return parse(text, is_acid=keywords.pop("is_acid", is_acid), **keywords)
+        return parse(text, **{"is_acid": is_acid, "is_setting": is_setting, **keywords})
 
     return parse_here
 

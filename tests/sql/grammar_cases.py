@@ -50,6 +50,8 @@ _SAMPLES = {
     "name": ["t", "a", "`b c`", "select_", "value", "matched", "`é`", "p"],
     "string": ["'x'", "'it''s'", '"y"', "r'\\d'"],
     "number": ["1", "42"],
+    "setting": ["hive.txn.timeout", "`hive.txn.timeout`"],
+    "rest": ["60s", "'60s'", "`a``b`", "/x?y=(z", "-1"],
     "type": ["INT", "DECIMAL(10, 2)", "MAP<STRING, ARRAY<INT>>", "STRUCT<a: INT, b: STRING>"],
     "expression": [
         "1",

@@ -1,4 +1,4 @@
-"""The life of a transaction: every arrow of the diagram in ``acidsql.txn.manager``."""
+"""The life of a transaction: every arrow of the diagram in ``acidsql.txn.txn``."""
 
 import pytest
 
@@ -9,12 +9,15 @@ from acidsql.errors import (
     MetastoreError,
     TxnAbortedError,
     TxnError,
+    WriteConflictError,
 )
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
-from acidsql.txn.manager import Phase
+from acidsql.txn import Phase
 
 T, U = TableName("default", "t"), TableName("default", "u")
 READ = LockComponent(LockType.SHARED_READ, "default", "t", None, Operation.INSERT)
+UPDATE = LockComponent(LockType.EXCL_WRITE, "default", "t", None, Operation.UPDATE)
+OPTIMISTIC = LockComponent(LockType.SHARED_WRITE, "default", "t", None, Operation.UPDATE)
 
 
 def reason(store):
@@ -191,3 +194,93 @@ def test_closing_a_session_whose_store_is_away_says_nothing(manager, store):
     manager.open()
     store.lose_call["abort_txn"] = 1
     manager.close()
+
+
+def update(manager, lock=UPDATE):
+    """A transaction of one statement that updates the table."""
+    with manager.open(agent_info="UPDATE t") as txn:
+        txn.lock([lock])
+        txn.snapshot([T])
+        txn.write_id(T)
+        txn.commit()
+    return txn
+
+
+def test_a_later_statement_fails_where_others_have_committed_since_its_snapshot(managers):
+    txn = managers().open()
+    txn.snapshot([T])
+    winner = update(managers(user="bob"))
+    with pytest.raises(WriteConflictError, match=f"{winner.id} of user bob") as caught:
+        txn.lock([UPDATE], agent_info="UPDATE t SET a = 2")
+    assert caught.value.getSqlState() == "40001"
+    assert txn.phase is Phase.OPEN, "it may do something else, or be rolled back"
+
+
+def test_a_transaction_that_has_not_looked_yet_looks_afterwards_and_succeeds(managers):
+    txn = managers().open()
+    update(managers())
+    txn.lock([UPDATE])
+    assert txn.snapshot([T]).write_ids[T].is_valid(1)
+    txn.write_id(T)
+    txn.commit()
+
+
+def test_the_first_committer_wins_where_nobody_waits(managers):
+    one, two = managers().open(), managers().open()
+    for txn in (one, two):
+        txn.lock([OPTIMISTIC])
+        txn.snapshot([T])
+        txn.write_id(T)
+    two.commit()
+    with pytest.raises(WriteConflictError):
+        one.commit()
+    assert [conflict.txn_id for conflict in one.conflicts()] == [two.id]
+    one.commit(resolved=[two.id])
+
+
+def test_what_is_undone_is_no_conflict_for_anybody(managers, store):
+    txn = managers().open()
+    txn.lock([READ])
+    mark = txn.mark
+    txn.lock([OPTIMISTIC])
+    txn.snapshot([T])
+    txn.write_id(T)
+    other = managers().open()
+    other.lock([OPTIMISTIC])
+    other.snapshot([T])
+    other.write_id(T)
+    store.lose_reply["restore_components"] = 1
+    with pytest.raises(MetastoreError):
+        txn.undo(mark)
+    txn.undo(mark)
+    assert txn.mark == mark
+    txn.commit()
+    other.commit()
+
+
+def test_a_statement_that_asks_for_a_lock_is_what_others_are_told(managers, store):
+    holder = managers(user="bob").open(agent_info="BEGIN")
+    holder.lock([UPDATE], agent_info="UPDATE t SET a = 1")
+    assert store.show_locks()[0].agent_info == "UPDATE t SET a = 1"
+    assert store.show_txns()[0].agent_info == "UPDATE t SET a = 1"
+
+
+def test_a_snapshot_may_only_be_forgotten_before_anything_was_read(managers):
+    txn = managers().open()
+    txn.lock([READ])
+    txn.snapshot([T])
+    update(managers())
+    txn.forget_snapshot()
+    assert txn.snapshot([T]).write_ids[T].is_valid(1)
+
+
+def test_housekeeping_is_done_with_the_heartbeat_and_when_a_session_closes(managers, store):
+    manager = managers()
+    manager.open()
+    manager.heartbeat.change_interval(1)
+    while "house_keep" not in store.calls:
+        pass
+    store.calls.clear()
+    store.lose_call["house_keep"] = 1
+    manager.close()
+    assert "house_keep" in store.calls

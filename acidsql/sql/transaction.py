@@ -1,0 +1,193 @@
+"""BEGIN, COMMIT, ROLLBACK, savepoints, LOCK, and ABORT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid
+from acidsql.sql.statements import (
+    AbortTransactions,
+    Commit,
+    LockDatabase,
+    LockTable,
+    Name,
+    ReleaseSavepoint,
+    Rollback,
+    Savepoint,
+    StartTransaction,
+)
+from acidsql.sql.tables import static_partition
+from acidsql.sql.tokens import Span, Token
+
+# The statements that begin, cut or end a transaction, by their first word.
+TRANSACTION_WORDS = ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+SCRIPT = "A script (BEGIN … END) is not supported: give one statement at a time"
+
+_NOISE = ("TRANSACTION", "WORK")
+_ACCESS = ("READ ONLY", "READ WRITE")
+_OTHER_LEVELS = ("SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED")
+_DATABASE = ("DATABASE", "SCHEMA")
+
+
+def is_script(tokens: Sequence[Token]) -> bool:
+    """Whether these tokens are a script of Spark's, perhaps cut off at a ``;``: BEGIN SELECT 1."""
+    words = [token.upper for token in tokens[:3]]
+    if words[0] != "BEGIN" or len(words) == 1 or words[1] in (";", *_NOISE, "ISOLATION", "READ"):
+        return False
+    # One word more is a slip rather than a script.
+    return len(words) == 3 or words[1] in ("END", "ATOMIC", "NOT")
+
+
+def begin(c: Cursor) -> StartTransaction:
+    """Reads ``BEGIN [TRANSACTION|WORK] [mode, …]``."""
+    if is_script(c.tokens[c.index : -1]):
+        c.refuse(SCRIPT)
+    c.expect("BEGIN")
+    _skip_noise(c)
+    return _modes(c)
+
+
+def start(c: Cursor) -> StartTransaction | None:
+    """Reads ``START TRANSACTION [mode, …]``; None if it is Spark's."""
+    return _modes(c) if c.accept("START", "TRANSACTION") else None
+
+
+def _modes(c: Cursor) -> StartTransaction:
+    modes: list[str] = []
+    if c.done:
+        return StartTransaction()
+    while True:
+        at = c.token
+        mode = _mode(c)
+        if mode in _ACCESS and set(modes) & set(_ACCESS):
+            c.fail(f"Expected one of {' and '.join(_ACCESS)}", at)
+        if mode in modes:
+            c.fail("Expected one ISOLATION LEVEL", at)
+        modes.append(mode)
+        if not c.accept(","):
+            break
+    c.end("',' or the end of the statement")
+    return StartTransaction(read_only="READ ONLY" in modes)
+
+
+def _mode(c: Cursor) -> str:
+    if c.at("ISOLATION"):
+        c.expect("ISOLATION", "LEVEL")
+        for level in _OTHER_LEVELS:
+            words = level.split()
+            if c.at(*words):
+                span = Span(c.token.start, c.peek(len(words) - 1).end)
+                c.refuse(f"ISOLATION LEVEL {level} is not supported: it is always SNAPSHOT", span)
+        c.expect("SNAPSHOT")
+        return "ISOLATION LEVEL SNAPSHOT"
+    if c.accept("READ"):
+        if not c.at_any(("ONLY", "WRITE")):
+            c.fail("Expected ONLY or WRITE")
+        return f"READ {c.take().upper}"
+    c.fail("Expected ISOLATION LEVEL SNAPSHOT, READ ONLY or READ WRITE")
+
+
+def commit(c: Cursor) -> Commit:
+    """Reads ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``."""
+    c.expect("COMMIT")
+    _skip_noise(c)
+    _no_chain(c)
+    return Commit()
+
+
+def rollback(c: Cursor) -> Rollback:
+    """Reads ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``."""
+    c.expect("ROLLBACK")
+    _skip_noise(c)
+    if c.accept("TO"):
+        return Rollback(_savepoint_name(c))
+    _no_chain(c)
+    c.end("TO or the end of the statement")
+    return Rollback()
+
+
+def savepoint(c: Cursor) -> Savepoint:
+    """Reads ``SAVEPOINT s``."""
+    c.expect("SAVEPOINT")
+    return Savepoint(_one_part(c))
+
+
+def release(c: Cursor) -> ReleaseSavepoint:
+    """Reads ``RELEASE [SAVEPOINT] s``."""
+    c.expect("RELEASE")
+    return ReleaseSavepoint(_savepoint_name(c))
+
+
+def _savepoint_name(c: Cursor) -> Name:
+    """``[SAVEPOINT] s``; a savepoint may be called so itself."""
+    if c.peek().is_name:
+        c.accept("SAVEPOINT")
+    return _one_part(c)
+
+
+def _one_part(c: Cursor) -> Name:
+    token = c.name_part("the name of a savepoint")
+    return Name((token.value,), token.span)
+
+
+def _skip_noise(c: Cursor) -> None:
+    if c.at_any(_NOISE):
+        c.take()
+
+
+def _no_chain(c: Cursor) -> None:
+    start = c.index
+    if c.accept("AND", "CHAIN"):
+        c.refuse("AND CHAIN is not supported: BEGIN the next transaction", c.span_from(start))
+    if c.at("AND"):
+        c.expect("AND", "NO", "CHAIN")
+
+
+# ── locks, and other people's transactions ───────────────────────────────────────────────────
+
+
+def lock(c: Cursor, is_acid: IsAcid, whole: Span) -> LockTable | LockDatabase | None:
+    """Reads ``LOCK TABLE|DATABASE …``; None if it is Spark's."""
+    c.expect("LOCK")
+    if c.at_any(_DATABASE):
+        c.take()
+        return LockDatabase(c.name("the name of a database"), _exclusive(c))
+    if not c.accept("TABLE"):
+        return None
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    partition = static_partition(c) if c.at("PARTITION") else ()
+    return LockTable(name, partition, _exclusive(c), whole)
+
+
+def _exclusive(c: Cursor) -> bool:
+    if not c.at_any(("SHARED", "EXCLUSIVE")):
+        c.fail("Expected SHARED or EXCLUSIVE")
+    return c.take().upper == "EXCLUSIVE"
+
+
+def unlock(c: Cursor) -> None:
+    """Refuses ``UNLOCK TABLE|DATABASE …``; any other is Spark's."""
+    what = c.peek().upper
+    if what in ("TABLE", *_DATABASE):
+        c.refuse(
+            f"UNLOCK {what} is not supported: a lock is held to the end of its transaction, "
+            "COMMIT or ROLLBACK"
+        )
+
+
+def abort(c: Cursor) -> AbortTransactions:
+    """Reads ``ABORT TRANSACTIONS n n …``."""
+    c.expect("ABORT")
+    if c.at("COMPACTIONS"):
+        c.refuse("ABORT COMPACTIONS is not built yet")
+    if not c.accept("TRANSACTIONS"):
+        c.fail("Expected TRANSACTIONS")
+    numbers = [c.number()]
+    while not c.done:
+        if c.at(","):
+            c.fail("Expected a number, as blanks separate them")
+        numbers.append(c.number())
+    return AbortTransactions(tuple(numbers))

@@ -1,0 +1,87 @@
+"""What the statements about transactions and their locks say.
+
+``statements`` hands all of it on: it is the one door.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.sql.parts import Name, PartitionItem
+from acidsql.sql.tokens import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTransactions:
+    """``SHOW TRANSACTIONS``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLocks:
+    """``SHOW LOCKS [t [PARTITION (…)] | DATABASE|SCHEMA d] [EXTENDED]``; all locks if neither.
+
+    ``extended`` changes nothing, as with Hive's transactions.
+    """
+
+    name: Name | None = None
+    partition: tuple[PartitionItem, ...] = ()
+    database: Name | None = None
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTransactions:
+    """``ABORT TRANSACTIONS n n …``."""
+
+    txn_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartTransaction:
+    """``START TRANSACTION [mode, …]`` and ``BEGIN [TRANSACTION|WORK] [mode, …]``."""
+
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``."""
+
+    savepoint: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """``SAVEPOINT s``."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSavepoint:
+    """``RELEASE [SAVEPOINT] s``."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class LockTable:
+    """``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``; ``span`` is all of it."""
+
+    name: Name
+    partition: tuple[PartitionItem, ...]
+    exclusive: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LockDatabase:
+    """``LOCK DATABASE|SCHEMA d SHARED|EXCLUSIVE``."""
+
+    name: Name
+    exclusive: bool

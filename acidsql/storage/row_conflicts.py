@@ -1,0 +1,73 @@
+"""Whether two transactions changed a common row: their delete events name the very rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import Kind, is_hidden, parse_directory
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.scan import Scan, delete_keys, key_columns
+
+
+def changed_a_common_row(
+    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+) -> bool:
+    """Compare two transactions' delete events in one partition, in a Spark job.
+
+    Args:
+        spark: Runs the job.
+        table: What both changed.
+        partition: Its directory below the table's, "" if unpartitioned.
+        their_write_id: Of the other transaction, which updated or deleted rows there.
+        ours: The directories that this transaction published, of any table.
+
+    Returns:
+        True if both deleted or updated a row, and also where that cannot be told: the other's
+        delete events are not there any more.
+    """
+    fs = filesystem_for(table.location)
+    place = f"{table.location}/{partition}".rstrip("/")
+    theirs = [
+        entry.path
+        for entry in fs.list(place)
+        if entry.is_dir and _is_delete_delta(entry.path, their_write_id)
+    ]
+    if not theirs:
+        return True
+    own = [path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)]
+    if not own:
+        return False
+    keys = key_columns(table)
+    common = _keys(spark, fs, table, partition, theirs).join(
+        _keys(spark, fs, table, partition, own), keys, "left_semi"
+    )
+    return not common.isEmpty()
+
+
+def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
+    found = parse_directory(path.rpartition("/")[2])
+    if found is None or found.kind is not Kind.DELETE_DELTA:
+        return False
+    return write_id is None or (found.min_write_id, found.max_write_id) == (write_id, write_id)
+
+
+def _keys(
+    spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
+) -> DataFrame:
+    files = tuple(_files(fs, directories))
+    listing = Listing(partition, deletes=files)
+    return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)), [listing])
+
+
+def _files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
+    for path in directories:
+        directory = parse_directory(path.rpartition("/")[2])
+        assert directory is not None
+        for entry in fs.list(path):
+            if not is_hidden(entry.name):
+                yield EventFile(entry.path, directory, entry.size)

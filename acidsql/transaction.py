@@ -1,0 +1,275 @@
+"""The session's transaction: that of one statement, or BEGIN … COMMIT over several.
+
+A statement publishes its directories when it ends; its write id is open still, so only its own
+transaction sees them. ``Work`` notes what a statement has published, so that it can be undone:
+
+* a statement that fails in a transaction of its own takes the transaction with it: abort, then
+  delete what nobody will ever see;
+* one that fails between BEGIN and COMMIT, or that ROLLBACK TO undoes, is taken out of a
+  transaction that goes on: its directories must be gone, durably, before COMMIT can make the
+  write id visible. While one of them is there, COMMIT is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteConflictError
+from acidsql.metastore.interface import WriteConflict
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.publish import Published, discard
+from acidsql.txn import Phase, Txn, abort_quietly
+
+# Whether two transactions changed a common row: the conflict, the directories that we published.
+SameRows = Callable[[WriteConflict, Sequence[str]], bool]
+
+
+@dataclass(slots=True)
+class Work:
+    """What one statement has published so far.
+
+    Attributes:
+        mark: How much its transaction had recorded before it.
+        published: Each table and what was put there.
+    """
+
+    mark: int
+    published: list[tuple[Table, Published]] = field(default_factory=list)
+
+    def add(self, table: Table, published: Published) -> None:
+        """Note what was put into a table."""
+        self.published.append((table, published))
+
+    @property
+    def directories(self) -> list[str]:
+        """All directories, in order."""
+        return [path for _, done in self.published for path in done.directories]
+
+
+class Transaction:
+    """One transaction of a session.
+
+    Args:
+        txn: The transaction.
+        several: It is BEGIN's: a statement that fails is undone, and it goes on.
+        read_only: Nothing may be changed in it.
+        in_block: A ``with acid.transaction()`` block began it, and ends it.
+
+    Attributes:
+        works: What its statements have published, but for those that were undone.
+        rolled_back: Its own session has given it up.
+        when_abandoned: Called once it is certain that it will never be committed.
+    """
+
+    def __init__(
+        self, txn: Txn, *, several: bool = False, read_only: bool = False, in_block: bool = False
+    ) -> None:
+        self.txn, self.works = txn, list[Work]()
+        self.when_abandoned: list[Callable[[], None]] = []
+        self.rolled_back = False
+        self.read_only, self.in_block = read_only, in_block
+        self._several = several
+        self._savepoints: dict[str, tuple[int, int]] = {}
+        self._undone: list[str] = []  # directories that must be gone before COMMIT
+        self._broken: str | None = None
+
+    @property
+    def id(self) -> int:
+        """Its number, as SHOW TRANSACTIONS lists it."""
+        return self.txn.id
+
+    # ── statements ───────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def statement(self) -> Iterator[Work]:
+        """Run one statement; what a failed one has published is undone."""
+        self._refuse_broken()
+        work = Work(self.txn.mark)
+        self.works.append(work)
+        try:
+            yield work
+        except BaseException:
+            if self._several and self.txn.phase is Phase.OPEN:
+                self._undo_quietly(len(self.works) - 1, work.mark)
+            raise
+
+    def refuse_hidden(self, table: Table, partitions: Iterable[str]) -> None:
+        """An overwritten partition cannot be changed again: its base hides all that has the same
+        write id.
+
+        Raises:
+            UnsupportedError: One of these was overwritten by an earlier statement.
+        """
+        overwritten = {
+            partition
+            for work in self.works[:-1]
+            for changed, done in work.published
+            if done.overwrote and changed.name == table.name
+            for partition in done.partitions
+        }
+        for partition in partitions:
+            if partition in overwritten:
+                raise UnsupportedError(
+                    f"This transaction has overwritten {table.name}"
+                    + (f"/{partition}" if partition else "")
+                    + ", and Hive's format cannot change it again under the same write id. COMMIT "
+                    "first, or change it before INSERT OVERWRITE or TRUNCATE.",
+                    condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
+                )
+
+    # ── savepoints ───────────────────────────────────────────────────────────────────────────
+
+    def savepoint(self, name: str) -> None:
+        """Mark this moment, to roll back to; a name that is used again moves."""
+        self._savepoints.pop(name.lower(), None)
+        self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those after it; what was done since stays."""
+        self._find(name)
+        self._forget_from(name.lower())
+
+    def rollback(self, to: str | None = None) -> None:
+        """Undo all of it, or all since a savepoint; locks stay in the latter case.
+
+        Raises:
+            TxnError: There is no such savepoint, or the transaction has ended otherwise.
+        """
+        if to is None:
+            self.rolled_back = True
+            self.abandon("ROLLBACK")
+            if self.txn.phase is not Phase.ABORTED:
+                raise TxnError(f"Transaction {self.id} is {self.txn.phase.value}.")
+            return
+        count, mark = self._find(to)
+        self._forget_from(to.lower())
+        self._savepoints[to.lower()] = (count, mark)
+        self._undo(count, mark)
+
+    def _find(self, name: str) -> tuple[int, int]:
+        found = self._savepoints.get(name.lower())
+        if found is None:
+            raise TxnError(
+                f"Transaction {self.id} has no savepoint '{name}'.",
+                condition="NO_SUCH_SAVEPOINT",
+                sqlstate="3B001",
+                savepoint=name,
+            )
+        return found
+
+    def _forget_from(self, name: str) -> None:
+        names = list(self._savepoints)
+        for later in names[names.index(name) :]:
+            del self._savepoints[later]
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, same_rows: SameRows | None = None, **keywords: Any) -> None:
+        """The commit point of all statements; keywords as ``Txn.commit``.
+
+        Args:
+            same_rows: Looks at the rows where another transaction changed the same partition
+                first; None: that alone is a conflict.
+            **keywords: For ``Txn.commit``.
+
+        Raises:
+            WriteConflictError: Others were first. The transaction is still open.
+            TxnError: It cannot be committed; roll it back.
+            CommitUnknownError: Nobody can tell now.
+        """
+        self._refuse_broken()
+        resolved: set[int] = set()
+        while True:
+            try:
+                return self.txn.commit(
+                    resolved=resolved, add_partitions=self.partitions(), **keywords
+                )
+            except WriteConflictError:
+                if same_rows is None:
+                    raise
+                new = [one for one in self.txn.conflicts() if one.txn_id not in resolved]
+                if any(not one.by_row or same_rows(one, self._directories()) for one in new):
+                    raise
+                resolved |= {one.txn_id for one in new}
+
+    def abandon(self, reason: str) -> bool:
+        """Abort, and delete what can never be seen.
+
+        Returns:
+            False, with nothing deleted, if COMMIT may have happened.
+        """
+        if self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
+            return False
+        if not abort_quietly(self.txn, reason):
+            return False
+        for work in self.works:
+            for table, done in work.published:
+                discard(filesystem_for(table.location), done.directories)
+        for act in self.when_abandoned:
+            act()
+        return True
+
+    def partitions(self) -> dict[TableName, list[Partition]]:
+        """The partitions that it has written to, by table; the store may know them or not."""
+        found: dict[TableName, dict[str, Partition]] = {}
+        for work in self.works:
+            for table, done in work.published:
+                if table.partition_columns:
+                    found.setdefault(table.name, {}).update(
+                        (name, _partition(table, name)) for name in done.partitions
+                    )
+        return {name: list(partitions.values()) for name, partitions in found.items()}
+
+    def _directories(self) -> list[str]:
+        return [path for work in self.works for path in work.directories]
+
+    # ── undoing a part ───────────────────────────────────────────────────────────────────────
+
+    def _undo(self, count: int, mark: int) -> None:
+        """Take all works from ``count`` on out of a transaction that goes on."""
+        # Whatever stops this half-way, COMMIT must not happen.
+        self._broken = "an earlier statement of it could not be undone"
+        for work in self.works[count:]:
+            for table, done in work.published:
+                _delete(table, done.directories)
+                self._undone += done.directories
+        del self.works[count:]
+        self.txn.undo(mark)
+        self._broken = None
+
+    def _undo_quietly(self, count: int, mark: int) -> None:
+        """The statement's own error is on its way; that it is not undone is told by the next."""
+        try:
+            self._undo(count, mark)
+        except (AcidSqlError, OSError) as error:
+            self._broken = f"an earlier statement of it could not be undone ({error})"
+
+    def _refuse_broken(self) -> None:
+        left = [path for path in self._undone if filesystem_for(path).exists(path)]
+        reason = f"'{left[0]}' of an undone statement is there" if left else self._broken
+        if reason is not None:
+            raise TxnError(
+                f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
+                condition="IN_FAILED_TRANSACTION",
+                sqlstate="25P02",
+                txnId=self.id,
+            )
+
+
+def _partition(table: Table, name: str) -> Partition:
+    values = tuple(value for _, value in parse_partition_name(name))
+    return Partition(values, f"{table.location}/{name}")
+
+
+def _delete(table: Table, directories: Sequence[str]) -> None:
+    """Delete published directories so that not even a power cut brings them back."""
+    fs = filesystem_for(table.location)
+    for directory in directories:
+        fs.delete_directory(directory)
+    for parent in {directory.rpartition("/")[0] for directory in directories}:
+        fs.sync_directory(parent)

@@ -1,0 +1,62 @@
+"""What a WHERE says for certain about partition columns: too little at times, never too much."""
+
+import pytest
+
+from acidsql.sql.conditions import terms_about
+from acidsql.sql.tokens import Span
+
+COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
+
+
+def terms(condition):
+    text = f"DELETE FROM t WHERE {condition}"
+    span = Span(text.index("WHERE") + 6, len(text))
+    return [term.of(text) for term in terms_about(text, span, COLUMNS, QUALIFIERS)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("p = 1", ["p = 1"]),
+        ("P = 1 AND id = 2", ["P = 1"]),
+        ("id = 2 AND (t.p = 1 OR t.`p` IN (2, 3)) AND day < '2024'",
+         ["(t.p = 1 OR t.`p` IN (2, 3))", "day < '2024'"]),
+        ("p BETWEEN 1 AND 3 AND id BETWEEN 4 AND 5", ["p BETWEEN 1 AND 3"]),
+        ("NOT p BETWEEN 1 AND 3 AND p <> -2", ["NOT p BETWEEN 1 AND 3", "p <> -2"]),
+        ("((p = 1 AND id = 1))", ["p = 1"]),
+        ("day = DATE '2024-01-01' AND p IS NOT NULL", ["day = DATE '2024-01-01'", "p IS NOT NULL"]),
+        ("p = :value AND day LIKE '2024%'", ["p = :value", "day LIKE '2024%'"]),
+        ("p = ? AND p = 'a''b'", ["p = ?", "p = 'a''b'"]),
+    ],
+)  # fmt: skip
+def test_terms_that_only_partition_columns_decide(condition, expected):
+    assert terms(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = 1",
+        "p = 1 OR id = 2",
+        "NOT (p = 1 AND id = 2)",
+        "p = id",
+        "p = rand()",
+        "p IN (SELECT 1)",
+        "p = (SELECT max(p) FROM t)",
+        "EXISTS (SELECT 1 FROM u WHERE p = 1)",
+        "u.p = 1",
+        "t.p.q = 1",
+        "p.q = 1",
+        "p(1) = 1",
+        "p[0] = 1",
+        "p = current_date",
+        "upper(p) = 'A'",
+        "CASE WHEN p = 1 THEN true END",
+        "p = x -> x",
+        "p = 1 + id",
+        "1 = 1",
+        "true",
+    ],
+)
+def test_all_other_terms_say_nothing(condition):
+    assert terms(condition) == []
