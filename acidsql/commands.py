@@ -39,7 +39,7 @@ from acidsql.sql.tokens import Span
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.publish import Published
 from acidsql.storage.save import Save, Writing
-from acidsql.transaction import Transaction
+from acidsql.transaction import Transaction, Work
 from acidsql.transactions import Transactions
 from acidsql.txn import Txn, TxnManager
 
@@ -150,8 +150,7 @@ class Commands:
             table = self._again(name)
             partitions = self._matching(table, [statement.partition], text)
             transaction.refuse_hidden(table, partitions)
-            published = self._empty(transaction.txn, table, partitions)
-            work.add(table, published)
+            published = self._empty(transaction.txn, work, table, partitions)
             self._transactions.end_of_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
@@ -218,8 +217,7 @@ class Commands:
             if not partitions:
                 return None
             old = self._places.directories(table, partitions)
-            published = self._empty(txn, table, partitions)
-            work.add(table, published)
+            published = self._empty(txn, work, table, partitions)
             values = [
                 tuple(value for _, value in parse_partition_name(partition))
                 for partition in partitions
@@ -270,14 +268,14 @@ class Commands:
             txn.lock(locks, agent_info=text)
             yield txn
 
-    def _empty(self, txn: Txn, table: Table, partitions: list[str]) -> Published:
+    def _empty(self, txn: Txn, work: Work, table: Table, partitions: list[str]) -> Published:
         """Put a base without rows into each directory."""
         statement_id = txn.next_statement_id()
         save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True)
         with Writing(filesystem_for(table.location), save) as writing:
             for partition in partitions:
                 writing.empty(partition)
-            return writing.publish()
+            return work.publish(table, writing)
 
     # After the store has decided the statement has happened: what fails now is finished by the
     # next statement that needs the place, and locks go with a time-out.

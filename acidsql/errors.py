@@ -30,6 +30,8 @@ run again is told by the type (``TransientTxnError``), never by the text.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class AcidSqlError(Exception):
     """The root of the tree.
@@ -169,9 +171,14 @@ class TxnAbortedError(TransientTxnError):
 class WriteConflictError(TransientTxnError):
     """Another transaction committed a change to the same table, partition or row first, after
     this one's snapshot (Hive: 10263 TXN_ABORTED, "due to a write conflict"). It sees the older
-    rows for good: roll it back and run it again."""
+    rows for good: roll it back and run it again.
+
+    Attributes:
+        conflicts: Each ``WriteConflict``, by the winner's number.
+    """
 
     condition = "WRITE_CONFLICT"
+    conflicts: tuple[Any, ...] = ()
 
 
 class NoSuchTxnError(TxnError):

@@ -319,7 +319,7 @@ class Runner:
                         self._write(writing, query, views, said)
                     with clock("keep"):
                         transaction.refuse_hidden(query.table, writing.partitions)
-                        work.add(query.table, writing.publish())
+                        work.publish(query.table, writing)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         """Whether a conflict stands, though both transactions only updated or deleted rows."""

@@ -23,6 +23,7 @@ from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteConfli
 from acidsql.metastore.interface import WriteConflict
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.publish import Published, discard
+from acidsql.storage.save import Writing
 from acidsql.txn import Phase, Txn, abort_quietly
 
 # Whether two transactions changed a common row: the conflict, the directories that we published.
@@ -40,15 +41,25 @@ class Work:
 
     mark: int
     published: list[tuple[Table, Published]] = field(default_factory=list)
+    _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
+
+    def publish(self, table: Table, writing: Writing) -> Published:
+        """Publish what was written to a table, noting each directory even if it then fails."""
+        self._moved.append((table, writing.directories))
+        published = writing.publish()
+        self.add(table, published)
+        return published
 
     def add(self, table: Table, published: Published) -> None:
         """Note what was put into a table."""
         self.published.append((table, published))
 
     @property
-    def directories(self) -> list[str]:
-        """All directories, in order."""
-        return [path for _, done in self.published for path in done.directories]
+    def directories(self) -> list[tuple[Table, str]]:
+        """Each directory that it has put, or was about to put, into its place."""
+        done = [(table, one.directories) for table, one in self.published]
+        found = {path: table for table, paths in (*self._moved, *done) for path in paths}
+        return [(table, path) for path, table in found.items()]
 
 
 class Transaction:
@@ -189,13 +200,13 @@ class Transaction:
                 return self.txn.commit(
                     resolved=resolved, add_partitions=self.partitions(), **keywords
                 )
-            except WriteConflictError:
+            except WriteConflictError as error:
                 if same_rows is None:
                     raise
-                new = [one for one in self.txn.conflicts() if one.txn_id not in resolved]
-                if any(not one.by_row or same_rows(one, self._directories()) for one in new):
+                ours = [path for _, path in self._directories(self.works)]
+                if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
                     raise
-                resolved |= {one.txn_id for one in new}
+                resolved |= {one.txn_id for one in error.conflicts}
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete what can never be seen.
@@ -207,9 +218,8 @@ class Transaction:
             return False
         if not abort_quietly(self.txn, reason):
             return False
-        for work in self.works:
-            for table, done in work.published:
-                discard(filesystem_for(table.location), done.directories)
+        for table, directory in self._directories(self.works):
+            discard(filesystem_for(table.location), [directory])
         for act in self.when_abandoned:
             act()
         return True
@@ -225,8 +235,9 @@ class Transaction:
                     )
         return {name: list(partitions.values()) for name, partitions in found.items()}
 
-    def _directories(self) -> list[str]:
-        return [path for work in self.works for path in work.directories]
+    @staticmethod
+    def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:
+        return [found for work in works for found in work.directories]
 
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
@@ -234,10 +245,9 @@ class Transaction:
         """Take all works from ``count`` on out of a transaction that goes on."""
         # Whatever stops this half-way, COMMIT must not happen.
         self._broken = "an earlier statement of it could not be undone"
-        for work in self.works[count:]:
-            for table, done in work.published:
-                _delete(table, done.directories)
-                self._undone += done.directories
+        for table, directory in self._directories(self.works[count:]):
+            _delete(table, directory)
+            self._undone.append(directory)
         del self.works[count:]
         self.txn.undo(mark)
         self._broken = None
@@ -266,10 +276,9 @@ def _partition(table: Table, name: str) -> Partition:
     return Partition(values, f"{table.location}/{name}")
 
 
-def _delete(table: Table, directories: Sequence[str]) -> None:
-    """Delete published directories so that not even a power cut brings them back."""
-    fs = filesystem_for(table.location)
-    for directory in directories:
-        fs.delete_directory(directory)
-    for parent in {directory.rpartition("/")[0] for directory in directories}:
+def _delete(table: Table, directory: str) -> None:
+    """Delete a published directory so that not even a power cut brings it back."""
+    fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
+    fs.delete_directory(directory)
+    if fs.exists(parent):
         fs.sync_directory(parent)

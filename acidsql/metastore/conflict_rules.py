@@ -156,7 +156,7 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
     doing = f" (statement: {brief(first.agent_info)})" if first.agent_info.strip() else ""
-    return WriteConflictError(
+    made = WriteConflictError(
         f"Transaction {first.txn_id} of user {first.user} on host {first.host}{doing} committed a "
         f"change to {where} first, and transaction {txn_id}, which changes it too, does not see "
         f"it{_and_others(first, conflicts)}. ROLLBACK, and run it again on a fresh snapshot; "
@@ -169,6 +169,8 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
         winnerHost=first.host,
         winnerStatement=first.agent_info,
     )
+    made.conflicts = tuple(conflicts)
+    return made
 
 
 def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> str:

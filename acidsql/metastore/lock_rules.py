@@ -2,7 +2,9 @@
 
 A transaction waits until *all* that stands before it is gone, and a lock that was granted goes only
 with its transaction. So transactions wait for ever exactly if they wait for each other in a
-circle; it makes no difference whether the earlier lock is granted or waits itself.
+circle; it makes no difference whether the earlier lock is granted or waits itself. Nobody
+overtakes, with one exception: who was granted a lock gets as much again at once, since whoever
+waits in between waits for this very transaction.
 
 Source: Hive 4.0 ``CheckLockFunction`` and ``LockTypeComparator``; hive-transactions.md §4.1, 4.2.
 The deadlock detector is of the kind that Hive's later master has.
@@ -142,16 +144,34 @@ def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[
 
 
 def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
-    """What this lock must wait for: earlier locks of other transactions, the granted ones first."""
+    """What this lock must wait for: earlier locks of other transactions, the granted ones first.
+
+    Nothing, if its transaction was granted as much before: what is in the way of this lock now was
+    in the way of that one, so it waits itself, and for this very transaction.
+    """
+    near = list(locks.overlapping(waiting))
+    if any(other.txn_id == waiting.txn_id and _covers(other, waiting) for other in near):
+        return []
     found = [
         other
-        for other in locks.overlapping(waiting)
+        for other in near
         if other.lock_id < waiting.lock_id
         and other.txn_id != waiting.txn_id
         and must_wait(waiting, other)
     ]
     # Whoever holds a lock can do something about it, so that one is named if there is one.
     return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
+
+
+def _covers(held: LockInfo, wanted: LockInfo) -> bool:
+    """True if whoever has the one is in no need of the other; both overlap."""
+    is_weaker = strength(held.lock_type) < strength(wanted.lock_type)
+    if is_weaker or held.state is LockState.WAITING:
+        return False
+    if held.table is None:
+        # SHARED_READ of a database keeps nobody from what is in it.
+        return wanted.table is None or held.lock_type is not LockType.SHARED_READ
+    return wanted.table is not None and held.partition in (None, wanted.partition)
 
 
 def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:

@@ -88,15 +88,25 @@ def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
 
 
 def publish(
-    fs: FileSystem, location: str, spec: WriteSpec, files: Sequence[Record], *, overwrite: bool
+    fs: FileSystem,
+    location: str,
+    spec: WriteSpec,
+    files: Sequence[Record],
+    directories: list[str],
+    *,
+    overwrite: bool,
 ) -> Published:
     """Move checked files into their directories.
+
+    Where it fails it deletes what it has moved, if it can.
 
     Args:
         fs: The table's file system.
         location: The table's directory.
         spec: What the files were written with.
         files: What ``check`` gave.
+        directories: Each is added before it is moved into its place; whoever must be certain that
+            nothing is left of a failure looks there.
         overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
 
     Raises:
@@ -107,7 +117,6 @@ def publish(
     for file in files:
         name = _directory_name(spec, file.kind, overwrite)
         grouped.setdefault((file.partition, name), []).append(file)
-    directories: list[str] = []
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"

@@ -54,12 +54,16 @@ class Writing:
     """One statement's write to one table: ``events`` or ``rows`` or neither, then ``publish``.
 
     Used as a context manager it removes its staging directory whatever happens.
+
+    Attributes:
+        directories: Those that ``publish`` has moved, or was about to move when it failed.
     """
 
     def __init__(self, fs: FileSystem, what: Save) -> None:
         self._fs, self._what = fs, what
         self._spec = _spec(what)
         self._files: list[Record] = []
+        self.directories: list[str] = []
 
     def __enter__(self) -> Writing:
         try:
@@ -109,7 +113,14 @@ class Writing:
         if not self._files:
             return Published()
         location = self._what.table.location
-        return publish(self._fs, location, self._spec, self._files, overwrite=self._what.overwrite)
+        return publish(
+            self._fs,
+            location,
+            self._spec,
+            self._files,
+            self.directories,
+            overwrite=self._what.overwrite,
+        )
 
     def _take(self, records: list[Record]) -> None:
         self._files += check(records, merge=self._what.merge)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from acidsql.errors import AcidSqlError, LockTimeoutError
+from acidsql.metastore.conflict_rules import brief
 from acidsql.metastore.interface import (
     LockComponent,
     LockInfo,
@@ -20,8 +21,6 @@ from acidsql.metastore.interface import (
     TxnStore,
 )
 from acidsql.settings import FIRST_LOCK_SLEEP_MS, Settings
-
-_LONGEST_STATEMENT = 200  # characters of another's statement in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +123,7 @@ def describe(lock: LockInfo) -> str:
     """Who has a lock, on what, for which statement: a sentence."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = thing(lock.database, lock.table, lock.partition)
-    statement = " ".join(lock.agent_info.split())
-    if len(statement) > _LONGEST_STATEMENT:
-        statement = statement[:_LONGEST_STATEMENT] + "…"
+    statement = brief(lock.agent_info)
     doing = f" (statement: {statement})" if statement else ""
     return (
         f"Transaction {lock.txn_id} of user {lock.user} on host {lock.host} {has} "

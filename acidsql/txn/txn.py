@@ -47,7 +47,6 @@ from acidsql.metastore.interface import (
     LockComponent,
     TxnState,
     TxnStore,
-    WriteConflict,
 )
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import Acquired, LockWaiter
@@ -151,13 +150,6 @@ class Txn:
         with self._while_open():
             self._store.restore_components(self.id, self._recorded[:mark])
             del self._recorded[mark:]
-
-    def conflicts(self) -> list[WriteConflict]:
-        """What others committed meanwhile to what it has changed."""
-        with self._while_open():
-            if self._valid_txns is None:
-                return []
-            return self._store.write_conflicts(self.id, self._valid_txns)
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
         """I6: what the transaction sees; call it after the first locks.

@@ -99,6 +99,33 @@ class LockContract:
         store.lock(txn, [shared_read()])
         assert not waits(store.lock(txn, [exclusive()]))
 
+    @pytest.mark.parametrize("again", [READ, WRITE, EXCL_WRITE])
+    @pytest.mark.parametrize("partition", [None, "p=1"])
+    def test_who_holds_a_lock_gets_as_much_again_though_somebody_waits(
+        self, store, again, partition
+    ):
+        """BEGIN; UPDATE t; UPDATE t: whoever waits in between waits for this very transaction."""
+        holder, waiter = begin(store), begin(store)
+        store.lock(holder, [on(EXCL_WRITE)])
+        waiting = store.lock(waiter, [exclusive()]).lock_id
+        assert not waits(store.lock(holder, [on(again, partition=partition)]))
+        assert waits(store.check_lock(waiter, waiting))
+
+    @pytest.mark.parametrize(
+        "held, wanted",
+        [
+            (on(EXCL_WRITE, partition="p=1"), on(EXCL_WRITE)),
+            (on(EXCL_WRITE, partition="p=1"), on(EXCL_WRITE, partition="p=2")),
+            (on(READ), on(EXCL_WRITE)),
+            (LockComponent(READ, "default"), on(READ)),
+        ],
+    )
+    def test_who_holds_less_waits_in_the_queue_like_everybody(self, store, held, wanted):
+        holder, waiter = begin(store), begin(store)
+        store.lock(holder, [held, on(READ, U)])
+        store.lock(waiter, [exclusive(), exclusive(U)])
+        assert waits(store.lock(holder, [wanted]))
+
     def test_all_components_are_granted_or_none(self, store):
         one, two, three = begin(store), begin(store), begin(store)
         store.lock(one, [exclusive(U)])

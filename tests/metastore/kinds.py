@@ -1,6 +1,8 @@
 """Every kind of database that the embedded metastore can be kept in."""
 
 import functools
+import tempfile
+from pathlib import Path
 
 import servers
 from sqlalchemy import delete, insert, select
@@ -24,10 +26,20 @@ def open_store(kind, path, **keywords):
 
 
 def open_recycled(kind, path, **keywords):
-    """A store that is empty for each new directory; on a server always the same one, because to
-    make 26 tables takes longer than most tests."""
-    url = sqlite_url(path / "store.db") if kind == "sqlite" else _recycled(kind).url(path)
-    return EmbeddedMetastore(url, warehouse="/wh", **keywords)
+    """A store that is as new for each new directory, but ready made: to make 26 tables takes
+    longer than most tests."""
+    if kind != "sqlite":
+        return EmbeddedMetastore(_recycled(kind).url(path), warehouse="/wh", **keywords)
+    if not (path / "store.db").exists():
+        (path / "store.db").write_bytes(_ready_made())
+    return open_store(kind, path, **keywords)
+
+
+@functools.cache
+def _ready_made():
+    with tempfile.TemporaryDirectory() as directory:
+        open_store("sqlite", Path(directory)).close()
+        return Path(directory, "store.db").read_bytes()
 
 
 @functools.cache
@@ -36,7 +48,7 @@ def _recycled(kind):
 
 
 class Recycled:
-    """A store for many tests, one after the other."""
+    """One store on a server for many tests, one after the other."""
 
     def __init__(self, kind):
         self._url, self._path = servers.server(kind).url(self), None

@@ -2,8 +2,8 @@
 
 import itertools
 
-from acidsql.metastore.interface import LockState
-from acidsql.metastore.lock_rules import must_wait
+from acidsql.metastore.interface import LockState, LockType
+from acidsql.metastore.lock_rules import must_wait, strength
 
 
 def waits(locks):
@@ -15,7 +15,36 @@ def waits(locks):
         and other.lock_id < lock.lock_id
         and other.txn_id != lock.txn_id
         and must_wait(lock, other)
+        and not any(has_as_much(held, lock) for held in locks)
     }
+
+
+def has_as_much(held, wanted):
+    """The one is granted to the same transaction, as strong, and for all that the other is for."""
+    return (
+        held.txn_id == wanted.txn_id
+        and held.state is LockState.ACQUIRED
+        and strength(held.lock_type) >= strength(wanted.lock_type)
+        and held.database == wanted.database
+        and held.table in (None, wanted.table)
+        and held.partition in (None, wanted.partition)
+        # It says that the database must stay, nothing of what is in it.
+        and not (only_keeps_database(held) and wanted.table)
+    )
+
+
+def only_keeps_database(lock):
+    return lock.table is None and lock.lock_type is LockType.SHARED_READ
+
+
+def quarrels(locks):
+    """Pairs of granted locks of which one should have waited for the other."""
+    granted = [lock for lock in locks if lock.state is LockState.ACQUIRED]
+    return [
+        (one, other)
+        for one, other in itertools.permutations(granted, 2)
+        if one.txn_id != other.txn_id and must_wait(one, other)
+    ]
 
 
 def closure(edges):

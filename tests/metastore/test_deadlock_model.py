@@ -2,13 +2,14 @@
 
 A transaction is aborted only by somebody who waits with it in a circle, and whoever has looked and
 waits on waits in none. And once everybody has looked, everybody who is left can come to an end.
+Meanwhile no two hold what they must not hold together.
 """
 
 from contextlib import closing
 
 from contract_base import T, U, begin, on
 from hypothesis import given, settings, strategies
-from lock_graph import closure, in_circles, waits
+from lock_graph import closure, in_circles, quarrels, waits
 
 from acidsql.errors import TxnAbortedError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
@@ -87,6 +88,9 @@ class Locks:
         if state is LockState.WAITING:
             assert txn not in in_circles(waits(self.store.show_locks()))
 
+    def check(self):
+        assert not quarrels(self.store.show_locks())
+
     def finish(self):
         """Everybody looks, and who waits for nobody commits."""
         while self.open_txns:
@@ -113,4 +117,5 @@ def test_exactly_the_circles_are_broken_and_everybody_else_comes_to_an_end(
     with closing(world.store):
         for name in ["open", "open", *history]:
             getattr(world, name)()
+            world.check()
         world.finish()

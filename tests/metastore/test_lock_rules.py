@@ -1,11 +1,20 @@
 """``lock_rules`` against the plainest way to say the same."""
 
+import itertools
+
 import pytest
 from hypothesis import given, settings, strategies
-from lock_graph import in_circles, waits
+from lock_graph import has_as_much, in_circles, waits
 
 from acidsql.metastore.interface import LockComponent, LockInfo, LockState, LockType
-from acidsql.metastore.lock_rules import ByThing, circle_in_words, find_circle, overlaps
+from acidsql.metastore.lock_rules import (
+    ByThing,
+    blockers,
+    circle_in_words,
+    find_circle,
+    must_wait,
+    overlaps,
+)
 
 THINGS = [
     (database, *inside)
@@ -25,11 +34,16 @@ def locks_of_transactions(draw):
     for lock_id in range(1, draw(strategies.integers(1, 8)) + 1):
         txn_id, state = draw(strategies.integers(1, 5)), draw(strategies.sampled_from(LockState))
         wanted = draw(strategies.lists(components, min_size=1, max_size=2))
-        for number, one in enumerate(wanted, 1):
-            thing = (one.database, one.table, one.partition)
-            who = (None, "u", "h", "")
-            found.append(LockInfo(lock_id, number, txn_id, *thing, state, one.lock_type, *who))
+        found += [
+            lock_of(lock_id, txn_id, one, state, number) for number, one in enumerate(wanted, 1)
+        ]
     return found
+
+
+def lock_of(lock_id, txn_id, component, state=LockState.WAITING, number=1):
+    thing = (component.database, component.table, component.partition)
+    who = (None, "u", "h", "")
+    return LockInfo(lock_id, number, txn_id, *thing, state, component.lock_type, *who)
 
 
 @given(strategies.lists(things, max_size=8), things)
@@ -53,6 +67,23 @@ def test_a_circle_is_found_exactly_for_those_that_wait_for_themselves(locks):
         if circle:
             assert circle[0] == txn_id and len(set(circle)) == len(circle) > 1
             assert set(zip(circle, [*circle[1:], circle[0]], strict=True)) <= edges
+
+
+def test_who_has_as_much_already_waits_only_for_those_who_wait_for_him_anyway():
+    """So it hurts nobody that he overtakes them: all pairs of locks, all that may be between."""
+    every = [LockComponent(kind, *thing) for kind in LockType for thing in THINGS]
+    overtaken = 0
+    for had, wanted in itertools.product(every, every):
+        held, again = lock_of(1, 1, had, LockState.ACQUIRED), lock_of(3, 1, wanted)
+        for other in (lock_of(2, 2, one) for one in every):
+            if not must_wait(again, other):
+                continue
+            overtakes = not blockers(again, ByThing((one, one) for one in (held, other)))
+            assert overtakes is has_as_much(held, again)
+            if overtakes:
+                overtaken += 1
+                assert must_wait(other, held) and must_wait(held, other)
+    assert overtaken > 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import threading
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,6 +137,28 @@ def test_an_opened_store_is_asked_one_question_and_alembic_stays_away(tmp_path, 
         "assert 'alembic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@every_kind
+def test_of_several_that_open_a_new_store_at_once_one_makes_it(tmp_path, kind):
+    """And Alembic, which keeps what it works on in globals, is used by one thread at a time."""
+    (tmp_path / "other").mkdir()
+    paths, opened = [tmp_path, tmp_path / "other"] * 3, []
+    for path in paths:
+        store_url(kind, path)  # to make the database is not what is tested
+    threads = [
+        threading.Thread(target=lambda path=path: opened.append(open_store(kind, path)))
+        for path in paths
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == len(paths)
+    assert [difference(store) for store in opened] == [[]] * len(paths)
+    assert sorted(begin(store) for store in opened) == [1, 1, 2, 2, 3, 3]
+    for store in opened:
+        store.close()
 
 
 def test_a_store_can_be_made_by_code_in_a_zip(tmp_path):

@@ -11,12 +11,13 @@ import itertools
 from contextlib import closing
 
 import pytest
-from contract_base import Clock, begin, table
+from contract_base import Clock, begin, on, table
 from hypothesis import given, settings, strategies
 from kinds import KINDS, open_recycled
 
 from acidsql.acid.table import TableName
-from acidsql.metastore.interface import TxnType
+from acidsql.metastore.conflict_rules import RECORDED
+from acidsql.metastore.interface import LockType, TxnType
 
 NAMES = [TableName("default", name) for name in ("a", "b", "c")]
 STEPS = 50
@@ -52,6 +53,8 @@ class Snapshots:
     def write(self):
         if self.location and self.some("o"):
             txn, name = self.pick(self.some("o")), self.pick(sorted(self.location, key=str))
+            kind = on(LockType.SHARED_WRITE, name, operation=self.pick(RECORDED))
+            self.store.lock(txn, [kind])
             write_id = self.store.allocate_write_id(txn, name)
             self.unpublished.setdefault(txn, []).append((self.location[name], write_id))
 
@@ -147,14 +150,17 @@ class Snapshots:
         """Nothing that anybody can ask is answered otherwise afterwards, to the letter."""
         self.clock.now += 1
         snapshots = [self.store.valid_txns(), *(snapshot for _, snapshot, _ in self.old)]
-        before = [self.store.valid_write_ids(snapshot, NAMES) for snapshot in snapshots]
+        before = self.conflicts(), [self.store.valid_write_ids(one, NAMES) for one in snapshots]
         assert self.store.house_keep(10**6, 0, self.pick([0, 1, 3]))
-        after = [self.store.valid_write_ids(snapshot, NAMES) for snapshot in snapshots]
+        after = self.conflicts(), [self.store.valid_write_ids(one, NAMES) for one in snapshots]
         assert after == before
         for txn, letter in self.state.items():
             known = self.store.txn_state(txn)
             assert known is None or known.value == letter
             assert letter != "o" or known is not None
+
+    def conflicts(self):
+        return [self.store.write_conflicts(holder, snapshot) for holder, snapshot, _ in self.old]
 
     # ── what must hold ───────────────────────────────────────────────────────────────────────
 
@@ -176,8 +182,6 @@ ACTIONS = [
     *["create", "house_keep", "abort", "publish_late"] * 2,
     *["adopt", "drop", "rename", "lease", "end_lease"],
 ]
-
-
 HISTORIES = strategies.lists(strategies.sampled_from(ACTIONS), min_size=STEPS, max_size=STEPS)
 
 
@@ -199,7 +203,7 @@ def test_a_snapshot_shows_exactly_what_was_committed_when_it_was_taken(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sqlite"])
-@settings(max_examples=6, deadline=None)  # the same SQL, whose meaning may be another
+@settings(max_examples=10, deadline=None)  # the same SQL, whose meaning may be another
 @given(history=HISTORIES, data=strategies.data())
 def test_so_it_does_on_a_server(tmp_path_factory, kind, history, data):
     live(kind, tmp_path_factory.mktemp("store"), history, data)

@@ -211,7 +211,7 @@ def test_what_is_published_is_complete_or_not_at_all(spec, tmp_path):
     location, made = str(tmp_path / "table"), spec()
     files = filesystem_for(location)
     found = check(run(made, events([1, None], [ew.DELETE, ew.INSERT])), merge=False)
-    done = publish(files, location, made, found, overwrite=False)
+    done = publish(files, location, made, found, [], overwrite=False)
     made_paths = [path for path in (tmp_path / "table").rglob("*_*") if path.name != "_tmp"]
     names = sorted(path.relative_to(location).as_posix() for path in made_paths)
     assert names == [
@@ -228,7 +228,7 @@ def test_a_file_that_is_gone_or_short_is_not_published(spec, tmp_path):
     with open(found[0].path, "ab") as file:
         file.truncate(10)
     with pytest.raises(WriteError, match="same warehouse"):
-        publish(filesystem_for(location), location, made, found, overwrite=False)
+        publish(filesystem_for(location), location, made, found, [], overwrite=False)
     assert not [p for p in (tmp_path / "table").iterdir() if not p.name.startswith("_")]
 
 

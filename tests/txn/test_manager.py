@@ -232,9 +232,9 @@ def test_the_first_committer_wins_where_nobody_waits(managers):
         txn.snapshot([T])
         txn.write_id(T)
     two.commit()
-    with pytest.raises(WriteConflictError):
+    with pytest.raises(WriteConflictError) as caught:
         one.commit()
-    assert [conflict.txn_id for conflict in one.conflicts()] == [two.id]
+    assert [conflict.txn_id for conflict in caught.value.conflicts] == [two.id]
     one.commit(resolved=[two.id])
 
 

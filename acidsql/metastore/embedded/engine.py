@@ -121,8 +121,15 @@ class Store:
     def _error(self, error: Exception, *, unknown: bool) -> MetastoreError:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         told = [advice for part, advice in self._dialect.advice.items() if part in reason]
-        outcome = "It may have done it all the same." if unknown else "Nothing was changed."
-        sentences = [f"The metastore {self.name} did not do it: {reason}.", *told[:1], outcome]
+        if unknown:
+            sentences = [
+                f"The metastore {self.name} did not answer to COMMIT: {reason}.",
+                *told[:1],
+            ]
+            sentences.append("It may have committed all the same.")
+        else:
+            sentences = [f"The metastore {self.name} did not do it: {reason}.", *told[:1]]
+            sentences.append("Nothing was changed.")
         return MetastoreError(" ".join(sentences), store=self.name, reason=reason)
 
 

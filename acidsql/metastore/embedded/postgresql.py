@@ -29,7 +29,9 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
     parsed = make_url(url).set(drivername="postgresql+psycopg")
     # What a person says in the URL comes first.
     options = {name: value for name, value in _CONNECT.items() if name not in parsed.query}
-    engine = create_engine(parsed, connect_args=options, pool_pre_ping=True)
+    engine = create_engine(
+        parsed, connect_args=options, pool_pre_ping=True, use_native_hstore=False
+    )
     session = (
         "SET default_transaction_isolation = 'read committed';"
         "SET synchronous_commit = on;"  # a commit survives a power cut, whatever the server's rule
