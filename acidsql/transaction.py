@@ -136,7 +136,12 @@ class Transaction:
     # ── savepoints ───────────────────────────────────────────────────────────────────────────
 
     def savepoint(self, name: str) -> None:
-        """Mark this moment, to roll back to; a name that is used again moves."""
+        """Mark this moment, to roll back to; a name that is used again moves.
+
+        Raises:
+            TxnError: An earlier statement could not be undone.
+        """
+        self._refuse_broken()
         self._savepoints.pop(name.lower(), None)
         self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
 
@@ -260,7 +265,10 @@ class Transaction:
             self._broken = f"an earlier statement of it could not be undone ({error})"
 
     def _refuse_broken(self) -> None:
-        left = [path for path in self._undone if filesystem_for(path).exists(path)]
+        # A later statement may have put a base where an undone one's was.
+        kept = {path for _, path in self._directories(self.works)}
+        gone = (path for path in self._undone if path not in kept)
+        left = [path for path in gone if filesystem_for(path).exists(path)]
         reason = f"'{left[0]}' of an undone statement is there" if left else self._broken
         if reason is not None:
             raise TxnError(

@@ -228,7 +228,11 @@ class Txn:
             return
         # First of all: if the store does not answer now, it must at least time out.
         self._end(Phase.ABORTED)
-        self._store.abort_txn(self.id, reason)
+        try:
+            self._store.abort_txn(self.id, reason)
+        except NoSuchTxnError:
+            self._phase = self._ended_elsewhere()
+            raise
 
     @property
     def is_alive(self) -> bool:
@@ -271,6 +275,19 @@ class Txn:
         if certain:
             raise conflict_rules.error(self.id, certain)
 
+    def _ended_elsewhere(self) -> Phase:
+        """How it ended, where the store has no open one of this number.
+
+        It may be committed, if somebody pressed the stop button just before COMMIT came back; then
+        nothing of it may be deleted.
+        """
+        try:
+            state = self._store.txn_state(self.id)
+        except MetastoreError:
+            return Phase.UNKNOWN
+        known = {TxnState.COMMITTED: Phase.COMMITTED, TxnState.ABORTED: Phase.ABORTED}
+        return Phase.UNKNOWN if state is None else known.get(state, Phase.UNKNOWN)
+
     def _ask_what_became(self, lost: MetastoreError) -> None:
         """The reply to COMMIT was lost: return if it happened, else raise what is known."""
         try:
@@ -301,8 +318,11 @@ class Txn:
         try:
             self._heartbeat.check(self.id)
             yield
-        except (TxnAbortedError, NoSuchTxnError):
+        except TxnAbortedError:
             self._end(Phase.ABORTED)
+            raise
+        except NoSuchTxnError:
+            self._end(self._ended_elsewhere())
             raise
 
     def _end(self, phase: Phase) -> None:

@@ -12,7 +12,7 @@ from acidsql.errors import (
     WriteConflictError,
 )
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
-from acidsql.txn import Phase
+from acidsql.txn import Phase, abort_quietly
 
 T, U = TableName("default", "t"), TableName("default", "u")
 READ = LockComponent(LockType.SHARED_READ, "default", "t", None, Operation.INSERT)
@@ -284,3 +284,24 @@ def test_housekeeping_is_done_with_the_heartbeat_and_when_a_session_closes(manag
     store.lose_call["house_keep"] = 1
     manager.close()
     assert "house_keep" in store.calls
+
+
+def test_a_commit_that_was_interrupted_but_happened_cannot_be_rolled_back(manager, store):
+    txn = manager.open()
+    store.commit_txn(txn.id)  # our own, whose return somebody's stop button kept from us
+    with pytest.raises(TxnError):
+        txn.abort("ROLLBACK")
+    assert txn.phase is Phase.COMMITTED
+
+
+@pytest.mark.parametrize("what", ["commit", "lock", "write"])
+def test_nor_can_it_do_anything_else_but_be_committed_again(manager, store, what):
+    txn = manager.open()
+    store.commit_txn(txn.id)
+    if what == "commit":
+        txn.commit()
+    else:
+        with pytest.raises(TxnError):
+            txn.lock([READ]) if what == "lock" else txn.write_id(T)
+    assert txn.phase is Phase.COMMITTED
+    assert not abort_quietly(txn, "its files may not be deleted")
