@@ -147,7 +147,7 @@ class Settings:
     metastore_busy_timeout_ms: int = _duration(
         "acidsql.metastore.busy.timeout",
         "60s",
-        "How long one operation waits for another process that is writing to the SQLite file.",
+        "How long one operation waits for another process that is writing to the metastore.",
     )
     xlock_write: bool = _boolean(
         "hive.txn.xlock.write",

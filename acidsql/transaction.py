@@ -250,11 +250,12 @@ class Transaction:
         """Take all works from ``count`` on out of a transaction that goes on."""
         # Whatever stops this half-way, COMMIT must not happen.
         self._broken = "an earlier statement of it could not be undone"
+        # The store first: nothing may be deleted of a transaction that is not open any more.
+        self.txn.undo(mark)
         for table, directory in self._directories(self.works[count:]):
             _delete(table, directory)
             self._undone.append(directory)
         del self.works[count:]
-        self.txn.undo(mark)
         self._broken = None
 
     def _undo_quietly(self, count: int, mark: int) -> None:

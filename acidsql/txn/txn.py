@@ -95,6 +95,7 @@ class Txn:
         self._phase = Phase.OPEN
         self._valid_txns: ValidTxnList | None = None
         self._recorded: list[LockComponent] = []
+        self._in_doubt = False
         self._next_statement_id = 0
 
     @property
@@ -200,6 +201,7 @@ class Txn:
             MetastoreError: The store did not do it; the transaction is still open.
         """
         with self._while_open():
+            self._in_doubt = True  # whatever stops us now, it may have happened
             try:
                 self._store.commit_txn(
                     self.id,
@@ -213,6 +215,9 @@ class Txn:
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)
+            except AcidSqlError:
+                self._in_doubt = False
+                raise
             self._end(Phase.COMMITTED)
 
     def abort(self, reason: str = "") -> None:
@@ -232,6 +237,10 @@ class Txn:
             self._store.abort_txn(self.id, reason)
         except NoSuchTxnError:
             self._phase = self._ended_elsewhere()
+            raise
+        except MetastoreError:
+            if self._in_doubt:
+                self._phase = Phase.UNKNOWN
             raise
 
     @property
@@ -297,6 +306,7 @@ class Txn:
         if state is TxnState.COMMITTED:
             return
         if state is TxnState.OPEN:
+            self._in_doubt = False
             raise lost
         if state is TxnState.ABORTED:
             raise TxnAbortedError(

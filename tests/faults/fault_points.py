@@ -32,6 +32,7 @@ class What(Enum):
     CRASH = "the session dies"
     INTERRUPT = "the statement is interrupted"
     ERROR = "the call fails"
+    OUTAGE = "the call fails, and so do all later ones of the store, or of the files"
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Line:
         what: How it fails.
         lost: Only after it took effect: its reply is lost.
         in_sql: Count SQL statements and commits of the store instead of calls.
+        watch: Is told of each call, and each SQL statement, before it is done: how many calls
+            there are, and its name.
         calls: Names of all calls so far.
     """
 
@@ -50,8 +53,10 @@ class Line:
     what: What = What.CRASH
     lost: bool = False
     in_sql: bool = False
+    watch: Callable[[int, str], None] | None = None
     calls: list[str] = field(default_factory=list)
     dead: bool = False
+    _away: str | None = None  # which side of the world does not answer any more
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -71,7 +76,9 @@ class Line:
             if sql == self.in_sql:
                 self.calls.append(name)
                 mine = len(self.calls) == self.at
-        if mine and not self.lost:
+        if self.watch is not None:
+            self.watch(len(self.calls), name)
+        if self._away == _side(name) or (mine and not self.lost):
             self._fail(name)
         result = do()
         if mine:
@@ -84,9 +91,15 @@ class Line:
             raise Crash(name)
         if self.what is What.INTERRUPT:
             raise Interrupt(name)
+        if self.what is What.OUTAGE:
+            self._away = _side(name)
         if name.startswith("store."):
             raise MetastoreError(f"The line was cut at {name}.")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+
+def _side(name: str) -> str:
+    return name[:4] if name.startswith(("store.", "sql ")) else "files"
 
 
 class FaultyStore:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import orc
 
 from acidsql.acid.layout import ACID_VERSION_FILE, AcidDirectory, Kind, is_hidden
 from acidsql.acid.state import Child, acid_state
-from acidsql.acid.table import TableName
+from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.interface import Metastore
+from acidsql.txn import Snapshot
 
 State = dict[str, Any]
 Key = tuple[int, int, int]
@@ -74,24 +78,38 @@ def leftovers(root: str | Path) -> list[str]:
     ]
 
 
-def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | None:
-    table = store.get_table(name)
-    if table is None:
-        return None
-    write_ids = store.valid_write_ids(txns, [table.name])[table.name]
+def rows_by_partition(
+    store: Metastore, table: Table, snapshot: Snapshot, added: Iterable[Partition] = ()
+) -> dict[str, list[tuple[Any, ...]]]:
+    """What lies in each partition of a table, in the one place ``""`` if it has none.
+
+    Args:
+        store: The metastore.
+        table: The table.
+        snapshot: What is committed, or what a transaction sees that is open.
+        added: Partitions that only this transaction knows.
+    """
     places = {"": Path(table.location)}
     if table.partition_columns:
         places = {
             partition.location.removeprefix(f"{table.location}/"): Path(partition.location)
-            for partition in store.partitions(table.name)
+            for partition in (*store.partitions(table.name), *added)
         }
-    width = len(table.columns)
+    width, write_ids = len(table.columns), snapshot.write_ids[table.name]
+    return {
+        name: _rows(place, write_ids, snapshot.valid_txns, width) for name, place in places.items()
+    }
+
+
+def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | None:
+    table = store.get_table(name)
+    if table is None:
+        return None
+    snapshot = Snapshot(txns, store.valid_write_ids(txns, [name]))
     return {
         "columns": [(column.name, column.type) for column in table.all_columns],
         "properties": dict(table.properties),
-        "partitions": {
-            name: _rows(place, write_ids, txns, width) for name, place in places.items()
-        },
+        "partitions": rows_by_partition(store, table, snapshot),
     }
 
 
@@ -125,12 +143,23 @@ def _events(
 ) -> list[tuple[Key, int, Any]]:
     path = place / directory.name
     assert (path / ACID_VERSION_FILE).read_bytes() == b"2", f"{path} has no marker"
-    found = []
-    for file in sorted(path.glob("bucket_*")):
-        for event in orc.ORCFile(str(file)).read().to_pylist():
-            if not write_ids.is_valid(event["currentTransaction"]):
-                continue
-            key = (event["originalTransaction"], event["bucket"], event["rowId"])
-            row = tuple(event["row"].values()) if event["row"] is not None else None
-            found.append((key, event["operation"], row))
-    return found
+    return [
+        (key, operation, row)
+        for file in sorted(path.glob("bucket_*"))
+        for write_id, key, operation, row in _parsed(file.read_bytes())
+        if write_ids.is_valid(write_id)
+    ]
+
+
+@functools.lru_cache(maxsize=10_000)
+def _parsed(content: bytes) -> list[tuple[int, Key, int, Any]]:
+    """The events of a file: write id, row id, operation, row; the same bytes are read once."""
+    return [
+        (
+            event["currentTransaction"],
+            (event["originalTransaction"], event["bucket"], event["rowId"]),
+            event["operation"],
+            tuple(event["row"].values()) if event["row"] is not None else None,
+        )
+        for event in orc.ORCFile(pa.BufferReader(content)).read().to_pylist()
+    ]

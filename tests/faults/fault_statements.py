@@ -1,8 +1,8 @@
-"""One statement of every kind, and one that follows it."""
+"""Scripts: one statement of every kind, transactions of several; and what follows each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # What every warehouse begins with. ``t`` has delete deltas, ``p`` two partitions.
 SETUP = (
@@ -13,6 +13,7 @@ SETUP = (
     "INSERT INTO p VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",
     "CREATE TABLE s (id INT, v STRING)",
     "INSERT INTO s VALUES (2, 'two'), (3, 'three'), (7, 'seven')",
+    "CREATE TABLE q (id INT NOT NULL)",
     "CREATE DATABASE shop",
     "CREATE TABLE shop.x (id INT)",
     "INSERT INTO shop.x VALUES (1)",
@@ -25,20 +26,34 @@ _PROBE_P = "INSERT INTO p VALUES (99, 'probe', 1), (98, 'probe', 55)"
 
 @dataclass(frozen=True)
 class Kind:
-    """A statement.
+    """A script.
 
     Attributes:
         name: Of the test.
-        text: The statement; ``{warehouse}`` is filled in.
+        text: Its one statement, or its steps; ``{warehouse}`` is filled in. A step that is to fail
+            says with what in a comment at its end. ``(beat)`` is a heartbeat.
         probe: Another statement on its table, run after it.
+        block: The first and the last step are the ends of a ``with acid.transaction()`` block;
+            where the last is ROLLBACK, an exception leaves it.
     """
 
     name: str
-    text: str
+    text: str | tuple[str, ...] = field(compare=False)
     probe: str = _PROBE_T
+    block: bool = False
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is said, one after the other."""
+        return (self.text,) if isinstance(self.text, str) else self.text
 
     def __str__(self) -> str:
         return self.name
+
+
+def expected(step: str) -> str:
+    """How a step is to end."""
+    return step.partition(" -- ")[2] or "done"
 
 
 KINDS = (
@@ -96,4 +111,78 @@ KINDS = (
     Kind("drop_database_cascade", "DROP DATABASE shop CASCADE", "CREATE DATABASE shop"),
     Kind("abort_transactions", "ABORT TRANSACTIONS {foreign}"),
 )
+TRANSACTIONS = (
+    Kind(
+        "two_tables",
+        (
+            "BEGIN",
+            "INSERT INTO t SELECT id + 100, v FROM s",
+            "UPDATE t SET v = concat(v, '!') WHERE id > 1",
+            "DELETE FROM p WHERE k = 2",
+            "(beat)",
+            "MERGE INTO p USING s ON p.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
+            "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v, s.id + 1)",
+            "COMMIT",
+        ),
+        _PROBE_P,
+    ),
+    Kind(
+        "savepoints",
+        (
+            "BEGIN",
+            "INSERT INTO t VALUES (5, 'e'), (6, 'f')",
+            "SAVEPOINT a",
+            "UPDATE t SET v = 'undone' WHERE id >= 3",
+            "INSERT INTO p VALUES (5, 'undone', 9)",
+            "ROLLBACK TO a",
+            "DELETE FROM t WHERE id IN (2, 5)",
+            "COMMIT",
+        ),
+    ),
+    Kind(
+        "overwrite_after_insert",
+        (
+            "BEGIN",
+            "INSERT INTO p VALUES (10, 'hidden', 1), (11, 'y', 7)",
+            "INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v FROM s",
+            "COMMIT",
+        ),
+        _PROBE_P,
+    ),
+    Kind(
+        "truncate_inside",
+        ("BEGIN", "INSERT INTO p VALUES (10, 'x', 1)", "TRUNCATE TABLE t", "COMMIT"),
+    ),
+    Kind(
+        "rolled_back",
+        ("BEGIN", "UPDATE t SET v = 'no' WHERE id = 1", "INSERT INTO p VALUES (1, 'no', 9)",
+         "ROLLBACK"),
+    ),
+    Kind(
+        "failing_statements",
+        (
+            "BEGIN",
+            "INSERT INTO t VALUES (5, 'e')",
+            # The first branch is published when the second finds the null.
+            "FROM s INSERT INTO t SELECT id + 50, v INSERT INTO q SELECT nullif(id, 3)"
+            " -- NOT_NULL_CONSTRAINT_VIOLATION",
+            "MERGE INTO t USING (SELECT 5 AS id, v FROM s) AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = s.v -- MERGE_CARDINALITY_VIOLATION",
+            "UPDATE t SET v = 'E' WHERE id = 5",
+            "COMMIT",
+        ),
+    ),
+    Kind(
+        "block",
+        ("BEGIN", "DELETE FROM t WHERE id = 1", "INSERT INTO p PARTITION (k = 9) VALUES (1, 'a')",
+         "COMMIT"),
+        block=True,
+    ),
+    Kind(
+        "block_left",
+        ("BEGIN", "DELETE FROM t WHERE id = 1", "SAVEPOINT a", "INSERT INTO t VALUES (8, 'h')",
+         "ROLLBACK TO a", "ROLLBACK"),
+        block=True,
+    ),
+)  # fmt: skip
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -1,73 +1,57 @@
-"""The session dies at any one call: the table is as it was, or as it was to be, and goes on.
+"""The session dies at any moment: the tables are as they were, or as they were to be, and go on.
 
-Each statement is run once to count its calls of files and store. Then it is run again for each of
-them, on a fresh warehouse, and dies there. For everybody else, to die after a call is to die
-before the next, and to die before a call that follows a mere look is to die before that look: by
-default each such death is tried once, and one in 25 SQL statements inside the store.
-``ACIDSQL_FAULTS=all`` tries every call, before and after, every SQL statement, and after each
-death, instead of after one in three, the next statement of another kind.
+Each script, one statement or a transaction of several, is run once and watched: before each call of
+files and store, and before each SQL statement inside the store, what lies on the disk is kept if it
+is new. That is what a death just then would leave. On each of these copies everybody else sees the
+state before or the state after; when the time-out is over, another session does the whole script,
+and a statement of another kind. By default that is done after one in three deaths in a transaction
+of several statements, and the other statement after one in three of all; ``ACIDSQL_FAULTS=all``
+does all of it.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
-from fault_points import Line, What
-from fault_statements import KINDS, Kind
+from fault_place import Deaths
+from fault_points import Line
+from fault_statements import KINDS, TRANSACTIONS, Kind
 from fault_world import Course, World
 
-# Who dies closes no files.
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-LOOKS = (
-    "list(", "exists(", "size(", "open_input(", "store.get_", "store.valid_", "store.partitions",
-    "store.pending_", "store.tables", "store.databases", "store.txn_state", "store.show_",
-)  # fmt: skip
+pytestmark = pytest.mark.spark
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_session_that_dies_at_any_call_leaves_the_state_before_or_after(
-    world: World, kind: Kind
+@pytest.mark.parametrize("kind", [*KINDS, *TRANSACTIONS], ids=str)
+def test_a_session_that_dies_at_any_moment_leaves_the_state_before_or_after(
+    world: World, kind: Kind, copies: Path
 ) -> None:
     course = world.rehearse(kind)
     assert course.once[0].outcome == "done", course.once[0].outcome
-    last = len(course.calls)
-    for at in range(1, last + 1):
-        if ALL or at == 1 or not course.calls[at - 2].startswith(LOOKS):
-            _die_and_go_on(world, kind, course, Line(at, What.CRASH))
-        if ALL or at == last:
-            _die_and_go_on(world, kind, course, Line(at, What.CRASH, lost=True))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_session_that_dies_within_a_call_of_the_store_leaves_the_state_before_or_after(
-    world: World, kind: Kind
-) -> None:
-    course = world.rehearse(kind)
     world.reset()
-    line = Line(in_sql=True)
-    world.run(kind.text, line)
-    for at in range(1, len(line.calls) + 1, 1 if ALL else 25):
-        _die_and_go_on(world, kind, course, Line(at, What.CRASH, in_sql=True))
+    deaths = Deaths(world, copies)
+    assert world.run(kind, Line(watch=deaths)) == "done"
+    deaths(len(course.calls) + 1, "the end")
+    for number, (at, name, copy) in enumerate(deaths.found):
+        world.put_back(copy)
+        _go_on(world, kind, course, number, f"before call {at}, {name}")
 
 
-def _die_and_go_on(world: World, kind: Kind, course: Course, line: Line) -> None:
-    """Die on a fresh warehouse; look; after the time-out run the statement and another one."""
-    # What the statement does not touch is looked into now and then.
-    only = None if ALL or line.at % 10 == 1 else course.touched
-    world.reset()
-    assert world.run(kind.text, line) == "Crash", line.failed
+def _go_on(world: World, kind: Kind, course: Course, number: int, when: str) -> None:
+    """Look; after the time-out another session runs the script, then another statement."""
+    # What the script does not touch is looked into now and then.
+    only = None if ALL or number % 10 == 0 else course.touched
     is_before = world.sees(course.before, only) and not world.committed()
-    assert is_before or world.sees(course.once[0].state, only), line.failed
-    world.clock.past_the_time_out()
+    assert is_before or world.sees(course.once[0].state, only), when
     again, probed = course.once if is_before else course.twice
-    assert world.run(kind.text) == again.outcome, line.failed
-    assert world.sees(again.state, only), line.failed
-    if not ALL and line.at % 3:
-        return
-    assert world.run(kind.probe) == probed.outcome, line.failed
-    assert world.sees(probed.state, only), line.failed
+    if ALL or len(kind.steps) == 1 or number % 3 == 0:
+        world.clock.past_the_time_out()
+        assert world.run(kind) == again.outcome, when
+        assert world.sees(again.state, only), when
+        if ALL or number % 3 == 0:
+            assert world.run(kind.probe) == probed.outcome, when
+            assert world.sees(probed.state, only), when
+    world.time_out()
+    assert world.is_at_rest(), when

@@ -31,6 +31,11 @@ _CHOSEN = (
 SOME = KINDS if ALL else tuple(BY_NAME[name] for name in _CHOSEN)
 # Clearing away: where this fails, what lies about stays, and nobody minds.
 _CLEARING = ("delete_directory", "delete_file", "remove_empty_directory", "list", "exists")
+LOOKS = (
+    "list(", "exists(", "size(", "open_input(", "store.get_", "store.valid_", "store.partitions",
+    "store.pending_", "store.tables", "store.databases", "store.txn_state", "store.show_",
+    "store.write_conflicts",
+)  # fmt: skip
 OURS = {"WRITE_FAILED", "METASTORE_UNAVAILABLE", "LOCK_ACQUIRE_TIMEDOUT"}
 
 
@@ -102,7 +107,7 @@ def _of(course: Course, at: int) -> frozenset[str] | None:
 
 def _fail(world: World, kind: Kind, line: Line) -> str:
     world.reset()
-    outcome = world.run(kind.text, line)
+    outcome = world.run(kind, line)
     # Whose number did not arrive is nobody's: it is left to time out.
     nobodys = line.lost and line.calls[line.at - 1] == "store.open_txn"
     assert world.open_txns() == [] or nobodys, line.failed
@@ -115,7 +120,7 @@ def _go_on(world: World, kind: Kind, course: Course, line: Line) -> None:
     is_before = world.sees(course.before, only) and not world.committed()
     assert is_before or world.sees(course.once[0].state, only), line.failed
     again, probed = course.once if is_before else course.twice
-    assert world.run(kind.text, same_session=True) == again.outcome, line.failed
+    assert world.run(kind, same_session=True) == again.outcome, line.failed
     assert world.sees(again.state, only), line.failed
     if ALL or line.at % 3 == 0:
         assert world.run(kind.probe, same_session=True) == probed.outcome, line.failed

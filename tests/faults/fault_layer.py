@@ -1,0 +1,211 @@
+"""The transaction layer alone: a real store, real directories, and statements made by hand.
+
+No Spark, no language: a statement locks, looks, writes rows of one number each and publishes, in
+the same steps as ``runner`` and ``commands`` do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from fault_place import SETTINGS, Place
+from fault_points import Crash, FaultyStore, Interrupt, Line
+from fault_state import rows_by_partition
+
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.errors import AcidSqlError, ConstraintError
+from acidsql.metastore.interface import LockComponent, LockType, Operation
+from acidsql.storage.event_records import VALUE
+from acidsql.storage.filesystem import filesystem_for, wrap_filesystems
+from acidsql.storage.save import Save, Writing
+from acidsql.storage.write import write_rows
+from acidsql.transaction import Transaction, Work
+from acidsql.transactions import Transactions
+from acidsql.txn import Snapshot, TxnManager
+
+T, P = TableName("default", "t"), TableName("default", "p")  # P is partitioned
+Rows = tuple[tuple[int, str], ...]  # each a value, and its partition where the table has them
+Found = tuple[tuple[str, int, str], ...]  # sorted: table, value, partition ("1" if it has none)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A statement that writes to one table after the other.
+
+    Attributes:
+        rows: What goes where.
+        overwrite: It replaces what is there.
+        fails: When all of it is published, the statement itself finds something wrong.
+    """
+
+    rows: tuple[tuple[TableName, Rows], ...]
+    overwrite: bool = False
+    fails: bool = False
+
+    def __str__(self) -> str:
+        what = "overwrite" if self.overwrite else "insert"
+        return f"{what} {dict(self.rows)}{' and fail' if self.fails else ''}"
+
+
+Step = Write | str  # BEGIN, COMMIT, ROLLBACK, SAVEPOINT a, ROLLBACK TO a, (beat)
+
+
+def insert(table: TableName, *values: int, partition: str = "1") -> Write:
+    """Put rows into one table."""
+    return Write(((table, tuple((value, partition) for value in values)),))
+
+
+@dataclass
+class Side:
+    """One session's layer.
+
+    Attributes:
+        txns: Opens its transactions.
+        transactions: What its statements run in.
+    """
+
+    place: Place
+    store: Any
+    txns: TxnManager = field(init=False)
+    transactions: Transactions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.txns = TxnManager(self.store, SETTINGS, user="ann", host="h", sleep=lambda _: None)
+        # The thread would count calls when nobody expects it; "(beat)" says when it beats.
+        self.txns.heartbeat._thread = threading.current_thread()
+        self.transactions = Transactions(self.store, self.txns, lambda *_: True)
+
+    def do(self, step: Step) -> None:
+        """Run a statement."""
+        if isinstance(step, Write):
+            self._write(step)
+            return
+        match step.split():
+            case ["BEGIN"]:
+                self.transactions.begin(step)
+            case ["COMMIT"]:
+                self.transactions.commit()
+            case ["ROLLBACK"]:
+                self.transactions.rollback()
+            case ["SAVEPOINT", name]:
+                self.transactions.need().savepoint(name)
+            case ["ROLLBACK", "TO", name]:
+                self.transactions.need().rollback(name)
+            case ["(beat)"]:
+                self.txns.heartbeat.beat()
+                self.txns._on_beat()
+            case ["(close)"]:
+                self.txns.close()
+            case _:
+                raise ValueError(step)
+
+    def rows(self, tables: Sequence[Table]) -> Found:
+        """What the session itself sees."""
+        # The first look of a transaction takes its snapshot.
+        snapshot = self.transactions.look([table.name for table in tables])
+        current = self.transactions.current
+        added = {} if current is None else current.partitions()
+        return _flat(self.store, tables, snapshot, added)
+
+    def _write(self, step: Write) -> None:
+        with self.transactions.changing(str(step)) as transaction:
+            with transaction.statement() as work:
+                kind = LockType.EXCL_WRITE if step.overwrite else LockType.SHARED_READ
+                operation = Operation.OVERWRITE if step.overwrite else Operation.INSERT
+                transaction.txn.lock(
+                    [LockComponent(kind, n.database, n.name, None, operation) for n, _ in step.rows]
+                )
+                transaction.txn.snapshot([name for name, _ in step.rows])
+                for name, rows in step.rows:
+                    self._publish(transaction, work, name, rows, step.overwrite)
+                if step.fails:
+                    raise ConstraintError("a row is wrong")
+            self.transactions.end_of_statement(transaction)
+
+    def _publish(
+        self, transaction: Transaction, work: Work, name: TableName, rows: Rows, overwrite: bool
+    ) -> None:
+        table = self.store.get_table(name)
+        statement_id = transaction.txn.next_statement_id()
+        write_id = transaction.txn.write_id(name)
+        save = Save(table, write_id, (statement_id, statement_id), overwrite=overwrite)
+        with Writing(filesystem_for(table.location), save) as writing:
+            columns = {"v": pa.array([value for value, _ in rows], pa.int32())}
+            if table.partition_columns:
+                columns[f"{VALUE}0"] = pa.array([partition for _, partition in rows])
+            writing._take(write_rows(pa.table(columns), table, writing._spec))
+            transaction.refuse_hidden(table, writing.partitions)
+            work.publish(table, writing)
+
+
+class Layer(Place):
+    """A place with two tables, ``t`` and the partitioned ``p``; each has the row 0."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._tables = [
+            Table(
+                name, f"{self.warehouse}/{name.name}", (Column("v", "int"),),
+                partition_columns=(Column("k", "string"),) if name is P else (),
+            )
+            for name in (T, P)
+        ]  # fmt: skip
+        for table in self._tables:
+            Path(table.location).mkdir()
+            self.theirs.create_table(table)
+        self.side = Side(self, self.theirs)
+        for name in (T, P):
+            self.side.do(insert(name, 0))
+        self.is_ready()
+
+    def run(self, step: Step, line: Line | None = None, *, same_session: bool = True) -> str:
+        """Run a statement; returns how it ended: ``done``, or the error's condition."""
+        self._line = line or Line()
+        if same_session and isinstance(self.side.store, FaultyStore):
+            self.side.store._line = self._line
+        else:
+            self.side = Side(self, FaultyStore(self.mine, self._line))
+        with wrap_filesystems(self.wrap):
+            try:
+                self.side.do(step)
+            except (Crash, Interrupt) as error:
+                return type(error).__name__
+            except AcidSqlError as error:
+                return error.condition
+            except OSError:
+                return "WRITE_FAILED"  # the runner says so
+        return "done"
+
+    def rows(self) -> Found:
+        """What everybody else sees."""
+        txns = self.theirs.valid_txns()
+        write_ids = self.theirs.valid_write_ids(txns, [table.name for table in self._tables])
+        return _flat(self.theirs, self._tables, Snapshot(txns, write_ids), {})
+
+    def rows_within(self) -> Found:
+        """What the session itself sees."""
+        self.side.store._line = self._line = Line()
+        return self.side.rows(self._tables)
+
+
+def _flat(
+    store: Any,
+    tables: Sequence[Table],
+    snapshot: Snapshot,
+    added: Mapping[TableName, Sequence[Partition]],
+) -> Found:
+    return tuple(
+        sorted(
+            (table.name.name, row[0], partition.removeprefix("k=") or "1")
+            for table in tables
+            for partition, rows in rows_by_partition(
+                store, table, snapshot, added.get(table.name, ())
+            ).items()
+            for row in rows
+        )
+    )

@@ -1,0 +1,196 @@
+"""Tables of lists in real delta directories, read and written without Spark.
+
+A row is a key and a list of numbers as text, ``3,17,4``. To append is to replace the row: a delete
+event and an insert event. They go through acidsql's ``Writing``, but that the code of Spark's tasks
+(``event_writer``) runs in this process. To read is to list what a snapshot sees, and to take away
+what delete events name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from acidsql.acid import event
+from acidsql.acid.layout import Kind, bucket_id_of, parse_directory, parse_partition_name
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.storage import event_records as er
+from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
+from acidsql.storage.event_writer import write_deletes, write_inserts, write_inserts_pass_deletes
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.listing import EventFile, Listing, list_table
+from acidsql.storage.orc_file import read_events
+from acidsql.txn import Snapshot
+
+RowId = tuple[int, int, int]
+_SORTED = [er.PARTITION, er.BUCKET_ID, er.WRITE_ID, er.BUCKET_PROPERTY, er.ROW_ID]
+_EVERYTHING = 10**9  # above any write id
+
+
+@dataclass(frozen=True)
+class Row:
+    """A live row: where it lies, and what is in it."""
+
+    row_id: RowId
+    partition: str
+    key: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A new list for a key; ``old`` is the row that it replaces, if there is one."""
+
+    key: int
+    values: tuple[int, ...]
+    old: Row | None = None
+
+
+def define(warehouse: Path) -> list[Table]:
+    """Two plain tables, and one with a partition for each key."""
+    key, values = Column("key", "int"), Column("list", "string")
+    plain = [
+        Table(TableName("default", name), f"{warehouse}/{name}", (key, values)) for name in "ab"
+    ]
+    parted = TableName("default", "c")
+    return [*plain, Table(parted, f"{warehouse}/c", (values,), partition_columns=(key,))]
+
+
+def partition_of(table: Table, key: int) -> str:
+    """The directory that a key's row lies in."""
+    return f"key={key}" if table.partition_columns else ""
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Reader:
+    """Reads lists. A file is written once (I2), so each is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[object, list[Any]] = {}
+
+    def rows(self, table: Table, snapshot: Snapshot, partitions: Sequence[str]) -> list[Row]:
+        """The live rows of a table in a snapshot.
+
+        Args:
+            table: The table.
+            snapshot: What is visible.
+            partitions: Directories below the table's; of a plain table it has none.
+        """
+        write_ids = snapshot.write_ids[table.name]
+        places = partitions if table.partition_columns else [""]
+        fs = filesystem_for(table.location)
+        found = []
+        for listing in list_table(fs, table.location, places, write_ids, snapshot.valid_txns):
+            gone = {key for file in listing.deletes for key in self._deleted(table, file)}
+            for read in plan_reads([listing], write_ids):
+                found += [row for row in self._rows(table, listing, read) if row.row_id not in gone]
+        return found
+
+    def changed_a_common_row(
+        self, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+    ) -> bool:
+        """Whether delete events of both name a common row of a partition ("": of the table)."""
+        place = f"{table.location}/{partition}".rstrip("/")
+        found: dict[bool, set[RowId]] = {True: set(), False: set()}
+        for entry in filesystem_for(place).list(place):
+            kind = parse_directory(entry.name)
+            is_ours = entry.path in ours
+            if kind is None or kind.kind is not Kind.DELETE_DELTA:
+                continue
+            if is_ours or kind.min_write_id == their_write_id:
+                for file in filesystem_for(place).list(entry.path):
+                    if bucket_id_of(file.name) is not None:
+                        event_file = EventFile(file.path, kind, file.size)
+                        found[is_ours] |= {*self._deleted(table, event_file)}
+        return not found[False] or bool(found[True] & found[False])
+
+    def _rows(self, table: Table, listing: Listing, read: FileRead) -> list[Row]:
+        if listing.needs_filter:
+            return [*_live(table, read)]
+        whole = replace(read, high_water_mark=_EVERYTHING, hidden=())
+        return self._once(str(read.path), lambda: _live(table, whole))
+
+    def _deleted(self, table: Table, file: EventFile) -> list[RowId]:
+        return self._once(file.path, lambda: _deleted(table, file))
+
+    def _once(self, path: str, read: Callable[[], Iterator[Any]]) -> list[Any]:
+        found = os.stat(path)
+        key = (path, found.st_ino, found.st_size, found.st_mtime_ns)
+        if key not in self._read:
+            self._read[key] = [*read()]
+        return self._read[key]
+
+
+def _live(table: Table, read: FileRead) -> Iterator[Row]:
+    names = [column.name for column in table.columns]
+    for batch in read_file(read, flat_schema(table), names):
+        for row in batch.to_pylist():
+            row_id = (row[er.WRITE_ID], row[er.BUCKET_PROPERTY], row[er.ROW_ID])
+            key = row["key"] if "key" in row else int(parse_partition_name(read.partition)[0][1])
+            values = tuple(int(value) for value in row["list"].split(","))
+            yield Row(row_id, read.partition, key, values)
+
+
+def _deleted(table: Table, file: EventFile) -> Iterator[RowId]:
+    for batch in read_events(file.path, flat_schema(table), file.length, event.DELETE):
+        yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Events:
+    """What a statement writes, in place of the DataFrame that Spark would evaluate.
+
+    Attributes:
+        changes: New lists; all rows that stay, where it overwrites.
+        overwrites: No old row is deleted, since a base hides them all.
+        task: The number of the task, and so the bucket id of new rows.
+    """
+
+    changes: Sequence[Change]
+    overwrites: bool = False
+    task: int = 0
+
+
+def write_here(events: Events, table: Table, spec: er.WriteSpec) -> list[er.Record]:
+    """In place of ``acidsql.storage.write.write_events``: both steps of the job, without Spark."""
+    task, batch = er.Task(events.task, 0), _batch(table, events.changes)
+    if events.overwrites or not any(change.old for change in events.changes):
+        return [*write_inserts(spec, task, [batch.drop_columns(_OF_OLD_ROWS)])]
+    passed = write_inserts_pass_deletes(spec, task, [batch])
+    keys = pa.Table.from_batches([*passed], er.KEY_SCHEMA)
+    ordered = keys.sort_by([(name, "ascending") for name in _SORTED])
+    return [*write_deletes(spec, er.Task(0, 1), ordered.combine_chunks().to_batches())]
+
+
+_OF_OLD_ROWS = [er.ACTION, er.PARTITION, er.WRITE_ID, er.BUCKET_PROPERTY, er.ROW_ID]
+
+
+def _batch(table: Table, changes: Iterable[Change]) -> pa.RecordBatch:
+    """The rows of an event query, new ones sorted by partition."""
+    rows = [
+        {
+            "key": change.key,
+            "list": ",".join(map(str, change.values)),
+            f"{er.VALUE}0": str(change.key),
+            er.ACTION: er.INSERT | (er.DELETE if change.old else 0),
+            er.PARTITION: change.old.partition if change.old else None,
+            er.WRITE_ID: change.old.row_id[0] if change.old else None,
+            er.BUCKET_PROPERTY: change.old.row_id[1] if change.old else None,
+            er.ROW_ID: change.old.row_id[2] if change.old else None,
+        }
+        for change in sorted(changes, key=lambda change: change.key)
+    ]
+    fields = [("key", pa.int32()), ("list", pa.string()), (f"{er.VALUE}0", pa.string())]
+    fields += [(name, er.KEY_SCHEMA.field(name).type) for name in _OF_OLD_ROWS]
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(fields))
+    return batch.drop_columns(["key"] if table.partition_columns else [f"{er.VALUE}0"])

@@ -1,0 +1,242 @@
+"""Isolation, shown: processes run transactions by chance, and the history is snapshot isolation.
+
+Several processes append to the same few lists on a real store, in real delta directories
+(``worker``); one of them is killed now and then. Then ``checker`` looks for anything that snapshot
+isolation does not allow. That it would find it is shown with acidsql broken on purpose.
+
+``ACIDSQL_HISTORY_TXNS`` says how many transactions each process runs, ``ACIDSQL_HISTORY_SEED`` with
+which chances; both are in every message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import broken
+import pytest
+import servers
+from checker import check
+from history import FAIL, INFO, OK, Append, Log, Transaction, Undo, load
+from lists import Reader, define
+from worker import BY_ROW, KEYS, OPTIMISTIC, PESSIMISTIC, Job
+
+import acidsql
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.settings import Settings
+from acidsql.txn import TxnManager
+
+TXNS = int(os.environ.get("ACIDSQL_HISTORY_TXNS", "30"))
+SEED = int(os.environ.get("ACIDSQL_HISTORY_SEED", "1"))
+PROCESSES = 4
+SECONDS = 600  # for a process, at most; a machine may be busy
+SETTINGS = {
+    "hive.txn.timeout": "2s",  # who is killed is not waited for long
+    "hive.lock.numretries": "5",  # 3.1 s
+    "acidsql.lock.poll.interval": "50ms",
+    # What can be forgotten is forgotten while others work.
+    "metastore.acid.housekeeper.interval": "300ms",
+    "acidsql.txn.history.retention": "1s",
+}
+# How a transaction may end. It can be forgotten before its session hears that it was aborted, and a
+# statement that failed cannot be undone in one that was.
+FORESEEN = {
+    OK, FAIL, INFO, "GivenUpError", "WRITE_CONFLICT", "TXN_ABORTED", "LOCK_ACQUIRE_TIMEDOUT",
+    "TXN_NO_SUCH_TRANSACTION", "IN_FAILED_TRANSACTION",
+    "UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
+}  # fmt: skip
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Run:
+    """Processes at work, and what they left.
+
+    Attributes:
+        job: What all of them are told, but for their numbers.
+        jobs: What each was told.
+        killed: The names of those that were, or killed themselves.
+    """
+
+    job: Job
+    jobs: list[Job] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+
+    def start(self, dies: int | None = None) -> subprocess.Popen[str]:
+        """One process more."""
+        job = replace(self.job, number=len(self.jobs), dies=dies)
+        self.jobs.append(job)
+        if dies is not None:
+            self.killed.append(job.name)
+        paths = [str(Path(acidsql.__file__).parents[1]), str(HERE)]
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), json.dumps(asdict(job))],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def history(self) -> list[Transaction]:
+        """What all of them did; a process that was killed early has left nothing."""
+        return [txn for job in self.jobs if job.log.exists() for txn in load(job.log)]
+
+    def __str__(self) -> str:
+        return f"seed {self.job.seed}, {self.job.txns} transactions each, killed: {self.killed}"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory in memory, where there is one: nothing here has to outlive a power cut."""
+    memory = "/dev/shm"
+    where = memory if os.access(memory, os.W_OK) else None
+    directory = tempfile.mkdtemp(prefix="acidsql-history-", dir=where)
+    yield Path(directory)
+    shutil.rmtree(directory)
+
+
+def store_url(kind: str, place: Path) -> str:
+    """A store of that kind, yet to be made. Skips where there can be none."""
+    if kind == "sqlite":
+        return sqlite_url(place / "store.db")
+    if reason := servers.missing(kind):
+        pytest.skip(reason)
+    return servers.server(kind).url(place)
+
+
+def work(job: Job, processes: int, *, kill: bool = False) -> tuple[Run, list[Transaction]]:
+    """Let processes run to their ends, then read everything once more.
+
+    Args:
+        job: What each of them is told.
+        processes: How many.
+        kill: One is killed, and another takes its place; one more kills itself in a COMMIT.
+    """
+    store = EmbeddedMetastore(job.url, warehouse=job.warehouse)
+    for table in define(Path(job.warehouse)):
+        store.create_table(table)
+    run = Run(job)
+    going = [run.start() for _ in range(processes)]
+    if kill:
+        going.append(run.start(dies=job.txns // 3))
+        _kill_one(run, going)
+    for process in going:
+        _, errors = process.communicate(timeout=SECONDS)
+        dies = kill and process is going[processes]
+        assert process.returncode == (-signal.SIGKILL if dies else 0), errors
+    last = _read_all(job, store)
+    store.close()
+    return run, [*run.history(), *last]
+
+
+def _kill_one(run: Run, going: list[subprocess.Popen[str]]) -> None:
+    """Kill a process in the midst of its work, at a moment by chance; another takes its place."""
+    chance = random.Random(run.job.seed)
+    victim = chance.randrange(len(going) - 1)
+    log, some = run.jobs[victim].log, chance.randint(1, max(1, run.job.txns // 2))
+    while going[victim].poll() is None and not (log.exists() and len(load(log)) >= some):
+        time.sleep(0.01)
+    time.sleep(chance.uniform(0, 0.05))
+    going[victim].kill()
+    going[victim].communicate()
+    run.killed.append(run.jobs[victim].name)
+    going[victim] = run.start()
+
+
+def _read_all(job: Job, store: EmbeddedMetastore) -> list[Transaction]:
+    """A last transaction that reads all lists."""
+    log, reader = Log(Path(job.warehouse, "last.jsonl"), "last"), Reader()
+    manager = TxnManager(store, Settings.of(job.settings), user="last", host="h")
+    log.begin()
+    for table in define(Path(job.warehouse)):
+        known = store.partitions(table.name)
+        names = [one.location.removeprefix(f"{table.location}/") for one in known]
+        found: dict[int, list[tuple[int, ...]]] = {key: [] for key in KEYS}
+        for row in reader.rows(table, manager.snapshot([table.name]), names):
+            found.setdefault(row.key, []).append(row.values)
+        for key, lists in found.items():
+            log.read((table.name.name, key), lists)
+    log.end(OK)
+    manager.close()
+    return load(Path(job.warehouse, "last.jsonl"))
+
+
+def outcomes(history: list[Transaction]) -> Counter[str]:
+    """Conditions of errors, and what became of the others."""
+    return Counter(txn.why.partition(":")[0] or txn.outcome for txn in history)
+
+
+# ── what holds ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
+def test_what_processes_do_at_the_same_time_is_snapshot_isolation(kind, place):
+    job = Job(store_url(kind, place), str(place), 0, SEED, TXNS, settings=SETTINGS)
+    run, history = work(job, PROCESSES - 1, kill=True)
+    assert check(history) == [], run
+    _was_worth_checking(run, history)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [PESSIMISTIC, OPTIMISTIC, BY_ROW])
+def test_each_mode_by_itself_is_snapshot_isolation(mode, place):
+    url = store_url("sqlite", place)
+    job = Job(url, str(place), 0, SEED, TXNS // 2, (mode,), SETTINGS)
+    run, history = work(job, PROCESSES)
+    assert check(history) == [], run
+    _was_worth_checking(run, history)
+
+
+def _was_worth_checking(run: Run, history: list[Transaction]) -> None:
+    """A history in which nothing met would show nothing."""
+    assert outcomes(history).keys() <= FORESEEN, run
+    counts = Counter(txn.outcome for txn in history)
+    assert counts[OK] > len(history) / 3, (run, outcomes(history))
+    assert counts[FAIL] > len(history) / 20, (run, outcomes(history))
+    assert bool(counts[INFO]) == bool(run.killed), (run, outcomes(history))
+    assert outcomes(history).keys() & {"WRITE_CONFLICT", "TXN_ABORTED"}, run
+    done = [one for txn in history if txn.outcome == OK for one in txn.operations]
+    assert sum(isinstance(one, Append) for one in done) > len(history) / 3, run
+    assert any(isinstance(one, Undo) for one in done), run
+    lists = [one.values for one in history[-1].operations if not isinstance(one, Undo)]  # type: ignore[union-attr]
+    assert max(map(len, lists)) >= 5, run
+
+
+# ── what is broken is found ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "layer, mode, statements, kind",
+    [
+        ("commits without a look at others", OPTIMISTIC, 4, "lost update"),
+        ("a new snapshot for each statement", OPTIMISTIC, 10, "G-single"),
+        (broken.READS_DIRT, PESSIMISTIC, 4, "G1a"),
+        ("ROLLBACK TO undoes nothing", PESSIMISTIC, 4, "G1a"),
+    ],
+)
+def test_what_is_broken_is_found(layer, mode, statements, kind, place):
+    found = set()
+    for seed in range(SEED, SEED + 3):  # by chance nothing may meet
+        where = place / str(seed)
+        where.mkdir()
+        job = Job(
+            store_url("sqlite", where), str(where), 0, seed, max(25, TXNS), (mode,), SETTINGS,
+            statements=statements, pause=0.04, broken=layer,
+        )  # fmt: skip
+        run, history = work(job, 3)
+        found |= {anomaly.kind for anomaly in check(history)}
+        if kind in found:
+            return
+    pytest.fail(f"{layer} led to {found or 'nothing'}, last in {run}: {outcomes(history)}")

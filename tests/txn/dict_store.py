@@ -1,0 +1,244 @@
+"""A transaction store in dictionaries: what a transaction's life needs of ``TxnStore``, no more.
+
+It is there to be copied and compared in microseconds, so that every interleaving of two
+transactions can be tried. Its rules are acidsql's own pure ones (``lock_rules``,
+``conflict_rules``); how it keeps things is its own. ``test_interleavings`` runs it side by side
+with the real store and compares every answer.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import AcidSqlError, TxnAbortedError, WriteConflictError
+from acidsql.metastore import conflict_rules
+from acidsql.metastore.conflict_rules import RECORDED, Change, Rival
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockInfo,
+    LockResponse,
+    LockState,
+    TxnState,
+    WriteConflict,
+)
+from acidsql.metastore.lock_rules import ByThing, blockers, find_circle, merge
+
+
+class DictStore:
+    """One table's transactions. Every value is immutable, so that a copy is a copy of references.
+
+    Attributes:
+        states: Each transaction's state.
+        changes: What each has recorded; of a committed one, what was left of it.
+        locks: In the order in which they were asked for.
+        write_ids: Each transaction's.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[int, TxnState] = {}
+        self.changes: dict[int, tuple[Change, ...]] = {}
+        self.locks: tuple[LockInfo, ...] = ()
+        self.write_ids: dict[int, int] = {}
+        self._next_lock_id = 1
+
+    def copy(self) -> DictStore:
+        """Another one in the same state."""
+        other = copy.copy(self)
+        other.states, other.changes = self.states.copy(), self.changes.copy()
+        other.write_ids = self.write_ids.copy()
+        return other
+
+    def key(self) -> object:
+        """Equal for stores that will answer all questions alike."""
+        return (
+            tuple(self.states.items()),
+            tuple(sorted(self.changes.items())),
+            tuple((lock.lock_id, lock.txn_id, lock.state) for lock in self.locks),
+            tuple(self.write_ids.items()),
+        )
+
+    # ── transactions ─────────────────────────────────────────────────────────────────────────
+
+    def open_txn(self, **_: Any) -> int:
+        txn_id = len(self.states) + 1
+        self.states[txn_id], self.changes[txn_id] = TxnState.OPEN, ()
+        return txn_id
+
+    def commit_txn(
+        self,
+        txn_id: int,
+        *,
+        snapshot: ValidTxnList | None = None,
+        resolved: Collection[int] = (),
+        add_partitions: Mapping[TableName, Sequence[Any]] | None = None,
+        **_: Any,
+    ) -> None:
+        self._need_open(txn_id)
+        written = [p.values for found in (add_partitions or {}).values() for p in found]
+        narrowed = self._narrowed(self.changes[txn_id], [f"p={value}" for (value,) in written])
+        if snapshot is not None:
+            found = self._conflicts(txn_id, snapshot, narrowed)
+            if left := [one for one in found if one.txn_id not in resolved]:
+                raise conflict_rules.error(txn_id, left)
+        self.changes[txn_id] = narrowed
+        self._end(txn_id, TxnState.COMMITTED)
+
+    def abort_txn(self, txn_id: int, reason: str = "") -> None:
+        if self.states[txn_id] is TxnState.OPEN:
+            self._end(txn_id, TxnState.ABORTED)
+
+    def abort_timed_out(self, timeout_ms: int) -> list[int]:
+        return []
+
+    # ── snapshots ────────────────────────────────────────────────────────────────────────────
+
+    def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
+        others = [(number, state) for number, state in self.states.items() if number != txn_id]
+        return ValidTxnList(
+            len(self.states),
+            tuple(number for number, state in others if state is TxnState.OPEN),
+            tuple(number for number, state in others if state is TxnState.ABORTED),
+        )
+
+    def valid_write_ids(
+        self, valid_txns: ValidTxnList, tables: Sequence[TableName]
+    ) -> dict[TableName, ValidWriteIdList]:
+        hidden = [own for txn_id, own in self.write_ids.items() if not valid_txns.is_valid(txn_id)]
+        mark = len(self.write_ids)
+        return {name: ValidWriteIdList(mark, tuple(hidden), table=str(name)) for name in tables}
+
+    def allocate_write_id(self, txn_id: int, table: TableName) -> int:
+        self._need_open(txn_id)
+        own = self.write_ids.setdefault(txn_id, len(self.write_ids) + 1)
+        self.changes[txn_id] = tuple(
+            Change(one.database, one.table, one.partition, one.operation, own)
+            for one in self.changes[txn_id]
+        )
+        return own
+
+    # ── locks ────────────────────────────────────────────────────────────────────────────────
+
+    def lock(
+        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+    ) -> LockResponse:
+        self._need_open(txn_id)
+        lock_id, self._next_lock_id = self._next_lock_id, self._next_lock_id + 1
+        recorded = [*self.changes[txn_id], *self._recorded(txn_id, components)]
+        self.changes[txn_id] = tuple(dict.fromkeys(recorded))
+        self.locks += tuple(
+            LockInfo(
+                lock_id, number, txn_id, one.database, one.table, one.partition,
+                LockState.WAITING, one.lock_type, None, "", "", "",
+            )
+            for number, one in enumerate(merge(components), 1)
+        )  # fmt: skip
+        return self._try(lock_id)
+
+    def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        self._need_open(txn_id)
+        response = self._try(lock_id)
+        if response.state is LockState.WAITING and (circle := find_circle(txn_id, self.locks)):
+            self._end(max(circle), TxnState.ABORTED)
+            self._need_open(txn_id)
+            return self._try(lock_id)
+        return response
+
+    def unlock(self, txn_id: int, lock_id: int) -> None:
+        self.locks = tuple(lock for lock in self.locks if lock.lock_id != lock_id)
+
+    def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
+        self._need_open(txn_id)
+        self.changes[txn_id] = self._recorded(txn_id, components)
+
+    def write_conflicts(
+        self,
+        txn_id: int,
+        snapshot: ValidTxnList,
+        components: Sequence[LockComponent] | None = None,
+    ) -> list[WriteConflict]:
+        ours = self.changes[txn_id] if components is None else self._recorded(txn_id, components)
+        return self._conflicts(txn_id, snapshot, ours)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def _need_open(self, txn_id: int) -> None:
+        if self.states[txn_id] is not TxnState.OPEN:
+            raise TxnAbortedError(f"Transaction {txn_id} was aborted.", txnId=txn_id)
+
+    def _end(self, txn_id: int, state: TxnState) -> None:
+        self.states[txn_id] = state
+        self.locks = tuple(lock for lock in self.locks if lock.txn_id != txn_id)
+
+    def _try(self, lock_id: int) -> LockResponse:
+        near = ByThing((lock, lock) for lock in self.locks)
+        for mine in self.locks:
+            if mine.lock_id == lock_id and (found := blockers(mine, near)):
+                return LockResponse(lock_id, LockState.WAITING, found[0])
+        self.locks = tuple(
+            _granted(lock) if lock.lock_id == lock_id else lock for lock in self.locks
+        )
+        return LockResponse(lock_id, LockState.ACQUIRED)
+
+    def _recorded(self, txn_id: int, components: Sequence[LockComponent]) -> tuple[Change, ...]:
+        own = self.write_ids.get(txn_id)
+        return tuple(
+            dict.fromkeys(
+                Change(one.database, str(one.table), one.partition, one.operation, own)
+                for one in components
+                if one.operation in RECORDED
+            )
+        )
+
+    @staticmethod
+    def _narrowed(changes: tuple[Change, ...], written: list[str]) -> tuple[Change, ...]:
+        return tuple(
+            dict.fromkeys(
+                Change(one.database, one.table, partition, one.operation, one.write_id)
+                for one in changes
+                for partition in ([one.partition] if one.partition else written)
+            )
+        )
+
+    def _conflicts(
+        self, txn_id: int, snapshot: ValidTxnList, ours: Sequence[Change]
+    ) -> list[WriteConflict]:
+        rivals = [
+            Rival(other, "", "", "", self.changes[other])
+            for other, state in self.states.items()
+            if state is TxnState.COMMITTED and not snapshot.is_valid(other)
+        ]
+        return conflict_rules.conflicts(ours, rivals)
+
+
+def _granted(lock: LockInfo) -> LockInfo:
+    return LockInfo(
+        lock.lock_id, lock.internal_id, lock.txn_id, lock.database, lock.table, lock.partition,
+        LockState.ACQUIRED, lock.lock_type, None, "", "", "",
+    )  # fmt: skip
+
+
+def said(answer: object) -> object:
+    """An answer without what only says who and when: what a store must not get wrong."""
+    match answer:
+        case LockResponse():
+            return answer.lock_id, answer.state, answer.blocked_by and answer.blocked_by.txn_id
+        case ValidTxnList():
+            return str(answer)
+        case dict():
+            (valid,) = answer.values()
+            return tuple(own for own in range(1, valid.high_water_mark + 9) if valid.is_valid(own))
+        case list():
+            return _compared(answer)
+        case WriteConflictError():
+            return type(answer), _compared(answer.conflicts)
+        case AcidSqlError():
+            return type(answer), answer.condition
+    return answer
+
+
+def _compared(conflicts: Sequence[WriteConflict]) -> object:
+    return tuple((one.txn_id, one.partition, one.write_id, one.by_row) for one in conflicts)

@@ -1,0 +1,162 @@
+"""Every interleaving of two scripts' store calls, each state of affairs visited once.
+
+Two orders of calls that lead to the same store, the same answers so far on both sides and the same
+demands of the specification have the same future, so they go on as one, and it is counted how many
+they are. Thus some hundred thousand orders are tried in a thousand steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dict_store import DictStore, said
+from si_spec import Spec, alone, start
+from two_scripts import FIRST, Event, Script, Side, T, as_rows, live
+
+Scripts = tuple[Script, Script]
+Ends = tuple[tuple[str, str], frozenset[str]]  # how both ended; who has had to wait
+# What has been told so far (a number from here), a call, its answer → their number.
+NUMBERS: dict[object, int] = {}
+
+
+@dataclass
+class State:
+    """Two transactions on their way.
+
+    Attributes:
+        store: Theirs.
+        spec: What it must do.
+        answers: For each side what the store has told it.
+        told: The same as numbers that are equal for equal answers.
+        sides: Where each stands; None: it has not begun.
+        trace: Which side made which call; where several ways lead here, of one of them.
+    """
+
+    store: Any
+    spec: Spec
+    answers: tuple[Any, Any] = ((), ())
+    told: tuple[int, int] = (0, 0)
+    sides: tuple[Side | None, Side | None] = (None, None)
+    trace: tuple[str, ...] = ()
+
+    def key(self) -> object:
+        """Equal for states with the same future."""
+        return self.store.key(), self.spec.key(), self.told
+
+    def copy(self) -> State:
+        """The same state on a store of its own."""
+        return State(
+            self.store.copy(), self.spec.copy(), self.answers, self.told, self.sides, self.trace
+        )
+
+    def enabled(self) -> list[int]:
+        """The sides that can make a call. Who waits for a lock looks again when there is something
+        new to see, or when nobody can do anything else."""
+        going = [number for number in (0, 1) if self._next(number) is not None]
+        ready = [
+            number
+            for number in going
+            if self._next(number) != "sleep" or not self.spec.must_wait(number)
+        ]
+        return ready or going
+
+    def step(self, number: int) -> None:
+        """Let a side make its next call, and judge the answer and the rows that it sees."""
+        script, other = self.spec.scripts[number], self.sides[1 - number]
+        others: list[Event] = other.events if other else []
+        name = self._next(number)
+        self.trace += (f"{script.who}.{name}",)
+        try:
+            side = script.step(self.store, self.answers[number], others)
+            self.spec.hear(number, side.made)
+            views = tuple(frozenset(view.items()) for view in side.views)
+            expected = self.spec.halves[number].views
+            assert views == expected, f"{script.who} sees {side.views}, not {expected}"
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nafter {' '.join(self.trace)}\nin {script}") from None
+        _, answer = side.made
+        self.answers = _with(self.answers, number, (*self.answers[number], answer))
+        told = (self.told[number], name, said(answer))
+        self.told = _with(self.told, number, NUMBERS.setdefault(told, len(NUMBERS) + 1))
+        self.sides = _with(self.sides, number, side)
+
+    def ends(self) -> Ends:
+        """Judge the rows that are left; tell how both transactions ended."""
+        valid = self.store.valid_write_ids(self.store.valid_txns(), [T])[T]
+        first, second = self.sides
+        assert first and second and first.end and second.end
+        rows = as_rows(live([*FIRST, *first.events, *second.events], valid))
+        assert rows == self.spec.rows, f"{rows} are left, not {self.spec.rows}\nin {self.trace}"
+        names = [script.who for script in self.spec.scripts if f"{script.who}.sleep" in self.trace]
+        return (first.end, second.end), frozenset(names)
+
+    def is_serial(self) -> bool:
+        """Whether those that committed, one after the other, would have left the same rows."""
+        pairs = zip(self.spec.scripts, self.sides, strict=True)
+        done = [script for script, side in pairs if side and side.end == "committed"]
+        for order in (done, done[::-1]):
+            rows = start()
+            for script in order:
+                rows = alone(script, rows)
+            if rows == self.spec.rows:
+                return True
+        return False
+
+    def _next(self, number: int) -> str | None:
+        side = self.sides[number]
+        return side.next if side else "open_txn"
+
+
+@dataclass
+class Found:
+    """What all orders of two scripts lead to.
+
+    Attributes:
+        orders: How many there are.
+        steps: How many calls were made to try them.
+        ends: In how many orders they ended so.
+        not_serial: Orders after which the rows are not those of any serial execution.
+    """
+
+    orders: int = 0
+    steps: int = 0
+    ends: Counter[Ends] = field(default_factory=Counter)
+    not_serial: int = 0
+
+
+def every_order(
+    scripts: Scripts, store: Callable[[], DictStore] = DictStore, *, merging: bool = True
+) -> Found:
+    """Try them all.
+
+    Args:
+        scripts: The two.
+        store: Makes their store.
+        merging: False: follow each order by itself.
+    """
+    found, first = Found(), State(store(), Spec(scripts))
+    layer: dict[object, tuple[State, int]] = {None: (first, 1)}
+    while layer:
+        below: dict[object, tuple[State, int]] = {}
+        for state, ways in layer.values():
+            enabled = state.enabled()
+            if not enabled:
+                found.orders += ways
+                found.ends[state.ends()] += ways
+                found.not_serial += 0 if state.is_serial() else ways
+            for number in enabled:
+                after = state if number == enabled[-1] else state.copy()
+                after.step(number)
+                found.steps += 1
+                key = after.key() if merging else after.trace
+                known, others = below.get(key, (after, 0))
+                below[key] = (known, others + ways)
+        layer = below
+    return found
+
+
+def _with(pair: tuple[Any, Any], number: int, value: Any) -> tuple[Any, Any]:
+    return (value, pair[1]) if number == 0 else (pair[0], value)
