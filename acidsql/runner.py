@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.commands import Commands
-from acidsql.errors import TransientTxnError, WriteError
+from acidsql.errors import TransientTxnError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery, Fields
@@ -42,7 +42,7 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.row_conflicts import changed_a_common_row
 from acidsql.storage.save import Save, Writing
 from acidsql.storage.staging import staged
-from acidsql.transaction import Transaction, Work
+from acidsql.transaction import Transaction, Work, file_errors
 from acidsql.transaction_commands import TransactionCommands
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot, Txn, TxnManager
@@ -123,18 +123,13 @@ class Runner:
         left = retries if self.transactions.is_plain else 0
         while True:
             try:
-                return self._run(text, args)
+                with file_errors():
+                    return self._run(text, args)
             except TransientTxnError:
                 if left <= 0 or not self.transactions.is_plain:
                     raise
                 left -= 1
                 time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # two that met must not meet again
-            except ConnectionError:
-                raise  # it is Spark that is gone
-            except OSError as error:
-                raise WriteError(
-                    f"A file could not be read or written: {error}.", path=error.filename
-                ) from error
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
@@ -143,11 +138,13 @@ class Runner:
     def read_table(self, table: Table, *, row_id: bool) -> DataFrame:
         """A table's live rows in a snapshot of now."""
         self.transactions.need_thread()
-        return self._reader.table(table, row_id=row_id)
+        with file_errors():
+            return self._reader.table(table, row_id=row_id)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        return self._shows.files(table)
+        with file_errors():
+            return self._shows.files(table)
 
     def close(self) -> None:
         """Abort what is open."""

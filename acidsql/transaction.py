@@ -19,7 +19,13 @@ from typing import Any
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import AcidSqlError, TxnError, UnsupportedError, WriteConflictError
+from acidsql.errors import (
+    AcidSqlError,
+    TxnError,
+    UnsupportedError,
+    WriteConflictError,
+    WriteError,
+)
 from acidsql.metastore.interface import WriteConflict
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.publish import Published, discard
@@ -155,6 +161,7 @@ class Transaction:
 
         Raises:
             TxnError: There is no such savepoint, or the transaction has ended otherwise.
+            WriteError: What was written cannot be deleted: now all of it must be rolled back.
         """
         if to is None:
             self.rolled_back = True
@@ -165,7 +172,8 @@ class Transaction:
         count, mark = self._find(to)
         self._forget_from(to.lower())
         self._savepoints[to.lower()] = (count, mark)
-        self._undo(count, mark)
+        with file_errors():
+            self._undo(count, mark)
 
     def _find(self, name: str) -> tuple[int, int]:
         found = self._savepoints.get(name.lower())
@@ -198,7 +206,8 @@ class Transaction:
             TxnError: It cannot be committed; roll it back.
             CommitUnknownError: Nobody can tell now.
         """
-        self._refuse_broken()
+        with file_errors():
+            self._refuse_broken()
         resolved: set[int] = set()
         while True:
             try:
@@ -266,6 +275,8 @@ class Transaction:
             self._broken = f"an earlier statement of it could not be undone ({error})"
 
     def _refuse_broken(self) -> None:
+        if self.txn.phase is not Phase.OPEN:
+            return  # that comes first, and the next call of the store says it
         # A later statement may have put a base where an undone one's was.
         kept = {path for _, path in self._directories(self.works)}
         gone = (path for path in self._undone if path not in kept)
@@ -278,6 +289,19 @@ class Transaction:
                 sqlstate="25P02",
                 txnId=self.id,
             )
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Raise WriteError where a file could not be read or written."""
+    try:
+        yield
+    except ConnectionError:
+        raise  # it is Spark that is gone
+    except OSError as error:
+        raise WriteError(
+            f"A file could not be read or written: {error}.", path=error.filename
+        ) from error
 
 
 def _partition(table: Table, name: str) -> Partition:

@@ -95,7 +95,7 @@ class Txn:
         self._phase = Phase.OPEN
         self._valid_txns: ValidTxnList | None = None
         self._recorded: list[LockComponent] = []
-        self._in_doubt = False
+        self._in_doubt = self._unheard = False
         self._next_statement_id = 0
 
     @property
@@ -229,12 +229,14 @@ class Txn:
         """
         if self._phase is Phase.COMMITTED:
             raise _not_open(self.id, self._phase)
-        if self._phase is not Phase.OPEN:
+        if self._phase is not Phase.OPEN and not self._unheard:
             return
         # First of all: if the store does not answer now, it must at least time out.
         self._end(Phase.ABORTED)
+        self._unheard = True  # until it has answered: whoever calls again tries again
         try:
             self._store.abort_txn(self.id, reason)
+            self._unheard = False
         except NoSuchTxnError:
             self._phase = self._ended_elsewhere()
             raise

@@ -174,14 +174,14 @@ TRANSACTIONS = (
     ),
     Kind(
         "block",
-        ("BEGIN", "DELETE FROM t WHERE id = 1", "INSERT INTO p PARTITION (k = 9) VALUES (1, 'a')",
-         "COMMIT"),
+        ("BEGIN", "DELETE FROM t WHERE id = 1", "SAVEPOINT a",
+         "INSERT INTO p PARTITION (k = 9) VALUES (1, 'undone')", "ROLLBACK TO a",
+         "INSERT INTO p PARTITION (k = 9) VALUES (2, 'b')", "COMMIT"),
         block=True,
     ),
     Kind(
         "block_left",
-        ("BEGIN", "DELETE FROM t WHERE id = 1", "SAVEPOINT a", "INSERT INTO t VALUES (8, 'h')",
-         "ROLLBACK TO a", "ROLLBACK"),
+        ("BEGIN", "DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (8, 'h')", "ROLLBACK"),
         block=True,
     ),
 )  # fmt: skip

@@ -299,6 +299,13 @@ def test_the_real_store_ends_deadlocks_as_the_one_in_dictionaries(both, seed):
     assert (DEADLOCK in ends) is (waited == {"A", "B"})
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_real_store_grants_a_lock_again_as_the_one_in_dictionaries(both, seed):
+    a = Script("A", ("update", "update"), ("p", "p"), True, "pessimistic")
+    b = Script("B", ("update",), ("p",), True, "pessimistic")
+    assert one_order((a, b), both, seed).ends()[0] == (C, C)
+
+
 # ── what is broken is found ──────────────────────────────────────────────────────────────────
 
 
