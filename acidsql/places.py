@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
@@ -86,6 +86,7 @@ class Places:
                 fs.delete_file(leaf.path)
         for parent in parents:
             fs.remove_empty_directory(parent)
+        _sync_what_is_left(fs, [cleanup.location, *parents])
         self._metastore.mark_cleaned(cleanup.id)
 
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
@@ -142,6 +143,14 @@ class Places:
             if name
         )
         return Adopted(first, partitions, notes)
+
+
+def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
+    """Make it durable that these have lost entries, or are gone themselves."""
+    above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
+    for path in sorted(above):
+        if fs.exists(path):
+            fs.sync_directory(path)
 
 
 def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:

@@ -92,8 +92,9 @@ class Transactions:
             if not failed and not transaction.rolled_back:
                 self.commit()
         finally:
-            transaction.abandon("its block was left without COMMIT")
+            # Not after: the session is free again even if the abort is interrupted.
             self.current = None
+            transaction.abandon("its block was left without COMMIT")
 
     @contextmanager
     def own(self, text: str) -> Iterator[Transaction]:

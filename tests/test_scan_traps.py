@@ -9,6 +9,7 @@ import pytest
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
+from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.read import read
@@ -109,7 +110,7 @@ def test_a_file_that_is_gone_is_an_error_and_never_missing_rows(spark, tmp_path)
     try:
         rows = read(spark, str(tmp_path), "id int")
         (tmp_path / delta_name(1, 0) / bucket_name(0)).unlink()
-        with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist"):
+        with pytest.raises(SnapshotTooOldError, match="is gone, and with it rows"):
             rows.collect()
     finally:
         for name in with_lenient_session:

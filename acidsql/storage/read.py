@@ -16,6 +16,7 @@ from acidsql.storage.event_records import PARTITION
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_inserts_only, list_table
+from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.scan import ROW__ID, Scan, scan
 
@@ -82,6 +83,7 @@ def read(
         FormatError: The directory breaks Hive's rules, or has no file to take the schema from.
         UnsupportedError: ``file_format`` is neither ``orc`` nor ``text``.
     """
+    name_missing_files()
     path = path.rstrip("/")
     fs = filesystem_for(path)
     by = _columns(partitioned_by) if partitioned_by else ()

@@ -50,11 +50,16 @@ class Condition:
 
 
 class Model:
-    """The rows of a table; ``p`` is a partition column of it or not."""
+    """The rows of a table; ``p`` is a partition column of it or not.
+
+    Attributes:
+        touched: The values of ``p`` in rows that were changed since it was emptied.
+    """
 
     def __init__(self, partitioned: bool) -> None:
         self.partitioned = partitioned
         self.rows: list[Row] = []
+        self.touched: set[str | None] = set()
 
     def stored(self, row: Row) -> Row:
         """A partition has no NULL: Hive shows its name."""
@@ -63,24 +68,29 @@ class Model:
         return row
 
     def insert(self, rows: list[Row]) -> tuple[int, int, int]:
-        self.rows += map(self.stored, rows)
+        new = [self.stored(row) for row in rows]
+        self.rows = self.rows + new
+        self.touched |= {row[3] for row in new}
         return len(rows), 0, 0
 
     def overwrite(self, rows: list[Row]) -> tuple[int, int, int]:
         new = [self.stored(row) for row in rows]
         replaced = {row[3] for row in new}
+        self.touched |= replaced
         self.rows = [r for r in self.rows if self.partitioned and r[3] not in replaced] + new
         return len(rows), 0, 0
 
     def delete(self, test: Condition) -> tuple[int, int, int]:
         kept = [row for row in self.rows if test.of(row) is not True]
         gone = len(self.rows) - len(kept)
+        self.touched |= {row[3] for row in self.rows if test.of(row) is True}
         self.rows = kept
         return 0, 0, gone
 
     def update(self, test: Condition, v: str | None, plus: int) -> tuple[int, int, int]:
         """``SET v = …, n = n + plus``."""
         hit = [test.of(row) is True for row in self.rows]
+        self.touched |= {row[3] for row, h in zip(self.rows, hit, strict=True) if h}
         self.rows = [
             (row[0], v, None if row[2] is None else row[2] + plus, row[3]) if h else row
             for row, h in zip(self.rows, hit, strict=True)
@@ -90,6 +100,7 @@ class Model:
     def merge(self, source: list[Row], clauses: list[Clause]) -> tuple[int, int, int] | None:
         """ON id = id; None for a cardinality violation, which changes nothing."""
         new, done = [], {"insert": 0, "update": 0, "delete": 0}
+        touched = set()
         matched = [c for c in clauses if c.when == "MATCHED"]
         exempt = len(matched) == 1 and matched[0].action == "delete" and not matched[0].test
         for row in self.rows:
@@ -102,6 +113,7 @@ class Model:
                 new.append(row)
                 continue
             done[clause.action] += 1
+            touched.add(row[3])
             if clause.action == "update":
                 new.append((row[0], partners[0][1] if partners else "gone", 7, row[3]))
         ids = {row[0] for row in self.rows}
@@ -109,8 +121,10 @@ class Model:
             alone = row[0] is None or row[0] not in ids
             if alone and first(clauses, "NOT MATCHED", row) is not None:
                 new.append(self.stored(row))
+                touched.add(new[-1][3])
                 done["insert"] += 1
         self.rows = new
+        self.touched |= touched
         return done["insert"], done["update"], done["delete"]
 
 

@@ -13,7 +13,6 @@ from fault_world import Course, World
 
 pytestmark = pytest.mark.spark
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
-KNOWN = ("drop_table", "drop_partitioned_table")  # see test_known_bugs
 REFUSALS = {"TXN_ABORTED", "IN_FAILED_TRANSACTION"}
 
 
@@ -62,9 +61,7 @@ def _moments(course: Course) -> list[int]:
     return [at for at in range(1, last + 1) if ALL or at in ends or at % 9 == 0]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in (*KINDS, *TRANSACTIONS) if kind.name not in KNOWN], ids=str
-)
+@pytest.mark.parametrize("kind", (*KINDS, *TRANSACTIONS), ids=str)
 def test_a_power_cut_after_the_end_takes_nothing_back_and_brings_nothing_back(
     world: World, kind: Kind, copies: Path
 ) -> None:

@@ -87,6 +87,48 @@ def test_a_killed_process_leaves_the_table_whole_and_its_locks_go(
         assert rows(acid, "SELECT count(*), count(DISTINCT id) FROM t") == [(4, 4)]
 
 
+# Over two tables; what is undone lies in two directories, one of a partition that is new.
+TRANSACTION = (
+    "BEGIN",
+    "UPDATE t SET n = n + 1 WHERE id <> 3",
+    "SAVEPOINT a",
+    "INSERT INTO u PARTITION (k = 7) VALUES (70)",
+    "DELETE FROM t WHERE id = 3",
+    "ROLLBACK TO a",
+    "INSERT INTO u SELECT id, n FROM t WHERE id <> 2",
+    "COMMIT",
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "heard", "happened"),
+    [
+        ("after the first statement", 3, False),
+        ("while undoing", 5, False),
+        ("before commit", 7, False),
+        ("after commit", 7, True),
+    ],
+)
+def test_a_process_that_is_killed_in_a_transaction_leaves_all_of_it_or_nothing(
+    spark: Any, warehouse: Path, where: str, heard: int, happened: bool
+) -> None:
+    with acidsql.connect(spark, warehouse=str(warehouse), settings=SHORT) as acid:
+        acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (k INT)")
+        killed = start(warehouse, where, *TRANSACTION)
+        said = answers(killed)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(said) == heard and all("done" in one for one in said), said
+        once = 1 if happened else 0
+        assert rows(acid, "SELECT * FROM t") == [(1, once), (2, once), (3, 0)]
+        assert rows(acid, "SELECT * FROM u") == [(1, 1)] * once + [(3, 0)] * once
+        for statement in TRANSACTION:  # waits until the dead process's locks have timed out
+            acid.sql(statement)
+        assert rows(acid, "SELECT * FROM t") == [(1, once + 1), (2, once + 1), (3, 0)]
+        expected = [(1, 1)] * once + [(1, once + 1), (3, 0)] + [(3, 0)] * once
+        assert rows(acid, "SELECT * FROM u") == expected
+        assert rows(acid, "SHOW LOCKS") == []
+
+
 def test_two_processes_lose_no_update_and_double_no_row(
     spark: Any, warehouse: Path, tmp_path: Path
 ) -> None:

@@ -51,8 +51,6 @@ def _faults(kind: Kind, course: Course) -> Iterator[tuple[int, What, bool]]:
             continue
         # To lose the answer to a mere look is not to look.
         possible = [fault for fault in FAULTS if not (fault[1] and name.startswith(LOOKS))]
-        if kind.block and kind.steps[course.step(at)] == "ROLLBACK":  # see test_known_bugs
-            possible = [fault for fault in possible if fault[0] is not What.INTERRUPT]
         turn += 1
         chosen = possible if ALL or decisive else [possible[turn % len(possible)]]
         yield from ((at, *fault) for fault in chosen)
@@ -86,8 +84,7 @@ class _Try:
             self._need_state(once=True)
             self._all_again(once=True)
             return
-        known = {"OSError"} if self.kind.block else set()  # see test_known_bugs
-        ours = OURS | {BROKEN, UNKNOWN, "Interrupt"} | self._own_errors() | known
+        ours = OURS | {BROKEN, UNKNOWN, "Interrupt"} | self._own_errors()
         assert outcome in ours, self.story
         if self._happened(outcome):
             self._hear_of_it()

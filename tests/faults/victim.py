@@ -20,6 +20,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.save import Writing
 
 
 def main(warehouse: str, where: str, *statements: str) -> None:
@@ -102,6 +103,33 @@ def _between_renames() -> None:
     LocalFileSystem.rename = die_after  # type: ignore[method-assign]
 
 
+def _after_the_first_statement() -> None:
+    """When the second statement of a transaction is about to publish."""
+    publish, seen = Writing.publish, []
+
+    def die_at_the_second(self: Any) -> Any:
+        seen.append(self)
+        return publish(self) if len(seen) == 1 else _die()
+
+    Writing.publish = die_at_the_second  # type: ignore[method-assign]
+
+
+def _while_undoing() -> None:
+    """When the first of the directories that ROLLBACK TO takes back is gone."""
+    delete = LocalFileSystem.delete_directory
+
+    def die_after(self: Any, path: str) -> None:
+        delete(self, path)
+        if "delta_" in path.rpartition("/")[2]:
+            _die()
+
+    LocalFileSystem.delete_directory = die_after  # type: ignore[method-assign]
+
+
+def _before_commit() -> None:
+    EmbeddedMetastore.commit_txn = _die  # type: ignore[method-assign]
+
+
 def _after_commit() -> None:
     commit = EmbeddedMetastore.commit_txn
     EmbeddedMetastore.commit_txn = lambda *a, **k: (commit(*a, **k), _die())  # type: ignore
@@ -111,6 +139,9 @@ PLACES = {
     "after open_txn": _after_open,
     "in the job": _in_the_job,
     "between two renames": _between_renames,
+    "after the first statement": _after_the_first_statement,
+    "while undoing": _while_undoing,
+    "before commit": _before_commit,
     "after commit": _after_commit,
 }
 

@@ -210,7 +210,7 @@ def _was_worth_checking(run: Run, history: list[Transaction]) -> None:
     assert sum(isinstance(one, Append) for one in done) > len(history) / 3, run
     assert any(isinstance(one, Undo) for one in done), run
     lists = [one.values for one in history[-1].operations if not isinstance(one, Undo)]  # type: ignore[union-attr]
-    assert max(map(len, lists)) >= 5, run
+    assert max(map(len, lists)) >= 3, run
 
 
 # ── what is broken is found ──────────────────────────────────────────────────────────────────
