@@ -57,6 +57,15 @@ def partition_sql(listings: Sequence[Listing], table: Table) -> str:
     return _from_path(partitions, len(table.partition_columns), PATH)
 
 
+def needs_path(table: Table, partitions: Sequence[str]) -> bool:
+    """Whether the partition can only be told from a row's file.
+
+    Where it need not be, ``PATH`` is not asked for: Spark makes all of ``_metadata`` anew for each
+    row, used or not.
+    """
+    return bool(table.partition_columns) and len(partitions) > 1
+
+
 def _from_path(partitions: Sequence[str], depth: int, path: str) -> str:
     if len(partitions) == 1:
         return literal(partitions[0])

@@ -27,7 +27,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.event import EVENT_COLUMNS
+from acidsql.acid import event
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
@@ -36,7 +36,12 @@ from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
-from acidsql.storage.partition_columns import PATH, partition_sql, partition_values
+from acidsql.storage.partition_columns import (
+    PATH,
+    needs_path,
+    partition_sql,
+    partition_values,
+)
 from acidsql.storage.row_schema import RowSchema
 
 ROW__ID = "row__id"
@@ -154,8 +159,15 @@ def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
     offset = jvm.zone_offset_micros(spark)
     columns = list(zip(group.names.row, what.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns)
-    events = _read_orc(spark, files, group.names.events, f"struct<{fields}>")
-    kept = events.where(_alive(what, group.listings, "coalesce(operation, 0) <> 2"))
+    partitions = [listing.partition for listing in group.listings]
+    events = _read_orc(
+        spark,
+        files,
+        group.names.events,
+        f"struct<{fields}>",
+        with_path=needs_path(what.table, partitions),
+    )
+    kept = events.where(_alive(what, group.listings, event.INSERT))
     return kept.selectExpr(
         *_key_expressions(),
         f"{partition_sql(group.listings, what.table)} AS {PARTITION}",
@@ -176,11 +188,15 @@ def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) ->
         groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
     # Their rows are null structs; of a struct one column must be asked for, whatever it is.
     row = "struct<__acidsql_none: int>"
+    with_path = needs_path(what.table, [listing.partition for listing in listings])
     events = reduce(
         DataFrame.unionAll,
-        (_read_orc(spark, group, own, row) for own, group in groups.items()),
+        (
+            _read_orc(spark, group, own, row, with_path=with_path)
+            for own, group in groups.items()
+        ),
     )
-    kept = events.where(_alive(what, listings, "coalesce(operation, 2) = 2"))
+    kept = events.where(_alive(what, listings, event.DELETE))
     keys = [*_key_expressions()]
     if what.table.partition_columns:
         keys.append(f"{partition_sql(listings, what.table)} AS {PARTITION}")
@@ -188,14 +204,20 @@ def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) ->
 
 
 def _read_orc(
-    spark: SparkSession, files: Sequence[EventFile], names: Sequence[str], row_type: str
+    spark: SparkSession,
+    files: Sequence[EventFile],
+    names: Sequence[str],
+    row_type: str,
+    *,
+    with_path: bool,
 ) -> DataFrame:
     """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-    events = open_files(spark, [file.path for file in files], schema, by_position=False)
-    hives = (f"{own} AS {name}" for own, name in zip(names, EVENT_COLUMNS, strict=True))
-    return events.selectExpr(*hives, PATH)
+    paths = [file.path for file in files]
+    events = open_files(spark, paths, schema, by_position=False, with_path=with_path)
+    hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
+    return events.selectExpr(*hives, *([PATH] if with_path else []))
 
 
 def open_files(
@@ -205,8 +227,9 @@ def open_files(
     file_format: str = "orc",
     *,
     by_position: bool = True,
+    with_path: bool = True,
 ) -> DataFrame:
-    """Rows of exactly these files, with each one's path (a URL) as the last column, ``PATH``.
+    """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
 
     ``by_position`` is right for top-level columns, whose places Spark knows; within a struct it
     is wrong as soon as Spark prunes a field.
@@ -222,7 +245,7 @@ def open_files(
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
     with _no_listing_job(spark, len(names)):
         rows = reader.format(file_format).load(names)
-    return rows.selectExpr("*", f"_metadata.file_path AS {PATH}")
+    return rows.selectExpr("*", f"_metadata.file_path AS {PATH}") if with_path else rows
 
 
 @contextmanager
@@ -237,18 +260,21 @@ def _no_listing_job(spark: SparkSession, paths: int) -> Iterator[None]:
         spark.conf.set(name, str(before))
 
 
-def _alive(what: Scan, listings: Sequence[Listing], operation: str) -> str:
-    """The filter of events.
+def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
+    """The filter of events of one kind: inserts or deletes.
 
     It references all six event columns (I8), none of them in a pushable way, and drops events of
-    invisible write ids where there are any (I1).
+    invisible write ids where there are any (I1). What every event of such a file is stands first,
+    so that the rest, which is there to be referenced, is hardly ever evaluated.
     """
+    is_usual = f"coalesce(operation, -1) = {operation}"
     together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
-    terms = [
-        operation,
-        f"coalesce({together}, 0L) >= 0",
-        f"({_ROW} IS NOT NULL OR coalesce(operation, 0) = 2)",
-    ]
+    is_other = (
+        f"coalesce(operation, {operation}) {'=' if operation == event.DELETE else '<>'} "
+        f"{event.DELETE} AND coalesce({together}, 0L) >= 0 "
+        f"AND ({_ROW} IS NOT NULL OR coalesce(operation, 0) = {event.DELETE})"
+    )
+    terms = [f"({is_usual} OR ({is_other}))"]
     if any(listing.needs_filter for listing in listings):
         terms.append(f"coalesce(currentTransaction, 0L) <= {what.write_ids.high_water_mark}L")
         if hidden := what.write_ids.exceptions:
