@@ -26,6 +26,7 @@ from acidsql.storage import jvm
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
+from acidsql.storage.repeatable import Repeatable, repeatable
 from acidsql.storage.scan import ROW__ID, empty
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
@@ -47,6 +48,19 @@ class Said:
     text: str
     args: dict[str, Any] | None
     double_quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The lazy events of a statement.
+
+    Attributes:
+        rows: One for each event.
+        source: What is evaluated twice in them, to be looked at again when they are written.
+    """
+
+    rows: DataFrame
+    source: Repeatable | None = None
 
 
 class Reader:
@@ -116,9 +130,16 @@ class Reader:
             return None  # evaluated alone it fails; in its place it may never be
         return sorted(row[0] for row in rows)
 
-    def events(self, query: EventQuery, views: Views, said: Said) -> DataFrame:
+    def events(self, query: EventQuery, views: Views, said: Said) -> Events:
         """The lazy events of a statement. Raises as ``lower.frame``."""
-        return lower.frame(self._spark, query.query, used(query.query, views), said.args)
+        if query.reduced is not None:
+            source = repeatable(self._frame(query.reduced.source, views, said))
+            if source is not None and source.is_small(self._spark):
+                return Events(self._frame(query.reduced.query, views, said), source)
+        return Events(self._frame(query.query, views, said))
+
+    def _frame(self, text: Text, views: Views, said: Said) -> DataFrame:
+        return lower.frame(self._spark, text, used(text, views), said.args)
 
     def table(self, table: Table, *, row_id: bool) -> DataFrame:
         """A table's live rows."""
@@ -164,7 +185,8 @@ class Reader:
             source = prepared.source
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
         plans = [
-            (jvm.explain(self.events(query, views, said), mode),) for query in prepared.queries
+            (jvm.explain(self.events(query, views, said).rows, mode),)
+            for query in prepared.queries
         ]
         return rows_frame(self._spark, "plan string", plans)
 

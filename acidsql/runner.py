@@ -369,9 +369,11 @@ class Runner:
         with lower.mapped_errors(query.query):
             rows = query.literal_rows
             if rows is not None and rows <= self._txns.settings.values_max_rows:
-                writing.literal_rows(events)
+                writing.literal_rows(events.rows)
             else:
-                writing.events(events)
+                writing.events(events.rows)
+        if events.source is not None:
+            events.source.refuse_changed(self._spark)
         if query.overwrite:
             writing.replace_static_partition()
 

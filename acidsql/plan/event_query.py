@@ -26,6 +26,19 @@ PARTITIONS = f"{ew.PREFIX}partitions"
 
 
 @dataclass(frozen=True, slots=True)
+class Reduced:
+    """A MERGE whose target is reduced, before it is joined, to rows that have a partner.
+
+    Attributes:
+        query: As ``EventQuery.query``; it reads the source twice.
+        source: The source by itself, to see whether that may be.
+    """
+
+    query: Text
+    source: Text
+
+
+@dataclass(frozen=True, slots=True)
 class EventQuery:
     """A query over stand-ins whose rows are events.
 
@@ -45,6 +58,7 @@ class EventQuery:
         literal_rows: Rows of a VALUES list; None for any other source.
         partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
             change, as far as the statement's text tells; None: any.
+        reduced: Another way to the same events, for a source that may be read twice; or None.
     """
 
     table: Table
@@ -56,6 +70,7 @@ class EventQuery:
     allow_duplicate_deletes: bool = False
     literal_rows: int | None = None
     partitions: Text | None = None
+    reduced: Reduced | None = None
 
 
 @dataclass(frozen=True, slots=True)

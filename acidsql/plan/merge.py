@@ -13,42 +13,30 @@ row is an error all the same (as in Hive and Spark); the second step of the writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
-from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.event_query import (
     KEY_NAMES,
     EventQuery,
     Planned,
+    Reduced,
     assigned,
-    default_fields,
-    omitted_value,
     partition_text,
     refuse_window,
     row_id_columns,
     single,
     value_name,
 )
+from acidsql.plan.merge_clauses import PRESENT, Bound, bind
 from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
-from acidsql.sql.conditions import equated_columns
-from acidsql.sql.statements import (
-    Action,
-    InsertAction,
-    Matched,
-    Merge,
-    MergeClause,
-    UpdateAction,
-    Value,
-)
-from acidsql.sql.tokens import Span
+from acidsql.sql.statements import Action, Matched, Merge
+from acidsql.sql.tokens import tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 _CLAUSE = f"{ew.PREFIX}clause"
-_PRESENT = f"{ew.PREFIX}present"
+_SENT = f"{ew.PREFIX}sent"  # the source as it is sent to every task
 _OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the row that was read
 
 _JOINS = {
@@ -57,23 +45,6 @@ _JOINS = {
     (False, True): "LEFT OUTER JOIN",
     (True, True): "FULL OUTER JOIN",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """A clause with its columns resolved; ``values`` maps a column's name to its new value."""
-
-    clause: MergeClause
-    values: dict[str, Text]
-    places: dict[str, Span]
-
-    @property
-    def action(self) -> int:
-        if self.clause.action is Action.DELETE:
-            return ew.DELETE
-        if isinstance(self.clause.action, InsertAction) or self.clause.action is Action.INSERT_ALL:
-            return ew.INSERT
-        return ew.DELETE | ew.INSERT
 
 
 def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> EventQuery:
@@ -89,21 +60,69 @@ def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> E
         UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
     source = _source(statement, planned, source_view)
-    bound = [_bind(clause, statement, planned, source) for clause in statement.clauses]
-    pairs = _pairs(statement, planned, source, bound)
+    bound = [bind(clause, statement, planned, source) for clause in statement.clauses]
+    target = planned.new().raw(planned.standin)
+    pairs = _pairs(statement, planned, target, source, bound)
     kinds = dict(planned.analyse(pairs))
     _check_sides(statement, planned, source, bound)
-    query = planned.new().raw("SELECT\n").commas(_events(planned, bound, kinds))
-    query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {_CLAUSE} > 0")
-    if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
-        query.raw(f" OR ({ew.WRITE_ID} IS NOT NULL AND {_PRESENT})")
+    events = _events(planned, bound, kinds)
     return EventQuery(
         planned.table,
-        query,
+        _acting(statement, planned, events, pairs),
         deletes=True,
         merge=True,
         allow_duplicate_deletes=_only_deletes(statement),
+        reduced=_reduced(statement, planned, source, bound, events),
     )
+
+
+def _acting(statement: Merge, planned: Planned, events: Sequence[Text | str], pairs: Text) -> Text:
+    """The events of the pairs that a clause fires for, or that are a match."""
+    query = planned.new().raw("SELECT\n").commas(events)
+    query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {_CLAUSE} > 0")
+    if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
+        query.raw(f" OR ({ew.WRITE_ID} IS NOT NULL AND {PRESENT})")
+    return query
+
+
+def _reduced(
+    statement: Merge,
+    planned: Planned,
+    source: Text,
+    bound: Sequence[Bound],
+    events: Sequence[Text | str],
+) -> Reduced | None:
+    """The same where the target's rows without a partner are left out before the join.
+
+    They are most of the table, and without this all of them would cross a shuffle. Spark sends
+    what ON needs of the source to every task. The source is read twice, so this is only for one
+    that gives the same rows both times.
+    """
+    alias = quote(statement.alias or statement.target.parts[-1])
+    matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
+    has_query = any(token.upper == "SELECT" for token in tokenize(statement.on.of(planned.text)))
+    if matters_alone or has_query:
+        return None
+    target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
+    target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
+    target.raw("\nON ").user(statement.on).raw(")")
+    alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
+    pairs = _pairs(statement, planned, target, source, bound)
+    return Reduced(_acting(statement, planned, events, pairs), alone)
+
+
+def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
+    """The source with a hint to send it to every task."""
+    name = _SENT if statement.source_alias is None else quote(statement.source_alias)
+    text = planned.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
+    if statement.source_alias is None:
+        return text.raw(f" AS {name})")
+    return text.raw(f") AS {name}")
+
+
+def _with_ctes(statement: Merge, planned: Planned) -> Text:
+    text = planned.new()
+    return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
 
 
 def _only_deletes(statement: Merge) -> bool:
@@ -113,7 +132,7 @@ def _only_deletes(statement: Merge) -> bool:
 
 
 def _source(statement: Merge, planned: Planned, view: str | None) -> Text:
-    text = planned.new().raw(f"(SELECT *, true AS {_PRESENT} FROM ")
+    text = planned.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
     if view is not None:
         text.raw(view)
     else:
@@ -127,7 +146,7 @@ def _source(statement: Merge, planned: Planned, view: str | None) -> Text:
     return text.raw("\n)")
 
 
-def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequence[_Bound]) -> None:
+def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequence[Bound]) -> None:
     """Refuse the other side's columns in a clause about rows without a partner.
 
     All of them would be NULL there.
@@ -145,39 +164,37 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
                 if item.clause.condition is not None:
                     used.append(planned.new().user(item.clause.condition))
         if used:
-            query = planned.new()
-            if statement.ctes is not None:
-                query.verbatim(statement.ctes).raw("\n")
+            query = _with_ctes(statement, planned)
             planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
 
 
-def _pairs(statement: Merge, planned: Planned, source: Text, bound: Sequence[_Bound]) -> Text:
+def _pairs(
+    statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
+) -> Text:
     """The joined rows: keys, old values, the clause that fires, the values of every clause."""
     alias = statement.alias or statement.target.parts[-1]
-    columns: list[Text | str] = [*row_id_columns(alias), _PRESENT]
+    columns: list[Text | str] = [*row_id_columns(alias), PRESENT]
     columns += [
         f"{quote(alias)}.{quote(column.name)} AS {_OLD}{i}"
         for i, column in enumerate(planned.table.all_columns)
     ]
     columns.append(_which_clause(planned, alias, bound))
     columns += _guarded_values(planned, bound)
-    text = planned.new()
-    if statement.ctes is not None:
-        text.verbatim(statement.ctes).raw("\n")
+    text = _with_ctes(statement, planned)
     kinds = {clause.matched for clause in statement.clauses}
     join = _JOINS[Matched.NOT_MATCHED in kinds, Matched.NOT_MATCHED_BY_SOURCE in kinds]
     text.raw("SELECT\n").commas(columns)
-    text.raw(f"\nFROM {planned.standin} AS {quote(alias)} {join} ").add(source)
+    text.raw("\nFROM ").add(target).raw(f" AS {quote(alias)} {join} ").add(source)
     return text.raw("\nON ").user(statement.on)
 
 
-def _which_clause(planned: Planned, alias: str, bound: Sequence[_Bound]) -> Text:
+def _which_clause(planned: Planned, alias: str, bound: Sequence[Bound]) -> Text:
     """The number of the first clause that is true, from 1; 0 if none is."""
     row_id = f"{quote(alias)}.row__id IS NOT NULL"
     when = {
-        Matched.MATCHED: f"{row_id} AND {_PRESENT} IS NOT NULL",
+        Matched.MATCHED: f"{row_id} AND {PRESENT} IS NOT NULL",
         Matched.NOT_MATCHED: f"{quote(alias)}.row__id IS NULL",
-        Matched.NOT_MATCHED_BY_SOURCE: f"{_PRESENT} IS NULL",
+        Matched.NOT_MATCHED_BY_SOURCE: f"{PRESENT} IS NULL",
     }
     text = planned.new().raw("CASE")
     for number, item in enumerate(bound, 1):
@@ -189,7 +206,7 @@ def _which_clause(planned: Planned, alias: str, bound: Sequence[_Bound]) -> Text
     return text.raw(f" ELSE 0 END AS {_CLAUSE}")
 
 
-def _guarded_values(planned: Planned, bound: Sequence[_Bound]) -> list[Text | str]:
+def _guarded_values(planned: Planned, bound: Sequence[Bound]) -> list[Text | str]:
     """Each clause's values, evaluated only where that clause fires: elsewhere one may divide by 0.
 
     The clause's number is a lateral alias, so that a condition is evaluated once.
@@ -204,14 +221,10 @@ def _guarded_values(planned: Planned, bound: Sequence[_Bound]) -> list[Text | st
 
 
 def _events(
-    planned: Planned, bound: Sequence[_Bound], kinds: dict[str, HiveType]
+    planned: Planned, bound: Sequence[Bound], kinds: dict[str, HiveType]
 ) -> list[Text | str]:
     table = planned.table
     fitted = _fitted_values(planned, bound, kinds)
-    columns = {
-        column.name: _new_value(i, column, bound, fitted)
-        for i, column in enumerate(table.all_columns)
-    }
     inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
     action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
     keys = [
@@ -221,9 +234,15 @@ def _events(
         else name
         for name in KEY_NAMES
     ]
+    keys.append(f"CASE {_CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
+    if all(item.action == ew.DELETE for item in bound):
+        return [*keys]
+    columns = {
+        column.name: _new_value(i, column, bound, fitted)
+        for i, column in enumerate(table.all_columns)
+    }
     return [
         *keys,
-        f"CASE {_CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}",
         *(f"{columns[c.name]} AS {quote(c.name)}" for c in table.columns),
         *(
             partition_text(columns[column.name], column, ordinal)
@@ -233,7 +252,7 @@ def _events(
 
 
 def _fitted_values(
-    planned: Planned, bound: Sequence[_Bound], kinds: dict[str, HiveType]
+    planned: Planned, bound: Sequence[Bound], kinds: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
     """(clause number, column) → SQL of its value, made fit for the column."""
     by_name = {column.name: column for column in planned.table.all_columns}
@@ -248,133 +267,22 @@ def _fitted_values(
 
 
 def _new_value(
-    ordinal: int, column: Column, bound: Sequence[_Bound], fitted: dict[tuple[int, str], str]
+    ordinal: int, column: Column, bound: Sequence[Bound], fitted: dict[tuple[int, str], str]
 ) -> str:
-    """A column's value after the clause that fired; the old one where it does not set it."""
+    """A column's value after the clause that fired; the old one where that clause does not set it.
+
+    Where none leaves it as it is the old one is not asked for, so that Spark need not read it.
+    """
     branches = "".join(
         f" WHEN {number} THEN {fitted[number, column.name]}"
         for number in range(1, len(bound) + 1)
         if (number, column.name) in fitted
     )
     old = f"{_OLD}{ordinal}"
-    return f"CASE {_CLAUSE}{branches} ELSE {old} END" if branches else old
-
-
-# ── clauses ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _bind(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> _Bound:
-    action = clause.action
-    if isinstance(action, UpdateAction):
-        return _bind_update(clause, action, statement, planned)
-    if isinstance(action, InsertAction):
-        return _bind_insert(clause, action, planned)
-    if action is Action.DELETE:
-        return _Bound(clause, {}, {})
-    return _bind_star(clause, statement, planned, source)
-
-
-def _bind_update(
-    clause: MergeClause, action: UpdateAction, statement: Merge, planned: Planned
-) -> _Bound:
-    alias = statement.alias or statement.target.parts[-1]
-    bound = bind_assignments(planned.text, planned.table, alias, action.assignments)
-    values = {item.column.name: _value(item.value, item.column, planned) for item in bound}
-    return _Bound(clause, values, {i.column.name: value_span(i.value) for i in bound})
-
-
-def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) -> _Bound:
-    bound = bind_insert(planned.text, planned.table, action.columns, ())
-    if len(bound.from_source) != len(action.values):
-        raise AnalysisError(
-            f"INSERT names {len(bound.from_source)} column(s) and gives {len(action.values)} "
-            "value(s).",
-            planned.text, clause.span.start, clause.span.end,
-            condition="MERGE_INSERT_VALUE_COUNT_MISMATCH", sqlstate="21S01",
-        )  # fmt: skip
-    pairs = list(zip(bound.from_source, action.values, strict=True))
-    values = {column.name: _value(value, column, planned) for column, value in pairs}
-    places = {column.name: value_span(value) for column, value in pairs}
-    return _with_omitted(clause, values, places, bound.omitted, planned)
-
-
-def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> _Bound:
-    """``UPDATE SET *`` and ``INSERT *``: the source's columns, by name."""
-    given = _source_columns(statement, planned, source)
-    is_update = clause.action is Action.UPDATE_ALL
-    values: dict[str, Text] = {}
-    for column in planned.table.all_columns:
-        if column.name not in given:
-            if is_update or column in planned.table.partition_columns:
-                raise _star_error(planned, clause, column)
-            continue
-        if is_update and _is_placing(planned, column):
-            _require_equated(statement, planned, clause, column, given[column.name])
-            continue
-        name = quote(given[column.name])
-        if statement.source_alias is not None:
-            name = f"{quote(statement.source_alias)}.{name}"
-        values[column.name] = planned.new().raw(name)
-    places = dict.fromkeys(values, clause.span)
-    omitted = [] if is_update else [c for c in planned.table.all_columns if c.name not in values]
-    return _with_omitted(clause, values, places, omitted, planned)
-
-
-def _with_omitted(
-    clause: MergeClause,
-    values: dict[str, Text],
-    places: dict[str, Span],
-    omitted: Sequence[Column],
-    planned: Planned,
-) -> _Bound:
-    types = default_fields(planned, omitted)
-    for column in omitted:
-        values[column.name] = planned.new().raw(omitted_value(planned, column, types))
-        places[column.name] = clause.span
-    return _Bound(clause, values, places)
-
-
-def _value(value: Value, column: Column, planned: Planned) -> Text:
-    if is_default(value):
-        return planned.new().raw(default_sql(column))
-    assert isinstance(value, Span)
-    refuse_window(planned, value)
-    return planned.new().user(value)
-
-
-def _source_columns(statement: Merge, planned: Planned, source: Text) -> dict[str, str]:
-    query = planned.new()
-    if statement.ctes is not None:
-        query.verbatim(statement.ctes).raw("\n")
-    fields = planned.analyse(query.raw("SELECT * FROM ").add(source))
-    return {name.lower(): name for name, _ in fields if name != _PRESENT}
-
-
-def _is_placing(planned: Planned, column: Column) -> bool:
-    table = planned.table
-    return column in table.partition_columns or column.name in table.bucket_columns
-
-
-def _require_equated(
-    statement: Merge, planned: Planned, clause: MergeClause, column: Column, name: str
-) -> None:
-    """UPDATE SET * leaves a placing column out where ON says that it would not change."""
-    target = statement.alias or statement.target.parts[-1]
-    pair = {(target.lower(), column.name), ((statement.source_alias or "").lower(), name.lower())}
-    if pair in equated_columns(planned.text, statement.on):
-        return
-    kind = "partition" if column in planned.table.partition_columns else "bucketing"
-    raise UnsupportedError(
-        f"UPDATE SET * would change the {kind} column '{column.name}'. Equate it with the "
-        "source's in ON, or name the columns to set.",
-        planned.text, clause.span.start, clause.span.end,
-        condition=f"UNSUPPORTED_FEATURE.UPDATE_{kind.upper()}_COLUMN",
-    )  # fmt: skip
-
-
-def _star_error(planned: Planned, clause: MergeClause, column: Column) -> AnalysisError:
-    return AnalysisError(
-        f"The source has no column '{column.name}', which * needs.",
-        planned.text, clause.span.start, clause.span.end,
-        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
-    )  # fmt: skip
+    if not branches:
+        return old
+    is_kept = any(
+        item.action == ew.INSERT | ew.DELETE and (number, column.name) not in fitted
+        for number, item in enumerate(bound, 1)
+    )
+    return f"CASE {_CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

@@ -1,0 +1,166 @@
+"""The clauses of a MERGE, their columns resolved: what each sets, and to what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Column
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.event_query import Planned, default_fields, omitted_value, refuse_window
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
+from acidsql.sql.conditions import equated_columns
+from acidsql.sql.statements import (
+    Action,
+    InsertAction,
+    Merge,
+    MergeClause,
+    UpdateAction,
+    Value,
+)
+from acidsql.sql.tokens import Span
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+
+PRESENT = f"{ew.PREFIX}present"  # true in each row of the source
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A clause with its columns resolved; ``values`` maps a column's name to its new value."""
+
+    clause: MergeClause
+    values: dict[str, Text]
+    places: dict[str, Span]
+
+    @property
+    def action(self) -> int:
+        if self.clause.action is Action.DELETE:
+            return ew.DELETE
+        if isinstance(self.clause.action, InsertAction) or self.clause.action is Action.INSERT_ALL:
+            return ew.INSERT
+        return ew.DELETE | ew.INSERT
+
+
+def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> Bound:
+    """Resolve one clause.
+
+    Raises:
+        AnalysisError: A name, a count or a type does not fit.
+        UnsupportedError: UPDATE SET * would change a partition or bucketing column.
+    """
+    action = clause.action
+    if isinstance(action, UpdateAction):
+        return _bind_update(clause, action, statement, planned)
+    if isinstance(action, InsertAction):
+        return _bind_insert(clause, action, planned)
+    if action is Action.DELETE:
+        return Bound(clause, {}, {})
+    return _bind_star(clause, statement, planned, source)
+
+
+def _bind_update(
+    clause: MergeClause, action: UpdateAction, statement: Merge, planned: Planned
+) -> Bound:
+    alias = statement.alias or statement.target.parts[-1]
+    bound = bind_assignments(planned.text, planned.table, alias, action.assignments)
+    values = {item.column.name: _value(item.value, item.column, planned) for item in bound}
+    return Bound(clause, values, {i.column.name: value_span(i.value) for i in bound})
+
+
+def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) -> Bound:
+    bound = bind_insert(planned.text, planned.table, action.columns, ())
+    if len(bound.from_source) != len(action.values):
+        raise AnalysisError(
+            f"INSERT names {len(bound.from_source)} column(s) and gives {len(action.values)} "
+            "value(s).",
+            planned.text, clause.span.start, clause.span.end,
+            condition="MERGE_INSERT_VALUE_COUNT_MISMATCH", sqlstate="21S01",
+        )  # fmt: skip
+    pairs = list(zip(bound.from_source, action.values, strict=True))
+    values = {column.name: _value(value, column, planned) for column, value in pairs}
+    places = {column.name: value_span(value) for column, value in pairs}
+    return _with_omitted(clause, values, places, bound.omitted, planned)
+
+
+def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> Bound:
+    """``UPDATE SET *`` and ``INSERT *``: the source's columns, by name."""
+    given = _source_columns(statement, planned, source)
+    is_update = clause.action is Action.UPDATE_ALL
+    values: dict[str, Text] = {}
+    for column in planned.table.all_columns:
+        if column.name not in given:
+            if is_update or column in planned.table.partition_columns:
+                raise _star_error(planned, clause, column)
+            continue
+        if is_update and _is_placing(planned, column):
+            _require_equated(statement, planned, clause, column, given[column.name])
+            continue
+        name = quote(given[column.name])
+        if statement.source_alias is not None:
+            name = f"{quote(statement.source_alias)}.{name}"
+        values[column.name] = planned.new().raw(name)
+    places = dict.fromkeys(values, clause.span)
+    omitted = [] if is_update else [c for c in planned.table.all_columns if c.name not in values]
+    return _with_omitted(clause, values, places, omitted, planned)
+
+
+def _with_omitted(
+    clause: MergeClause,
+    values: dict[str, Text],
+    places: dict[str, Span],
+    omitted: Sequence[Column],
+    planned: Planned,
+) -> Bound:
+    types = default_fields(planned, omitted)
+    for column in omitted:
+        values[column.name] = planned.new().raw(omitted_value(planned, column, types))
+        places[column.name] = clause.span
+    return Bound(clause, values, places)
+
+
+def _value(value: Value, column: Column, planned: Planned) -> Text:
+    if is_default(value):
+        return planned.new().raw(default_sql(column))
+    assert isinstance(value, Span)
+    refuse_window(planned, value)
+    return planned.new().user(value)
+
+
+def _source_columns(statement: Merge, planned: Planned, source: Text) -> dict[str, str]:
+    query = planned.new()
+    if statement.ctes is not None:
+        query.verbatim(statement.ctes).raw("\n")
+    fields = planned.analyse(query.raw("SELECT * FROM ").add(source))
+    return {name.lower(): name for name, _ in fields if name != PRESENT}
+
+
+def _is_placing(planned: Planned, column: Column) -> bool:
+    table = planned.table
+    return column in table.partition_columns or column.name in table.bucket_columns
+
+
+def _require_equated(
+    statement: Merge, planned: Planned, clause: MergeClause, column: Column, name: str
+) -> None:
+    """UPDATE SET * leaves a placing column out where ON says that it would not change."""
+    target = statement.alias or statement.target.parts[-1]
+    pair = {(target.lower(), column.name), ((statement.source_alias or "").lower(), name.lower())}
+    if pair in equated_columns(planned.text, statement.on):
+        return
+    kind = "partition" if column in planned.table.partition_columns else "bucketing"
+    raise UnsupportedError(
+        f"UPDATE SET * would change the {kind} column '{column.name}'. Equate it with the "
+        "source's in ON, or name the columns to set.",
+        planned.text, clause.span.start, clause.span.end,
+        condition=f"UNSUPPORTED_FEATURE.UPDATE_{kind.upper()}_COLUMN",
+    )  # fmt: skip
+
+
+def _star_error(planned: Planned, clause: MergeClause, column: Column) -> AnalysisError:
+    return AnalysisError(
+        f"The source has no column '{column.name}', which * needs.",
+        planned.text, clause.span.start, clause.span.end,
+        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Whether a query may be evaluated twice in one statement: does it give the same rows both times?
+
+Spark calls an expression deterministic if it is so for given rows; a LIMIT, or a window over ties,
+may still choose other rows the second time. So only plans are taken that hold nothing but what is
+known here: columns, filters and joins over files and literals. The files can be overwritten by
+others meanwhile; their sizes and times of change are noted, and looked at again afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.errors import TransientTxnError
+
+_PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
+_LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
+_FILES_MAX = 200  # each is looked at again; a source of more is read once
+_STATUS = re.compile(
+    r"\w*FileStatus\{path=([^;]+); isDirectory=false; length=(\d+);.*?modification_time=(\d+);"
+)
+# Spark sends a relation of up to spark.sql.autoBroadcastJoinThreshold bytes to every task. Of a
+# source that is only what ON names, so that all of it may be some times as large.
+_WIDER = 8
+
+_Stamp = tuple[str, str, str]  # path, bytes, milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A query that may be evaluated twice, unless its files are changed meanwhile.
+
+    Attributes:
+        bytes: Spark's estimate of its rows.
+        stamps: Of its files.
+    """
+
+    bytes: int
+    stamps: Sequence[_Stamp]
+
+    def is_small(self, spark: SparkSession) -> bool:
+        """Whether a few of its columns can be sent to every task."""
+        limit = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
+        return self.bytes <= int(limit) * _WIDER
+
+    def refuse_changed(self, spark: SparkSession) -> None:
+        """Raise TransientTxnError if a file is not what it was."""
+        for stamp in self.stamps:
+            if _stamp_now(spark, stamp[0]) != stamp:
+                raise TransientTxnError(
+                    f"'{stamp[0]}', which the source is read from, was changed while the "
+                    "statement ran. Run it again.",
+                    condition="SOURCE_CHANGED",
+                )
+
+
+def repeatable(frame: DataFrame) -> Repeatable | None:
+    """See whether a query may be evaluated twice; None if that is not certain."""
+    execution = getattr(frame, "_jdf", None)
+    if execution is None:  # Spark Connect
+        return None
+    plan = execution.queryExecution().optimizedPlan()
+    stamps: list[_Stamp] = []
+    if not plan.deterministic() or not _is_known(plan, stamps):
+        return None
+    return Repeatable(int(str(plan.stats().sizeInBytes())), stamps)
+
+
+def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
+    """Whether all of a plan is known here; the stamps of its files are added."""
+    name = plan.getClass().getSimpleName()
+    if name == "LogicalRelation":
+        found = _files_of(plan.relation())
+        stamps += found or []
+        return found is not None and len(stamps) <= _FILES_MAX
+    if name in _LEAVES:
+        return True
+    if not plan.subqueries().isEmpty():  # they are in expressions, and could be anything
+        return False
+    children = plan.children()
+    return name in _PLANS and all(
+        _is_known(children.apply(i), stamps) for i in range(children.size())
+    )
+
+
+def _files_of(relation: Any) -> list[_Stamp] | None:
+    """What a relation is read from, as Spark has listed it; None if it is not plain files."""
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return None
+    index = relation.location()
+    if index.getClass().getSimpleName() != "InMemoryFileIndex":
+        return None
+    files = index.allFiles()
+    if files.size() > _FILES_MAX:
+        return None
+    found = _STATUS.findall(files.mkString("\n"))
+    return found if len(found) == files.size() else None
+
+
+def _stamp_now(spark: SparkSession, path: str) -> _Stamp | None:
+    jvm = spark._jvm
+    assert jvm is not None
+    name = jvm.org.apache.hadoop.fs.Path(path)
+    files = name.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not files.exists(name):
+        return None
+    found = _STATUS.findall(files.getFileStatus(name).toString())
+    return found[0] if found else None
