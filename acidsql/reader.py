@@ -185,8 +185,7 @@ class Reader:
             source = prepared.source
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
         plans = [
-            (jvm.explain(self.events(query, views, said).rows, mode),)
-            for query in prepared.queries
+            (jvm.explain(self.events(query, views, said).rows, mode),) for query in prepared.queries
         ]
         return rows_frame(self._spark, "plan string", plans)
 

@@ -94,6 +94,7 @@ WORKER_MODULES = [
     "acidsql.storage.originals",
     "acidsql.storage.row_schema",
     "acidsql.storage.listing",
+    "acidsql.storage.worker_process",
 ]
 DRIVERS_ONLY = [
     "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import ClassVar
 
 from sqlglot.dialects.spark import Spark
@@ -113,6 +114,12 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
     Raises:
         SqlSyntaxError: A string, a quoted name or a comment has no end.
     """
+    return list(_cut(text, double_quoted_identifiers))
+
+
+# One statement is cut several times: to parse it, to find its tables, to find its parameters.
+@lru_cache(maxsize=4)
+def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
     try:
         raw = _SparkTokenizer(dialect="spark").tokenize(text)
     except TokenError:
@@ -125,7 +132,7 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
         for token in tokens:
             if token.kind is Kind.STRING and token.text[0] == '"':
                 token.kind = Kind.QUOTED
-    return _with_hints(text, tokens)
+    return tuple(_with_hints(text, tokens))
 
 
 _KINDS = {

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import Kind, is_hidden, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.deletes import key_columns
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.listing import EventFile, Listing
-from acidsql.storage.scan import Scan, delete_keys, key_columns
+from acidsql.storage.scan import Scan, delete_keys
 
 
 def changed_a_common_row(

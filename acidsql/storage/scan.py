@@ -32,6 +32,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
+from acidsql.storage.deletes import without_deleted
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import EventFile, Listing
@@ -43,6 +44,7 @@ from acidsql.storage.partition_columns import (
     partition_values,
 )
 from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
 _ROW = "row"
@@ -80,8 +82,9 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
         parts += [_events(spark, what, group) for group in _by_reader(spark, what.table, without)]
     if with_deletes:
         deletes = delete_keys(spark, what, with_deletes)
+        files = [file for listing in with_deletes for file in listing.deletes]
         parts += [
-            _events(spark, what, group).join(deletes, key_columns(what.table), "left_anti")
+            without_deleted(_events(spark, what, group), deletes, files, what.table)
             for group in _by_reader(spark, what.table, with_deletes)
         ]
     if not parts:
@@ -191,10 +194,7 @@ def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) ->
     with_path = needs_path(what.table, [listing.partition for listing in listings])
     events = reduce(
         DataFrame.unionAll,
-        (
-            _read_orc(spark, group, own, row, with_path=with_path)
-            for own, group in groups.items()
-        ),
+        (_read_orc(spark, group, own, row, with_path=with_path) for own, group in groups.items()),
     )
     kept = events.where(_alive(what, listings, event.DELETE))
     keys = [*_key_expressions()]
@@ -283,13 +283,6 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     return " AND ".join(terms)
 
 
-def key_columns(table: Table) -> list[str]:
-    """What tells one row of a table from all others."""
-    # Hive numbers rows anew in each partition, so there a row id alone is not unique.
-    keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
-    return [*keys, PARTITION] if table.partition_columns else keys
-
-
 def _key_expressions() -> list[str]:
     return [
         f"originalTransaction AS {WRITE_ID}",
@@ -341,6 +334,7 @@ def _reader(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from read_file(reads[number], schema, names)

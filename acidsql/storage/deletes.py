@@ -1,0 +1,86 @@
+"""Insert events without those that a delete event names: the anti-join of every read.
+
+Spark joins fastest by one BIGINT. A row id is three numbers (and a partition, where Hive counts
+anew in each), so they are mixed into one, by which rows meet; whether they are the same row is then
+looked at. Two row ids may mix to the same number: that costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.table import Table
+from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.file_info import read_file_info
+from acidsql.storage.listing import EventFile
+
+# So many delete events are sent to every task (some 60 bytes each in its memory); of more, each
+# task gets its share. Spark itself would go by bytes on disk, and an event may take hardly any.
+SENT_MAX = 3_000_000
+_SURELY_FEW_BYTES = 64 * 1024
+_THREADS = 16
+_DELETED = f"{PREFIX}deleted_"
+_MIXED = f"{PREFIX}mixed"
+
+
+def key_columns(table: Table) -> list[str]:
+    """What tells one row of a table from all others."""
+    # Hive numbers rows anew in each partition, so there a row id alone is not unique.
+    keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    return [*keys, PARTITION] if table.partition_columns else keys
+
+
+def without_deleted(
+    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], table: Table
+) -> DataFrame:
+    """Leave out what is deleted.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name; columns as ``key_columns``.
+        files: What those are read from.
+        table: The table.
+    """
+    keys = key_columns(table)
+    named = deletes.selectExpr(
+        f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys)
+    )
+    numbers = " | ".join(
+        f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys[:3]
+    )
+    same = f"({numbers}) = 0L"
+    if PARTITION in keys:
+        # Not by "=", which Spark would take for one more column to join by.
+        same += f" AND locate({PARTITION}, {_DELETED}{PARTITION}) = 1"
+        same += f" AND locate({_DELETED}{PARTITION}, {PARTITION}) = 1"
+    condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND {same}")
+    return events.join(_hinted(named, files), condition, "left_anti")
+
+
+def _mixed(keys: Sequence[str]) -> str:
+    """SQL of the number that rows meet by."""
+    numbers = (
+        f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
+    )
+    return f"({numbers} ^ xxhash64({PARTITION}))" if PARTITION in keys else f"({numbers})"
+
+
+def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Tell Spark whether to send them all to every task."""
+    if _are_many(files):
+        return deletes.hint("merge")
+    threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
+
+
+def _are_many(files: Sequence[EventFile]) -> bool:
+    large = [file for file in files if file.size > _SURELY_FEW_BYTES // max(1, len(files))]
+    if sum(file.size for file in files) <= _SURELY_FEW_BYTES or not large:
+        return False
+    with ThreadPoolExecutor(_THREADS) as pool:
+        infos = pool.map(lambda file: read_file_info(file.path, file.length), large)
+        return sum(info.rows for info in infos) > SENT_MAX
