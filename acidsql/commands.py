@@ -117,7 +117,7 @@ class Commands:
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
-            return create.like(source, name, location, dict(statement.properties))
+            return create.like(statement, text, source, name, location)
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )

@@ -116,7 +116,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``."""
+    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+
+    ``property_spans`` are the places of the first of ``properties``, in their order.
+    """
 
     name: Name
     columns: tuple[ColumnDef, ...] = ()
@@ -133,6 +136,7 @@ class CreateTable:
     like: Name | None = None
     query: Query | None = None
     if_not_exists: bool = False
+    property_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

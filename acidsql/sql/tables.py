@@ -9,6 +9,7 @@ from typing import NoReturn
 from acidsql.sql.columns import column_def, columns_in_brackets, table_elements
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list, partition_clause
+from acidsql.sql.properties import properties, properties_and_places
 from acidsql.sql.statements import (
     AddColumns,
     Check,
@@ -43,6 +44,7 @@ class _Draft:
     stored_as: str | None = None
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    property_spans: tuple[Span, ...] = ()
     comment: str | None = None
     like: Name | None = None
     seen: set[str] = field(default_factory=set)
@@ -87,6 +89,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         draft.like,
         query,
         if_not_exists,
+        draft.property_spans,
     )
 
 
@@ -193,7 +196,7 @@ def _location(c: Cursor, draft: _Draft) -> None:
 
 
 def _tblproperties(c: Cursor, draft: _Draft) -> None:
-    draft.properties = properties(c)
+    draft.properties, draft.property_spans = properties_and_places(c)
 
 
 def _stored_as(c: Cursor, draft: _Draft) -> None:
@@ -255,37 +258,6 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
             )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
-
-
-def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
-    """``('key' = 'value', key.part = 1, …)``."""
-    if not c.accept("("):
-        c.fail("Expected '('")
-    pairs = [_property(c)]
-    while c.inside():
-        pairs.append(_property(c))
-    return tuple(pairs)
-
-
-def _property(c: Cursor) -> tuple[str, str]:
-    key = property_key(c)
-    if not c.accept("=") and not c.accept("=="):
-        c.fail("Expected '='")
-    token = c.token
-    if token.kind is Kind.STRING:
-        return key, c.take().value
-    if token.kind is Kind.NUMBER:
-        return key, c.take().text
-    if token.upper in ("TRUE", "FALSE"):
-        return key, c.take().text.lower()
-    c.fail("Expected a value in quotes, a number, TRUE or FALSE")
-
-
-def property_key(c: Cursor) -> str:
-    """``'a.b'`` or ``a.b``."""
-    if c.token.kind is Kind.STRING:
-        return c.take().value
-    return ".".join(c.name("the key of a property").parts)
 
 
 # ── DROP, TRUNCATE, ALTER ────────────────────────────────────────────────────────────────────

@@ -145,7 +145,7 @@ def publish(
 def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
     """A file without rows: what INSERT OVERWRITE with nothing, and TRUNCATE, leave in a base."""
     path = f"{spec.staging}/empty-{abs(hash(partition))}"
-    EventFileWriter(fs.open_output(path), spec.row).close()
+    EventFileWriter(fs.open_output(path), spec.row, spec.orc).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
 
 
