@@ -146,6 +146,11 @@ class Runner:
         with file_errors():
             return self._shows.files(table)
 
+    def events(self, path: str) -> DataFrame:
+        """See ``Session.events``."""
+        with file_errors():
+            return self._shows.events(path)
+
     def close(self) -> None:
         """Abort what is open."""
         if self.transactions.current is not None:

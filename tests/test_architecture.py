@@ -88,6 +88,7 @@ SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 WORKER_MODULES = [
     "acidsql.storage.event_writer",
     "acidsql.storage.event_reader",
+    "acidsql.storage.file_info",
     "acidsql.storage.orc_file",
     "acidsql.storage.bucketing",
     "acidsql.storage.filesystem",
