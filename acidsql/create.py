@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from acidsql.acid.table import (
     BUCKETING_VERSION,
@@ -92,17 +93,26 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             text, column.type.start, column.type.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
-    default = None
-    if column.default is not None:
-        default = column.default.of(text)
-        given = type_of(column.default)
-        if not can_assign(given, kind):
-            raise AnalysisError(
-                f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
-                text, column.default.start, column.default.end,
-                condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
-            )  # fmt: skip
+    default = _default(column, kind, text, type_of)
     return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
+
+
+def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
+    """A column with the DEFAULT that is stated. Raises as ``bind_column``."""
+    return replace(old, default=_default(column, parse_type(old.type), text, type_of))
+
+
+def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> str | None:
+    if column.default is None:
+        return None
+    given = type_of(column.default)
+    if not can_assign(given, kind):
+        raise AnalysisError(
+            f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
+            text, column.default.start, column.default.end,
+            condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
+        )  # fmt: skip
+    return column.default.of(text)
 
 
 def like(statement: CreateTable, text: str, source: Table, name: TableName, location: str) -> Table:

@@ -31,6 +31,7 @@ ROWS = [
         "reader",
         "partition_specs",
     },  # what one kind of statement does, below those that call them
+    {"alter"},  # what a table becomes; it knows columns as create does
     {"commands", "transaction_commands"},
     {"runner"},
     {"render"},  # rows as text, for a person

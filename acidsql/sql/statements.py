@@ -12,6 +12,7 @@ from enum import Enum
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
 from acidsql.sql.parts import Check as Check
+from acidsql.sql.parts import ColumnChange as ColumnChange
 from acidsql.sql.parts import ColumnDef as ColumnDef
 from acidsql.sql.parts import Default as Default
 from acidsql.sql.parts import InsertAction as InsertAction
@@ -158,6 +159,22 @@ class TruncateTable:
 @dataclass(frozen=True, slots=True)
 class AddColumns:
     """``ALTER TABLE t ADD COLUMN[S] (…)``."""
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """``ALTER TABLE t RENAME COLUMN …``, ``CHANGE [COLUMN] …`` or ``ALTER [COLUMN] …``."""
+
+    name: Name
+    changes: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceColumns:
+    """``ALTER TABLE t REPLACE COLUMNS (…)``."""
 
     name: Name
     columns: tuple[ColumnDef, ...]
@@ -324,10 +341,10 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | CreateTable | DropTable | TruncateTable | AddColumns | SetTableProperties
-    | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
-    | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
-    | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | Explain | SparkStatement
+    Dml | CreateTable | DropTable | TruncateTable | AddColumns | ChangeColumns | ReplaceColumns
+    | SetTableProperties | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
+    | ShowColumns | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions
+    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
+    | LockDatabase | SetOption | ResetOption | Explain | SparkStatement
 )  # fmt: skip

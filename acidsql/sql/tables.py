@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from acidsql.sql.columns import column_def, columns_in_brackets, table_elements
+from acidsql.sql.alter_columns import alter_columns
+from acidsql.sql.columns import columns_in_brackets, table_elements
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list, partition_clause
 from acidsql.sql.properties import properties, properties_and_places
 from acidsql.sql.statements import (
-    AddColumns,
     Check,
     ColumnDef,
     CreateTable,
@@ -306,9 +306,9 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     name = c.name("the name of a table")
     if not is_acid(name.parts):
         return None
-    if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
-        c.take(2)
-        return AddColumns(name, _added_columns(c))
+    about_columns = alter_columns(c, name)
+    if about_columns is not None:
+        return about_columns
     if c.accept("SET", "TBLPROPERTIES"):
         pairs = properties(c)
         c.end()
@@ -321,18 +321,6 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         c.end()
         return RenameTable(name, new_name)
     _refuse_alter(c)
-
-
-def _added_columns(c: Cursor) -> tuple[ColumnDef, ...]:
-    if c.at("("):
-        columns = columns_in_brackets(c)
-    else:
-        found = [column_def(c)]
-        while c.accept(","):
-            found.append(column_def(c))
-        columns = tuple(found)
-    c.end("',' or the end of the statement")
-    return columns
 
 
 def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
@@ -349,7 +337,10 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
 def _refuse_alter(c: Cursor) -> NoReturn:
     start = c.index
     if c.done:
-        c.fail("Expected ADD COLUMNS, SET TBLPROPERTIES, DROP PARTITION or RENAME TO")
+        c.fail(
+            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET TBLPROPERTIES, DROP PARTITION or "
+            "RENAME TO"
+        )
     c.skip_to(("COMPACT",))
     if not c.done:
         c.refuse("ALTER TABLE … COMPACT is not built yet")

@@ -15,6 +15,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import SettingError
 
 PREFIX = "orc."
+BLOOM_FILTER_COLUMNS = "orc.bloom.filter.columns"
 COMPRESSIONS = ("zstd", "zlib", "snappy", "lz4", "none")
 STRIPE_SIZE = 64 * 1024 * 1024  # bytes
 _BLOCK = 64 * 1024  # bytes: the ORC writer's blocks are multiples of it
@@ -117,9 +118,13 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
         kind = kinds.get(name.lower())
         if kind is None:
             known = ", ".join(child.lower() for child in row.names)
-            raise _wrong(_BLOOM, f"'{name}' is none of the table's data columns ({known})")
+            raise _wrong(
+                BLOOM_FILTER_COLUMNS, f"'{name}' is none of the table's data columns ({known})"
+            )
         if kind == "boolean":
-            raise _wrong(_BLOOM, f"'{name}' is BOOLEAN, which has no bloom filter in ORC")
+            raise _wrong(
+                BLOOM_FILTER_COLUMNS, f"'{name}' is BOOLEAN, which has no bloom filter in ORC"
+            )
 
 
 def _nodes(
@@ -138,7 +143,6 @@ def _nodes(
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────
 
-_BLOOM = "orc.bloom.filter.columns"
 _Read = Callable[[str, str], Any]
 
 
@@ -211,6 +215,6 @@ _READERS: dict[str, tuple[str, _Read]] = {
     "orc.compress.size": ("block_size", _block_size),
     "orc.row.index.stride": ("row_index_stride", _integer(_STRIDE_MIN, _STRIDE_MAX, or_zero=True)),
     "orc.create.index": ("create_index", _boolean),
-    _BLOOM: ("bloom_filter_columns", _names),
+    BLOOM_FILTER_COLUMNS: ("bloom_filter_columns", _names),
     "orc.bloom.filter.fpp": ("bloom_filter_fpp", _probability),
 }
