@@ -217,7 +217,10 @@ class Runner:
     def _explain(self, explain: Explain, said: Said) -> DataFrame:
         statement: Statement = explain.statement
         if isinstance(statement, Dml):
-            return self._reader.explain(self._prepare(statement, said), said, explain.mode)
+            prepared = self._prepare(statement, said)
+            targets = zip(prepared.queries, self._touched(prepared, said), strict=True)
+            locks = locks_of(statement, targets, prepared.reads, self._txns.settings)
+            return self._reader.explain(prepared, said, explain.mode, locks)
         # As Spark explains its own commands: by name, for no job will run.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return rows_frame(self._spark, "plan string", [(plan,)])

@@ -23,7 +23,8 @@ ROWS = [
     {"sql", "storage", "txn"},
     {"plan"},
     {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
-    {"transaction"},  # what a transaction's statements have left on disk
+    # What a transaction's statements have left on disk; what a plan reads, as text.
+    {"transaction", "explain"},
     {"transactions"},  # which one a session's statements run in
     {
         "create",

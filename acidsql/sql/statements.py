@@ -330,13 +330,15 @@ class Effect(Enum):
 class SparkStatement:
     """A statement that goes to Spark verbatim, but for its ACID tables (see ``Reads``).
 
-    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT.
+    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT. ``explained`` is the mode
+    and the place of the query, where the statement explains one and nothing else.
     """
 
     span: Span
     reads: Reads
     effect: Effect = Effect.CHANGES
     statement_name: str = ""
+    explained: tuple[str | None, Span] | None = None
 
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
