@@ -78,7 +78,7 @@ class Reader:
 
         Raises:
             CatalogError: The table, or a partition of it, was dropped while its files were listed:
-                what is left of them are not its rows.
+                what is left of them are not its rows; or its columns were changed.
         """
         table = standin.table
         partitions = self._transactions.partitions(table)
@@ -94,6 +94,12 @@ class Reader:
 
     def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
         now = self._metastore.get_table(table.name)
+        if now is not None and now.columns != table.columns:
+            # A type may have become wider, and the snapshot hold values that only fit there.
+            raise CatalogError(
+                f"The columns of {table.name} were changed meanwhile. Read it again.",
+                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=table.name,
+            )  # fmt: skip
         left = self._transactions.partitions(table) if partitions else []
         if now is None or now.location != table.location or not set(partitions) <= set(left):
             raise CatalogError(

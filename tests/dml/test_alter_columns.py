@@ -245,6 +245,26 @@ def test_a_dataframe_from_before_shows_what_it_was_made_from(acid):
     assert frame.columns == ["id", "v"]
 
 
+def test_a_read_that_meets_a_change_says_so(acid, spark, monkeypatch):
+    """It would read what was written since as the narrower type: NULL for what does not fit."""
+    fill(acid, "t (id INT)", "1")
+    look = acid._runner.transactions.look
+    with acidsql.connect(spark, warehouse=acid.warehouse) as other:
+
+        def change_first(tables):
+            other.sql("ALTER TABLE t CHANGE id id BIGINT")
+            other.sql("INSERT INTO t VALUES (9999999999)")
+            return look(tables)
+
+        monkeypatch.setattr(acid._runner.transactions, "look", change_first)
+        with pytest.raises(acidsql.AcidSqlError, match="were changed meanwhile"):
+            acid.table("t")
+        monkeypatch.undo()
+    assert rows(acid, "SELECT id FROM t") == [(1,), (9999999999,)]
+    acid.sql("CREATE TABLE nothing (id INT)")
+    assert acid.files("nothing").collect() == []
+
+
 def test_no_column_is_changed_in_a_transaction(acid):
     fill(acid, "t (id INT)", "1")
     with acid.transaction():
