@@ -103,9 +103,24 @@ def txns(given: dict[str, Any]) -> None:
 @click.argument("table")
 @click.pass_obj
 def files(given: dict[str, Any], table: str) -> None:
-    """List the files of TABLE: directory, kind, write ids, bytes, and who sees them."""
+    """List the files of TABLE: directory, kind, write ids, rows, bytes, and who sees them."""
     with _session(given) as session:
         _print_table(session.files(table), _ALL_ROWS)
+
+
+@main.command()
+@click.argument("path")
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")
+@click.pass_obj
+def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
+    """Show the events of a file, or of all files of a base, delta or delete_delta, at PATH.
+
+    All of them, as they stand there: deleted and invisible ones too. `acidsql files` tells the
+    paths.
+    """
+    with _session(given) as session:
+        _print(session.events(path), form, limit)
 
 
 @contextmanager
@@ -146,7 +161,12 @@ def _run(session: Any, text: str, args: dict[str, Any] | None, form: str, limit:
         click.echo(str(session.last), err=form != "table")
     elif not frame.columns:
         return
-    elif form == "table":
+    else:
+        _print(frame, form, limit)
+
+
+def _print(frame: Any, form: str, limit: int) -> None:
+    if form == "table":
         _print_table(frame, limit)
     else:
         (_print_csv if form == "csv" else _print_json)(frame)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from acidsql import create
+from acidsql import alter, create
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
@@ -66,6 +66,8 @@ class Commands:
             st.DropTable: self._drop_table,
             st.TruncateTable: self._truncate,
             st.AddColumns: self._add_columns,
+            st.ChangeColumns: self._alter_columns,
+            st.ReplaceColumns: self._alter_columns,
             st.SetTableProperties: self._set_properties,
             st.DropPartitions: self._drop_partitions,
             st.RenameTable: self._rename,
@@ -117,7 +119,7 @@ class Commands:
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
-            return create.like(source, name, location, dict(statement.properties))
+            return create.like(statement, text, source, name, location)
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
@@ -170,13 +172,25 @@ class Commands:
         for column, given in zip(columns, statement.columns, strict=True):
             create.check_name(column, text, given.span)
             if not column.nullable:
-                raise UnsupportedError(
-                    f"Column '{column.name}' cannot be NOT NULL: the rows that are there have no "
-                    "value for it.",
-                    text, given.span.start, given.span.end,
-                )  # fmt: skip
+                raise alter.not_null_refused(column, text, given.span)
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
+            self._end(txn)
+        return Receipt(text, txn_id=txn.id)
+
+    def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
+        type_of = self._type_of(text)
+        table = self._names.need(statement.name, text)
+        alter.altered(table, statement, text, type_of)  # a wrong text opens nothing
+        with self._locked(text, exclusive(table.name)) as txn:
+            now = alter.altered(self._again(table.name), statement, text, type_of)
+            self._metastore.alter_table(
+                table.name,
+                columns=now.columns,
+                bucket_columns=now.bucket_columns,
+                set_properties=now.properties,
+                txn_id=txn.id,
+            )
             self._end(txn)
         return Receipt(text, txn_id=txn.id)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from acidsql.acid.table import (
     BUCKETING_VERSION,
@@ -13,12 +14,20 @@ from acidsql.acid.table import (
     TableName,
 )
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.errors import AnalysisError, FormatError, SqlError, UnsupportedError
+from acidsql.errors import (
+    AnalysisError,
+    FormatError,
+    SettingError,
+    SqlError,
+    UnsupportedError,
+)
 from acidsql.plan.assignment import can_assign
 from acidsql.plan.event_query import Fields
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.storage.event_records import PREFIX
+from acidsql.storage.orc_options import OrcOptions, check_bloom_filter_columns
+from acidsql.storage.row_schema import RowSchema
 
 # The type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -57,6 +66,7 @@ def define_table(
         columns, partitions = _split(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_types(partitions, statement, text)
+    _check_orc(dict(statement.properties), columns, statement, text)
     return Table(
         name,
         location,
@@ -83,21 +93,36 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
             text, column.type.start, column.type.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip
-    default = None
-    if column.default is not None:
-        default = column.default.of(text)
-        given = type_of(column.default)
-        if not can_assign(given, kind):
-            raise AnalysisError(
-                f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
-                text, column.default.start, column.default.end,
-                condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
-            )  # fmt: skip
+    default = _default(column, kind, text, type_of)
     return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
 
 
-def like(source: Table, name: TableName, location: str, properties: dict[str, str]) -> Table:
-    """What ``CREATE TABLE … LIKE`` defines: the source's columns and layout, none of its rows."""
+def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
+    """A column with the DEFAULT that is stated. Raises as ``bind_column``."""
+    return replace(old, default=_default(column, parse_type(old.type), text, type_of))
+
+
+def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> str | None:
+    if column.default is None:
+        return None
+    given = type_of(column.default)
+    if not can_assign(given, kind):
+        raise AnalysisError(
+            f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
+            text, column.default.start, column.default.end,
+            condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
+        )  # fmt: skip
+    return column.default.of(text)
+
+
+def like(statement: CreateTable, text: str, source: Table, name: TableName, location: str) -> Table:
+    """What ``CREATE TABLE … LIKE`` defines: the source's columns and layout, none of its rows.
+
+    Raises:
+        AnalysisError: One of its own properties is wrong.
+    """
+    properties = dict(statement.properties)
+    _check_orc(properties, source.columns, statement, text)
     return Table(
         name,
         location,
@@ -236,6 +261,26 @@ def _properties(statement: CreateTable) -> dict[str, str]:
         **{key: value for key, value in given.items() if key.lower() != TRANSACTIONAL},
         TRANSACTIONAL: "true",
     }
+
+
+def _check_orc(
+    properties: Mapping[str, str], columns: Sequence[Column], statement: CreateTable, text: str
+) -> None:
+    """Refuse ``orc.…`` properties that no file can be written by."""
+    try:
+        options = OrcOptions.of(properties)
+        row = RowSchema.of((column.name, column.type) for column in columns)
+        check_bloom_filter_columns(options, row.hive)
+    except SettingError as error:
+        places = zip(statement.properties, statement.property_spans, strict=False)
+        place = next(
+            (span for (key, _), span in places if key == error.parameters["key"]),
+            statement.name.span,
+        )
+        raise AnalysisError(
+            error.message, text, place.start, place.end,
+            condition=error.condition, sqlstate=error.sqlstate,
+        ) from None  # fmt: skip
 
 
 def _missing(name: str, text: str, span: Span) -> SqlError:

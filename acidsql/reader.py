@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, Table
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
-from acidsql.metastore.interface import Metastore
+from acidsql.explain import locks_section, tables_section
+from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan import lower
 from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.names import Names
@@ -24,6 +26,8 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Reads, SparkStatement
 from acidsql.storage import jvm
 from acidsql.storage.event_records import PARTITION
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import Repeatable, repeatable
@@ -88,7 +92,7 @@ class Reader:
 
         Raises:
             CatalogError: The table, or a partition of it, was dropped while its files were listed:
-                what is left of them are not its rows.
+                what is left of them are not its rows; or its columns were changed.
         """
         table = standin.table
         partitions = self._transactions.partitions(table)
@@ -104,6 +108,12 @@ class Reader:
 
     def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
         now = self._metastore.get_table(table.name)
+        if now is not None and now.columns != table.columns:
+            # A type may have become wider, and the snapshot hold values that only fit there.
+            raise CatalogError(
+                f"The columns of {table.name} were changed meanwhile. Read it again.",
+                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=table.name,
+            )  # fmt: skip
         left = self._transactions.partitions(table) if partitions else []
         if now is None or now.location != table.location or not set(partitions) <= set(left):
             raise CatalogError(
@@ -158,6 +168,11 @@ class Reader:
         snapshot = self._transactions.look([standin.table.name for standin in found.standins])
         views = self.views(found.standins, snapshot)
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
+        if statement.explained is not None:
+            mode, span = statement.explained
+            rows = lower.frame(self._spark, text.verbatim(span), views, said.args)
+            plan = self._explained(rows, found.standins, snapshot, mode)
+            return rows_frame(self._spark, "plan string", [(plan,)])
         with _views_keep_their_plan(self._spark):
             return lower.frame(self._spark, text.verbatim(statement.span), views, said.args)
 
@@ -178,16 +193,39 @@ class Reader:
                     condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
                 )  # fmt: skip
 
-    def explain(self, prepared: Prepared, said: Said, mode: str | None) -> DataFrame:
-        """Spark's plan of a statement's events."""
-        views = self.views(prepared.standins, self._transactions.look(prepared.reads))
+    def explain(
+        self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
+    ) -> DataFrame:
+        """What a statement locks and reads, and Spark's plan of its events."""
+        snapshot = self._transactions.look(prepared.reads)
+        views = self.views(prepared.standins, snapshot)
+        named = ""
         if prepared.source is not None:
             source = prepared.source
+            named = source.query.sql
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
-        plans = [
-            (jvm.explain(self.events(query, views, said).rows, mode),) for query in prepared.queries
-        ]
-        return rows_frame(self._spark, "plan string", plans)
+        plans = []
+        for query in prepared.queries:
+            text = query.query.sql + named
+            standins = [standin for standin in prepared.standins if standin.view in text]
+            rows = self.events(query, views, said).rows
+            plans.append(self._explained(rows, standins, snapshot, mode))
+        plans[0] = locks_section(locks) + plans[0]
+        return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
+
+    def _explained(
+        self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None
+    ) -> str:
+        """What a plan reads of ACID tables, and the plan."""
+        tables = {standin.table.name: standin.table for standin in standins}
+        listed = [(table, *self._listed(table, snapshot)) for table in tables.values()]
+        return tables_section(listed, jvm.scans_of(rows)) + jvm.explain(rows, mode)
+
+    def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+        write_ids = snapshot.write_ids[table.name]
+        where = self._transactions.partition_names(table) if table.partition_columns else [""]
+        fs = filesystem_for(table.location)
+        return list_table(fs, table.location, where, write_ids, snapshot.valid_txns), write_ids
 
 
 def used(text: Text, views: Views) -> dict[str, DataFrame]:

@@ -146,6 +146,11 @@ class Runner:
         with file_errors():
             return self._shows.files(table)
 
+    def events(self, path: str) -> DataFrame:
+        """See ``Session.events``."""
+        with file_errors():
+            return self._shows.events(path)
+
     def close(self) -> None:
         """Abort what is open."""
         if self.transactions.current is not None:
@@ -212,7 +217,10 @@ class Runner:
     def _explain(self, explain: Explain, said: Said) -> DataFrame:
         statement: Statement = explain.statement
         if isinstance(statement, Dml):
-            return self._reader.explain(self._prepare(statement, said), said, explain.mode)
+            prepared = self._prepare(statement, said)
+            targets = zip(prepared.queries, self._touched(prepared, said), strict=True)
+            locks = locks_of(statement, targets, prepared.reads, self._txns.settings)
+            return self._reader.explain(prepared, said, explain.mode, locks)
         # As Spark explains its own commands: by name, for no job will run.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return rows_frame(self._spark, "plan string", [(plan,)])

@@ -150,18 +150,42 @@ class Session:
         return self._runner.read_table(self._table(name), row_id=row_id)
 
     def files(self, table: str) -> DataFrame:
-        """The files of a table.
+        """The files of a table, and what else lies in its directory.
 
         Returns:
-            One row for each file, by path: ``partition`` string, ``directory`` string, ``kind``
-            string (base, delta, delete_delta, original), ``min_write_id`` and ``max_write_id``
-            bigint, ``statement_id`` int, ``file`` string, ``bytes`` bigint, ``state`` string
-            (visible, obsolete or aborted, in a snapshot of now).
+            One row for each file, and for each directory without files, by path: ``partition``
+            string (its directory, "" if there is none), ``directory`` string, ``kind`` string
+            (base, delta, delete_delta, original, litter), ``min_write_id`` and ``max_write_id``
+            bigint, ``statement_id`` int, ``visibility_txn_id`` bigint (of Hive 4's compactor),
+            ``file`` string, ``bucket`` int (its bucket id), ``rows`` bigint (events in it; NULL if
+            it is no ORC file, or gone when the DataFrame is evaluated), ``bytes`` bigint, ``state``
+            string, ``path`` string. The state is of a snapshot of now, or of the transaction's:
+            visible; obsolete (hidden by a base or a wider delta); aborted; open (written under a
+            transaction that had not committed); unknown (no reader takes it for data: what a
+            crash left, files of others, partitions that were dropped).
 
         Raises:
             CatalogError: There is no such table.
         """
         return self._runner.files(self._table(table))
+
+    def events(self, path: str) -> DataFrame:
+        """The events of a file as they stand in it, deleted and invisible ones too, lazily.
+
+        Args:
+            path: A bucket file, or a base, delta or delete_delta directory, as ``files`` tells it.
+
+        Returns:
+            One row for each event, in the file's order: ``operation`` int (0 insert, 2 delete),
+            ``originalTransaction`` bigint, ``bucket`` int and ``rowId`` bigint (the row id),
+            ``currentTransaction`` bigint (the write id of this event), ``row`` struct (the columns
+            that the file has; NULL of a delete), ``path`` string.
+
+        Raises:
+            FormatError: There is no such file, or it holds no events.
+        """
+        self._need_open()
+        return self._runner.events(path)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -18,16 +18,13 @@ from acidsql.plan.names import Names
 from acidsql.result import rows_frame
 from acidsql.sql import statements as st
 from acidsql.storage.columns import quote
+from acidsql.storage.event_dump import dump_events
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.inventory import inventory
+from acidsql.storage.inventory import files_frame, inventory
 from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager
 
 _OURS, _SPARKS = "acidsql", "spark_catalog"
-_FILES = (
-    "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
-    "statement_id int, file string, bytes bigint, state string"
-)
 _LOCKS = (
     "lockid string, database string, table string, partition string, lock_state string, "
     "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
@@ -68,10 +65,20 @@ class Shows:
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
         seen = self._transactions.look([table.name])
-        where = self._transactions.partition_names(table) if table.partition_columns else [""]
-        fs = filesystem_for(table.location)
-        rows = inventory(fs, table.location, where, seen.write_ids[table.name], seen.valid_txns)
-        return self._frame(_FILES, rows)
+        columns = [column.name for column in table.partition_columns]
+        found = inventory(
+            filesystem_for(table.location),
+            table.location,
+            self._transactions.partition_names(table) if columns else None,
+            seen.write_ids[table.name],
+            seen.valid_txns,
+            columns=columns,
+        )
+        return files_frame(self._spark, found)
+
+    def events(self, path: str) -> DataFrame:
+        """See ``Session.events``."""
+        return dump_events(self._spark, path)
 
     def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
         """Ours and Spark's, saying which."""

@@ -177,7 +177,7 @@ def tell(acid: acidsql.Session, title: str, statements: str) -> None:
 
 def directories(acid: acidsql.Session, table: str, *, most: int = 4) -> None:
     """A table's directories, as they lie on the disk."""
-    files = acid.files(table).collect()
+    files = acid.files(table).where("file IS NOT NULL").collect()
     tree = Tree(f"[bold]{table}[/]  {len(files)} files, {size(sum(f.bytes for f in files))}")
     for number, partition in enumerate(sorted({f.partition for f in files}, key=_by_number)):
         if number == most:

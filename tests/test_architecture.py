@@ -23,7 +23,8 @@ ROWS = [
     {"sql", "storage", "txn"},
     {"plan"},
     {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
-    {"transaction"},  # what a transaction's statements have left on disk
+    # What a transaction's statements have left on disk; what a plan reads, as text.
+    {"transaction", "explain"},
     {"transactions"},  # which one a session's statements run in
     {
         "create",
@@ -31,6 +32,7 @@ ROWS = [
         "reader",
         "partition_specs",
     },  # what one kind of statement does, below those that call them
+    {"alter"},  # what a table becomes; it knows columns as create does
     {"commands", "transaction_commands"},
     {"runner"},
     {"render"},  # rows as text, for a person
@@ -88,6 +90,7 @@ SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 WORKER_MODULES = [
     "acidsql.storage.event_writer",
     "acidsql.storage.event_reader",
+    "acidsql.storage.file_info",
     "acidsql.storage.orc_file",
     "acidsql.storage.bucketing",
     "acidsql.storage.filesystem",

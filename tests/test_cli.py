@@ -13,7 +13,16 @@ from acidsql.cli import main
 def test_help_says_what_there_is():
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    for word in ("sql", "tables", "txns", "files", "--warehouse", "--metastore", "--conf"):
+    for word in (
+        "sql",
+        "tables",
+        "txns",
+        "files",
+        "events",
+        "--warehouse",
+        "--metastore",
+        "--conf",
+    ):
         assert word in result.output
 
 
@@ -56,6 +65,12 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert "1 updated" in as_json.stderr
 
     assert "delta_0000001_0000001_0000" in run("files", "c").stdout
+    bucket = str(tmp_path / "wh/c/delta_0000001_0000001_0000/bucket_00000")
+    assert "536870912" in run("events", bucket).stdout
+    dumped = run("events", "--format", "json", bucket).stdout.splitlines()
+    inserted = [{"n": 1, "s": "[x]"}, {"n": 2, "s": None}]
+    assert [json.loads(line)["row"] for line in dumped] == inserted
+    assert "[INVALID_ACID_FORMAT]" in run("events", str(tmp_path)).output
     assert "c" in run("tables").stdout
     assert run("txns").exit_code == 0
 

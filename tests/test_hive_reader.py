@@ -221,3 +221,27 @@ def test_hive_reads_columns_called_like_the_formats_own(acid, same_in_hive):
     acid.sql("INSERT INTO traps SELECT id, id + 1, id + 2, id + 3, id + 4 FROM range(10)")
     run(acid, "DELETE FROM traps WHERE bucket = 4", "UPDATE traps SET `row` = 0 WHERE rowid = 8")
     assert len(same_in_hive("traps", [(name, "bigint") for name in names])) == 9
+
+
+def test_hive_reads_columns_that_were_added_renamed_and_widened(acid, same_in_hive):
+    run(
+        acid,
+        "CREATE TABLE evolved (a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DECIMAL(5, 2), "
+        "g VARCHAR(3), h INT, i CHAR(3), j INT)",
+        "INSERT INTO evolved VALUES (-128, 32767, -2147483648, 9223372036854775807, 0.5, -123.45, "
+        "'abc', 7, 'x', 1), (1, 2, 3, 4, 5, 6, NULL, -8, 'yz', NULL)",
+        "ALTER TABLE evolved ALTER COLUMN a TYPE INT, b TYPE DECIMAL(7, 1), c TYPE BIGINT, "
+        "d TYPE DECIMAL(20, 0), e TYPE DOUBLE, f TYPE DECIMAL(9, 4), g TYPE STRING, "
+        "h TYPE BIGINT, i TYPE CHAR(5), j TYPE DOUBLE",
+        "ALTER TABLE evolved RENAME COLUMN c TO renamed",
+        "ALTER TABLE evolved ADD COLUMNS (c STRING, z DATE)",
+        "INSERT INTO evolved VALUES (70000, 1.5, 5000000000, 1, 0.25, 1.2345, 'long text', -9, "
+        "'abcde', 0.5, 'new', DATE'2020-01-01')",
+        "UPDATE evolved SET c = 'set' WHERE a = 1",
+    )  # fmt: skip
+    same_in_hive(
+        "evolved",
+        [("a", "int"), ("b", "decimal(7,1)"), ("renamed", "bigint"), ("d", "decimal(20,0)"),
+         ("e", "double"), ("f", "decimal(9,4)"), ("g", "string"), ("h", "bigint"),
+         ("i", "char(5)"), ("j", "double"), ("c", "string"), ("z", "date")],
+    )  # fmt: skip

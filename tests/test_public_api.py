@@ -22,6 +22,7 @@ SIGNATURES = {
     "Session.sql": "(self, text, args=None, *, retries=None)",
     "Session.table": "(self, name, *, row_id=False)",
     "Session.files": "(self, table)",
+    "Session.events": "(self, path)",
     "Session.close": "(self)",
 }
 
@@ -53,7 +54,9 @@ def public_members(cls: type) -> list[str]:
 
 
 def test_a_session_has_what_is_promised():
-    assert {"sql", "last", "table", "files", "close"} <= set(public_members(acidsql.Session))
+    assert {"sql", "last", "table", "files", "events", "close"} <= set(
+        public_members(acidsql.Session)
+    )
 
 
 def test_every_public_name_has_a_docstring():
@@ -68,7 +71,9 @@ def test_every_public_name_has_a_docstring():
                 assert inspect.getdoc(value), f"{name}.{member}"
 
 
-@pytest.mark.parametrize("name", ["connect", "read", "Session.sql", "Session.table"])
+@pytest.mark.parametrize(
+    "name", ["connect", "read", "Session.sql", "Session.table", "Session.events"]
+)
 def test_a_docstring_names_every_argument(name):
     found = acidsql
     for part in name.split("."):

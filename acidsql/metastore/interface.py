@@ -225,12 +225,15 @@ class Catalog(Protocol):
         self,
         name: TableName,
         *,
+        columns: Sequence[Column] | None = None,
+        bucket_columns: Sequence[str] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         txn_id: int | None = None,
     ) -> None:
-        """Append columns, set properties. *Cannot-retry.* Raises CatalogError if the table is
-        missing or has such a column (COLUMN_ALREADY_EXISTS, 42711)."""
+        """Put data columns, and names of bucketing columns, in the place of those that are there;
+        append columns; set properties: all in one step. *Cannot-retry.* Raises CatalogError if the
+        table is missing, or would have a column twice (COLUMN_ALREADY_EXISTS, 42711)."""
 
     def partitions(self, name: TableName) -> list[Partition]:
         """All partitions, by values. *Read-only.*"""

@@ -8,8 +8,9 @@ from acidsql.sql.tokens import Kind, Span, words
 
 _OPTIONS = words(
     "NOT NULL DEFAULT COMMENT CHECK GENERATED CONSTRAINT PRIMARY UNIQUE REFERENCES FOREIGN "
-    "FIRST AFTER ENABLE DISABLE"
+    "FIRST AFTER CASCADE RESTRICT ENABLE DISABLE"
 )
+_LAST_WORDS = ("CASCADE", "RESTRICT")  # of ADD and REPLACE COLUMNS
 _KEYS = ("PRIMARY", "UNIQUE", "FOREIGN", "REFERENCES")
 
 
@@ -64,17 +65,19 @@ def _check(c: Cursor, name: str | None) -> Check:
     return check
 
 
-def column_def(c: Cursor, checks: list[Check] | None = None) -> ColumnDef:
-    """``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)]``."""
+def column_def(
+    c: Cursor, checks: list[Check] | None = None, *, stops: tuple[str, ...] = _LAST_WORDS
+) -> ColumnDef:
+    """``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)]``, up to one of ``stops``."""
     start = c.index
     name = c.name_part("the name of a column").value
     if c.at("."):
         c.refuse("Adding a field of a struct is not supported")
     c.accept(":")
-    type_ = _type(c)
+    type_ = column_type(c)
     nullable, default, comment = True, None, None
     seen: set[str] = set()
-    while not c.done and not c.at_any((",", ")")):
+    while not c.done and not c.at_any((",", ")", *stops)):
         word = "NOT NULL" if c.at("NOT") else c.token.upper
         if word in seen and word != "CHECK":
             c.fail(f"Expected one {word} for '{name}'")
@@ -85,7 +88,7 @@ def column_def(c: Cursor, checks: list[Check] | None = None) -> ColumnDef:
         elif c.accept("NULL"):
             pass
         elif c.accept("DEFAULT"):
-            default = c.expression((",", ")", *_AFTER_DEFAULT), what="a value")
+            default = c.expression((",", ")", *AFTER_DEFAULT, *stops), what="a value")
         elif c.accept("COMMENT"):
             comment = c.string("the comment in quotes")
         else:
@@ -93,7 +96,7 @@ def column_def(c: Cursor, checks: list[Check] | None = None) -> ColumnDef:
     return ColumnDef(name, type_, nullable, default, comment, c.span_from(start))
 
 
-_AFTER_DEFAULT = ("NOT NULL", "COMMENT", "CHECK", "CONSTRAINT", "GENERATED", "PRIMARY KEY")
+AFTER_DEFAULT = ("NOT NULL", "COMMENT", "CHECK", "CONSTRAINT", "GENERATED", "PRIMARY KEY")
 
 
 def _column_check(c: Cursor, checks: list[Check] | None) -> None:
@@ -108,7 +111,7 @@ def _column_check(c: Cursor, checks: list[Check] | None) -> None:
         c.fail("Expected NOT NULL, DEFAULT, COMMENT, CHECK, ',' or ')'")
 
 
-def _type(c: Cursor) -> Span:
+def column_type(c: Cursor) -> Span:
     """A type: all up to the column's next option, with ``<…>`` counted as brackets."""
     start, angles = c.index, 0
     while not c.done:

@@ -151,10 +151,22 @@ def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         c.fail("Expected a statement to explain")
     if c.at_any(transaction.TRANSACTION_WORDS):
         c.refuse(f"EXPLAIN {c.token.upper} is not supported: it has no plan")
+    only_a_query = mode != "LOGICAL" and _only_a_query(c)
     statement = _statement(c, is_acid)
     if isinstance(statement, SparkStatement):
-        return SparkStatement(whole, statement.reads)
+        explained = (mode, statement.span) if only_a_query else None
+        return SparkStatement(whole, statement.reads, explained=explained)
     return Explain(mode, statement)
+
+
+def _only_a_query(c: Cursor) -> bool:
+    """Whether what follows changes nothing, whoever runs it: no INSERT behind WITH or FROM."""
+    start = c.index
+    if c.at("WITH"):
+        c.skip_ctes()
+    found = c.at_any(("SELECT", "VALUES", "TABLE", "("))
+    c.index = start
+    return found
 
 
 def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:

@@ -118,6 +118,24 @@ class ColumnDef:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What ALTER TABLE says of one column; None: it stays as it is.
+
+    ``must_not_be_null`` says NOT NULL, which a column can only keep.
+    """
+
+    column: Name
+    new_name: Name | None
+    type: Span | None = None
+    comment: str | None = None
+    default: Span | None = None
+    drops_default: bool = False
+    drops_not_null: bool = False
+    must_not_be_null: bool = False
+    span: Span = field(default=Span(0, 0))
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """``[CONSTRAINT name] CHECK (condition)``."""
 

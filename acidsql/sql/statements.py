@@ -12,6 +12,7 @@ from enum import Enum
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
 from acidsql.sql.parts import Check as Check
+from acidsql.sql.parts import ColumnChange as ColumnChange
 from acidsql.sql.parts import ColumnDef as ColumnDef
 from acidsql.sql.parts import Default as Default
 from acidsql.sql.parts import InsertAction as InsertAction
@@ -116,7 +117,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``."""
+    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+
+    ``property_spans`` are the places of the first of ``properties``, in their order.
+    """
 
     name: Name
     columns: tuple[ColumnDef, ...] = ()
@@ -133,6 +137,7 @@ class CreateTable:
     like: Name | None = None
     query: Query | None = None
     if_not_exists: bool = False
+    property_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,22 @@ class TruncateTable:
 @dataclass(frozen=True, slots=True)
 class AddColumns:
     """``ALTER TABLE t ADD COLUMN[S] (…)``."""
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """``ALTER TABLE t RENAME COLUMN …``, ``CHANGE [COLUMN] …`` or ``ALTER [COLUMN] …``."""
+
+    name: Name
+    changes: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceColumns:
+    """``ALTER TABLE t REPLACE COLUMNS (…)``."""
 
     name: Name
     columns: tuple[ColumnDef, ...]
@@ -309,21 +330,23 @@ class Effect(Enum):
 class SparkStatement:
     """A statement that goes to Spark verbatim, but for its ACID tables (see ``Reads``).
 
-    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT.
+    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT. ``explained`` is the mode
+    and the place of the query, where the statement explains one and nothing else.
     """
 
     span: Span
     reads: Reads
     effect: Effect = Effect.CHANGES
     statement_name: str = ""
+    explained: tuple[str | None, Span] | None = None
 
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | CreateTable | DropTable | TruncateTable | AddColumns | SetTableProperties
-    | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
-    | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
-    | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | Explain | SparkStatement
+    Dml | CreateTable | DropTable | TruncateTable | AddColumns | ChangeColumns | ReplaceColumns
+    | SetTableProperties | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
+    | ShowColumns | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions
+    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
+    | LockDatabase | SetOption | ResetOption | Explain | SparkStatement
 )  # fmt: skip

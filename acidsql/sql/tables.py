@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from acidsql.sql.columns import column_def, columns_in_brackets, table_elements
+from acidsql.sql.alter_columns import alter_columns
+from acidsql.sql.columns import columns_in_brackets, table_elements
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list, partition_clause
+from acidsql.sql.properties import properties, properties_and_places
 from acidsql.sql.statements import (
-    AddColumns,
     Check,
     ColumnDef,
     CreateTable,
@@ -43,6 +44,7 @@ class _Draft:
     stored_as: str | None = None
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    property_spans: tuple[Span, ...] = ()
     comment: str | None = None
     like: Name | None = None
     seen: set[str] = field(default_factory=set)
@@ -87,6 +89,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         draft.like,
         query,
         if_not_exists,
+        draft.property_spans,
     )
 
 
@@ -193,7 +196,7 @@ def _location(c: Cursor, draft: _Draft) -> None:
 
 
 def _tblproperties(c: Cursor, draft: _Draft) -> None:
-    draft.properties = properties(c)
+    draft.properties, draft.property_spans = properties_and_places(c)
 
 
 def _stored_as(c: Cursor, draft: _Draft) -> None:
@@ -257,37 +260,6 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
         c.fail("Expected the columns, AS or LIKE")
 
 
-def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
-    """``('key' = 'value', key.part = 1, …)``."""
-    if not c.accept("("):
-        c.fail("Expected '('")
-    pairs = [_property(c)]
-    while c.inside():
-        pairs.append(_property(c))
-    return tuple(pairs)
-
-
-def _property(c: Cursor) -> tuple[str, str]:
-    key = property_key(c)
-    if not c.accept("=") and not c.accept("=="):
-        c.fail("Expected '='")
-    token = c.token
-    if token.kind is Kind.STRING:
-        return key, c.take().value
-    if token.kind is Kind.NUMBER:
-        return key, c.take().text
-    if token.upper in ("TRUE", "FALSE"):
-        return key, c.take().text.lower()
-    c.fail("Expected a value in quotes, a number, TRUE or FALSE")
-
-
-def property_key(c: Cursor) -> str:
-    """``'a.b'`` or ``a.b``."""
-    if c.token.kind is Kind.STRING:
-        return c.take().value
-    return ".".join(c.name("the key of a property").parts)
-
-
 # ── DROP, TRUNCATE, ALTER ────────────────────────────────────────────────────────────────────
 
 
@@ -334,9 +306,9 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     name = c.name("the name of a table")
     if not is_acid(name.parts):
         return None
-    if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
-        c.take(2)
-        return AddColumns(name, _added_columns(c))
+    about_columns = alter_columns(c, name)
+    if about_columns is not None:
+        return about_columns
     if c.accept("SET", "TBLPROPERTIES"):
         pairs = properties(c)
         c.end()
@@ -349,18 +321,6 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         c.end()
         return RenameTable(name, new_name)
     _refuse_alter(c)
-
-
-def _added_columns(c: Cursor) -> tuple[ColumnDef, ...]:
-    if c.at("("):
-        columns = columns_in_brackets(c)
-    else:
-        found = [column_def(c)]
-        while c.accept(","):
-            found.append(column_def(c))
-        columns = tuple(found)
-    c.end("',' or the end of the statement")
-    return columns
 
 
 def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
@@ -377,7 +337,10 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
 def _refuse_alter(c: Cursor) -> NoReturn:
     start = c.index
     if c.done:
-        c.fail("Expected ADD COLUMNS, SET TBLPROPERTIES, DROP PARTITION or RENAME TO")
+        c.fail(
+            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET TBLPROPERTIES, DROP PARTITION or "
+            "RENAME TO"
+        )
     c.skip_to(("COMPACT",))
     if not c.done:
         c.refuse("ALTER TABLE … COMPACT is not built yet")

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import FormatError
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
 from acidsql.storage.listing import Listing
-from acidsql.storage.orc_file import read_events
+from acidsql.storage.orc_file import read_batches, read_events
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.row_schema import RowSchema, conform
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,21 @@ def read_file(read: FileRead, schema: RowSchema, names: Sequence[str]) -> Iterat
                 [*kept.columns[:3], partition, *kept.columns[4:]],
                 names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
             )
+
+
+def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
+    """All events of a file as they stand in it: the six event columns, then the path.
+
+    Raises:
+        FormatError: It is no event file.
+    """
+    for batch, info in read_batches(path, length):
+        if not info.is_acid:
+            raise FormatError(f"'{path}' is no file of ACID events", path=path)
+        row = conform(cast(pa.StructArray, batch.column(5)), schema.struct, info.calendar)
+        paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
+        columns = [*batch.columns[:5], row, paths]
+        yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
 
 
 def _visible(read: FileRead, write_ids: pa.Array) -> pa.Array:

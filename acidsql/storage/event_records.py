@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
+from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.row_schema import RowSchema
 
 # The columns beside the user's: what a row is to become, and where. All begin with the reserved
@@ -64,6 +65,7 @@ class WriteSpec:
         is_bucketed: Rows come with their bucket number, sorted by partition and bucket.
         allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
             DELETE); otherwise a second match is reported as a violation.
+        orc: How files are written.
     """
 
     staging: str
@@ -76,6 +78,7 @@ class WriteSpec:
     static_partition: str | None = None
     is_bucketed: bool = False
     allow_duplicate_deletes: bool = False
+    orc: OrcOptions = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

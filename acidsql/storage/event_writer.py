@@ -114,7 +114,7 @@ class _StagedFile:
     def __init__(self, fs: FileSystem, spec: WriteSpec, kind: str, task: Task) -> None:
         self.fs = fs
         self.path = f"{spec.staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
-        self.writer = EventFileWriter(fs.open_output(self.path), spec.row)
+        self.writer = EventFileWriter(fs.open_output(self.path), spec.row, spec.orc)
         self.updated = 0
 
     def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:

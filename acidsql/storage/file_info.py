@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import pyarrow as pa
+
 from acidsql.acid import event
+from acidsql.errors import FormatError
 from acidsql.storage import orc_footer
 from acidsql.storage.filesystem import filesystem_for
+
+_THREADS = 16  # a look into a footer waits for the file system, not for the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +81,28 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
     return FileInfo(
         footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar
     )
+
+
+def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Fill in how many rows files have, in a Spark task.
+
+    Args:
+        batches: ``path`` of each file; ``rows``: in how many bytes it ends, if not at its size;
+            ``file`` is null where there is none. Other columns are passed on.
+
+    Yields:
+        The same with ``rows``; null for what is no ORC file, or gone meanwhile.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("file", "path", "rows"))
+            counted = pool.map(_rows_of, *columns)
+            at = batch.schema.get_field_index("rows")
+            yield batch.set_column(at, "rows", pa.array(list(counted), pa.int64()))
+
+
+def _rows_of(file: str | None, path: str, length: int | None) -> int | None:
+    try:
+        return None if file is None else read_file_info(path, length).rows
+    except (FormatError, OSError):
+        return None

@@ -1,78 +1,269 @@
-"""Each file of a table and what becomes of it in a snapshot: ``Session.files``."""
+"""Each directory and file of a table and what becomes of it in a snapshot: ``Session.files``.
+
+Unlike a reader's listing it passes nothing over, and it does not fail where a reader must: it is
+what a person looks at then. Directories are listed by many threads; the footers that tell how many
+rows a file has are read by Spark's tasks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
 
-from acidsql.acid.layout import AcidDirectory, is_hidden, parse_directory
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import (
+    ACID_VERSION_FILE,
+    FLUSH_LENGTH_SUFFIX,
+    METADATA_FILE,
+    AcidDirectory,
+    bucket_id_of,
+    is_hidden,
+    is_original,
+    parse_directory,
+)
+from acidsql.acid.state import AcidState, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
-from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.listing import list_directory
+from acidsql.errors import FormatError
+from acidsql.storage.file_info import count_rows
+from acidsql.storage.filesystem import Entry, FileSystem
+from acidsql.storage.listing import committed_length, discover_partitions, is_partition, read_child
+from acidsql.storage.publish import staged_write_id
 
-Row = tuple[str, str, str, int | None, int | None, int | None, str, int, str]
+FILES_DDL = (
+    "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
+    "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
+    "bytes bigint, state string, path string"
+)
+_THREADS = 16  # listing, and looking into footers, waits for the file system
+_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE)
+LITTER, UNKNOWN = "litter", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """One file, or a directory without any.
+
+    Attributes:
+        partition: The partition's directory below the table's; "" if there is none.
+        directory: What lies below that, as a path; "" for a file that lies there itself.
+        kind: base, delta, delete_delta, original, or litter: what no reader takes for data.
+        state: visible, obsolete, aborted, open or unknown.
+        path: The whole path.
+        acid: The directory's name, taken apart; None if it is none of Hive's.
+        file: The file's name; None for a directory without files.
+        bytes: Its size; None with ``file``.
+        length: How much of it is committed, where a side file says so.
+    """
+
+    partition: str
+    directory: str
+    kind: str
+    state: str
+    path: str
+    acid: AcidDirectory | None = None
+    file: str | None = None
+    bytes: int | None = None
+    length: int | None = None
+
+    @property
+    def bucket(self) -> int | None:
+        """The bucket id that its name tells."""
+        name = self.file or ""
+        return int(name.partition("_")[0]) if is_original(name) else bucket_id_of(name)
+
+    @property
+    def write_ids(self) -> tuple[int | None, int | None]:
+        """The lowest and the highest write id of its events; 0 of originals."""
+        if self.acid is not None:
+            return self.acid.min_write_id, self.acid.max_write_id
+        return (0, 0) if self.kind == "original" else (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A table's or a partition's directory.
+
+    Attributes:
+        is_known: The catalog knows it, so that its files are read.
+    """
+
+    path: str
+    partition: str
+    is_known: bool
 
 
 def inventory(
     fs: FileSystem,
     location: str,
-    partitions: Sequence[str],
+    partitions: Sequence[str] | None,
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
-) -> list[Row]:
-    """One row for each file of events or of originals, by path.
+    *,
+    columns: Sequence[str] = (),
+) -> list[FoundFile]:
+    """All directories and files of a table, by path; side files of Hive's are left out.
 
-    Returns:
-        partition, directory, kind (base, delta, delete_delta, original), lowest and highest write
-        id, statement id, file, bytes, state (visible, obsolete, aborted; ``open`` for a directory
-        whose transaction is not decided).
+    Args:
+        fs: The table's file system.
+        location: Its directory.
+        partitions: Those that the catalog knows; None: the table is not partitioned.
+        write_ids: The snapshot's, as are ``txns``.
+        txns: They decide which ``_v`` directories are there.
+        columns: The partition columns: directories of their values that the catalog does not know
+            are told, too.
     """
-    rows: list[Row] = []
-    for partition in partitions:
-        path = f"{location}/{partition}" if partition else location
-        rows += _directory(fs, path, partition, write_ids, txns)
-    return rows
+    with ThreadPoolExecutor(_THREADS) as pool:
+        places = [_Place(location, "", True)]
+        strays: list[FoundFile] = []
+        if partitions is not None:
+            on_disk = discover_partitions(fs, location, columns, pool.map)
+            names = sorted({*on_disk, *partitions})
+            places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
+            above = _above(names, len(columns))
+            beside = pool.map(
+                lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
+            )
+            strays = list(chain.from_iterable(beside))
+        tops = pool.map(lambda place: _tops(fs, place, write_ids, txns), places)
+        found = pool.map(lambda top: _below(fs, *top), chain.from_iterable(tops))
+        return sorted(
+            [*strays, *chain.from_iterable(found)],
+            key=lambda one: (one.partition, one.directory, one.file or ""),
+        )
 
 
-def _directory(
-    fs: FileSystem, path: str, partition: str, write_ids: ValidWriteIdList, txns: ValidTxnList
-) -> Iterator[Row]:
-    state = list_directory(fs, path, partition, write_ids, txns).state
+def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
+    """The DataFrame of ``Session.files``; tasks fill in the rows, when it is looked at."""
+    rows = [
+        (
+            one.partition, one.directory, one.kind, *one.write_ids,
+            one.acid and one.acid.statement_id,
+            one.acid and (one.acid.visibility_txn_id or None),
+            one.file, one.bucket, one.length, one.bytes, one.state, one.path,
+        )
+        for one in found
+    ]  # fmt: skip
+    # Until a task has read its footer, a file's rows are where it ends.
+    return spark.createDataFrame(rows, FILES_DDL).mapInArrow(count_rows, FILES_DDL)
+
+
+# ── listing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _tops(
+    fs: FileSystem, place: _Place, write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> list[tuple[Entry, FoundFile]]:
+    """What lies in a table's or partition's directory itself, and what becomes of it."""
+    entries = fs.list(place.path)
+    state_of = _states(fs, [e for e in entries if not is_hidden(e.name)], write_ids, txns)
+    found = []
+    for entry in entries:
+        acid = parse_directory(entry.name) if entry.is_dir else None
+        kind, state = acid.kind.value if acid else "original", state_of(entry.name)
+        if is_hidden(entry.name):
+            kind, state = LITTER, _staged_state(entry.name, write_ids)
+        elif not place.is_known and state == "visible":
+            state = UNKNOWN  # a reader asks the catalog, and does not come here
+        one = FoundFile(place.partition, "", kind, state, entry.path, acid)
+        found.append((entry, one))
+    return found
+
+
+def _states(
+    fs: FileSystem, entries: Sequence[Entry], write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> Callable[[str], str]:
+    children = [read_child(fs, entry) for entry in entries]
+    default = "open"
+    try:
+        state = acid_state(children, write_ids, txns)
+    except FormatError:
+        # The snapshot is older than the oldest base: no reader can tell.
+        state, default = AcidState(), UNKNOWN
     states = dict.fromkeys(state.obsolete, "obsolete")
     states |= dict.fromkeys(state.aborted, "aborted")
     taken = [*([state.base] if state.base else []), *state.deltas]
     states |= dict.fromkeys([directory.name for directory in taken], "visible")
     states |= dict.fromkeys(state.originals, "visible")
-    for entry in fs.list(path):
-        if is_hidden(entry.name):
-            continue
-        what = states.get(entry.name, "open")
-        directory = parse_directory(entry.name) if entry.is_dir else None
-        if not entry.is_dir:
-            yield (partition, "", "original", 0, 0, None, entry.name, entry.size, what)
-        elif directory is not None or entry.name in states:
-            for file in fs.list(entry.path):
-                if not is_hidden(file.name) and not file.is_dir:
-                    yield _row(partition, entry.name, directory, file.name, file.size, what)
+    return lambda name: states.get(name, default)
 
 
-def _row(
-    partition: str,
-    name: str,
-    directory: AcidDirectory | None,
-    file: str,
-    size: int,
-    state: str,
-) -> Row:
-    if directory is None:
-        return (partition, name, "original", 0, 0, None, file, size, state)
-    return (
-        partition,
-        name,
-        directory.kind.value,
-        directory.min_write_id,
-        directory.max_write_id,
-        directory.statement_id,
-        file,
-        size,
-        state,
+def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
+    """A statement that runs still has its files in a hidden directory; others are left behind."""
+    write_id = staged_write_id(name)
+    undecided = write_id is not None and (
+        write_id in write_ids.open or write_id > write_ids.high_water_mark
     )
+    return "open" if undecided else UNKNOWN
+
+
+def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
+    """The files of one entry, however deep; itself, if it is a directory without any."""
+    if not entry.is_dir:
+        return [replace(top, file=entry.name, bytes=entry.size)]
+    here = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
+    found = list(_in_directory(fs, entry, here))
+    return found or [replace(here, path=entry.path)]
+
+
+def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[FoundFile]:
+    children = fs.list(entry.path)
+    names = {child.name for child in children}
+    for child in children:
+        if here.acid is not None and _is_side_file(child.name):
+            continue
+        one = here
+        if here.acid is not None and not _is_data(child):
+            one = replace(here, kind=LITTER, state=UNKNOWN, acid=None)
+        elif here.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
+            one = replace(here, kind=LITTER, state=UNKNOWN)
+        one = replace(one, path=child.path)
+        if child.is_dir:
+            yield from _below(fs, child, one)
+        else:
+            yield _file(fs, child, names, one)
+
+
+def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> FoundFile:
+    length = None
+    if one.acid is not None:
+        try:
+            length = committed_length(fs, child, siblings)
+        except FormatError:
+            length = 0  # a reader will say what is wrong with it
+    return replace(one, file=child.name, bytes=child.size, length=length)
+
+
+def _is_side_file(name: str) -> bool:
+    return name in _SIDE_FILES or name.endswith(FLUSH_LENGTH_SUFFIX)
+
+
+def _is_data(child: Entry) -> bool:
+    if child.is_dir:
+        return False
+    return bucket_id_of(child.name) is not None or is_original(child.name)
+
+
+def _above(names: Iterable[str], depth: int) -> list[str]:
+    """The directories that partitions' directories lie in, the table's own ("") among them."""
+    found = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
+    return sorted({"", *found})
+
+
+def _beside_partitions(
+    fs: FileSystem,
+    location: str,
+    prefix: str,
+    columns: Sequence[str],
+    write_ids: ValidWriteIdList,
+) -> list[FoundFile]:
+    """What lies above the partitions' directories, where no reader looks for files."""
+    column = columns[prefix.count("/") + 1 if prefix else 0]
+    found: list[FoundFile] = []
+    for entry in fs.list(f"{location}/{prefix}".rstrip("/")):
+        if not (entry.is_dir and is_partition(entry.name, column)):
+            state = _staged_state(entry.name, write_ids)
+            found += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
+    return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +109,54 @@ def match_worker_python(spark: SparkSession) -> None:
             f"'{sys.executable}' before Spark starts.",
             python=chosen,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Scans:
+    """The files of a plan's scans, as paths without scheme and host.
+
+    Attributes:
+        opened: What the scans were given.
+        selected: What is left of it when Spark has looked at conditions on paths.
+        has_python: Python tasks read, too.
+    """
+
+    opened: frozenset[str]
+    selected: frozenset[str]
+    has_python: bool
+
+
+def scans_of(frame: DataFrame) -> Scans | None:
+    """What a DataFrame's plan reads; None if there is no JVM to ask. No job runs."""
+    if _jvm(frame.sparkSession) is None:
+        return None
+    plan = frame._jdf.queryExecution().executedPlan()
+    opened: set[str] = set()
+    selected: set[str] = set()
+    for scan in _file_scans(plan):
+        opened |= set(_PATHS.findall(str(scan.relation().location().rootPaths().mkString("\n"))))
+        for directory in scan.selectedPartitions().partitionDirectories():
+            selected |= set(_STATUS.findall(str(directory.files().mkString("\n"))))
+    return Scans(frozenset(opened), frozenset(selected), "InArrow" in str(plan.toString()))
+
+
+# One path a line, and what a file's status says of it.
+_PATHS = re.compile(r"^(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*)$", re.MULTILINE)
+_STATUS = re.compile(r"path=(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*?); isDirectory=", re.MULTILINE)
+
+
+def _file_scans(plan: Any) -> Iterator[Any]:
+    """The scans of files in a physical plan, in its subqueries too."""
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        plan = plan.initialPlan()
+    for found in (plan.collectLeaves(), plan.subqueriesAll()):
+        for at in range(found.size()):
+            node = found.apply(at)
+            name = node.getClass().getSimpleName()
+            if name == "FileSourceScanExec":
+                yield node
+            elif name == "AdaptiveSparkPlanExec" or name.endswith("SubqueryExec"):
+                yield from _file_scans(node)
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:

@@ -22,6 +22,8 @@ from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.filesystem import Entry, FileSystem
 
+# As ``map``, or the ``map`` of a pool of threads.
+_Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
 _LISTING_THREADS = 16  # listing waits for the file system, not for the processor
 
 
@@ -104,7 +106,7 @@ def list_directory(
 ) -> Listing:
     """List one table or partition directory."""
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-    state = acid_state((_child(fs, entry) for entry in entries), write_ids, txns)
+    state = acid_state((read_child(fs, entry) for entry in entries), write_ids, txns)
     by_name = {entry.name: entry for entry in entries}
     data: list[EventFile] = []
     deletes: list[EventFile] = []
@@ -133,33 +135,45 @@ def list_inserts_only(
     (``hive.mm.allow.originals`` is false in Hive too).
     """
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-    state = acid_state((_child(fs, entry) for entry in entries), write_ids, txns)
+    state = acid_state((read_child(fs, entry) for entry in entries), write_ids, txns)
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
     directories = [*([state.base] if state.base else []), *state.deltas]
     return [file.path for directory in directories for file in _walk(fs, by_name[directory.name])]
 
 
-def discover_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> list[str]:
-    """Partition directories by their names (``p1=a/p2=1``), of a table without a metastore."""
+def discover_partitions(
+    fs: FileSystem, location: str, columns: Sequence[str], mapped: _Map = map
+) -> list[str]:
+    """Partition directories by their names (``p1=a/p2=1``), of a table without a metastore.
+
+    Args:
+        fs: The file system.
+        location: The table's directory.
+        columns: The partition columns.
+        mapped: What lists the directories of one level: ``map``, or that of a pool of threads.
+    """
     found = [""]
     for column in columns:
-        found = [
-            f"{prefix}/{entry.name}".lstrip("/")
-            for prefix in found
-            for entry in fs.list(f"{location}/{prefix}" if prefix else location)
-            if entry.is_dir and _is_partition(entry.name, column)
-        ]
+
+        def below(prefix: str, column: str = column) -> list[str]:
+            entries = fs.list(f"{location}/{prefix}" if prefix else location)
+            names = (e.name for e in entries if e.is_dir and is_partition(e.name, column))
+            return [f"{prefix}/{name}".lstrip("/") for name in names]
+
+        found = [name for names in mapped(below, found) for name in names]
     return sorted(found)
 
 
-def _is_partition(name: str, column: str) -> bool:
+def is_partition(name: str, column: str) -> bool:
+    """True for ``column=value``, the directory of a partition."""
     if "=" not in name or is_hidden(name):
         return False
     return parse_partition_name(name)[0][0].lower() == column.lower()
 
 
-def _child(fs: FileSystem, entry: Entry) -> Child:
+def read_child(fs: FileSystem, entry: Entry) -> Child:
+    """What Hive's rules must know of a child of a table's or partition's directory."""
     is_base = entry.is_dir and entry.name.startswith("base_")
     return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
 
@@ -184,7 +198,7 @@ def _files_of(
         for child in sorted(children, key=lambda child: child.name)
         if bucket_id_of(child.name) is not None
         # While a streamed file is open its directory may show no size yet (HDFS).
-        and ((length := _length(fs, child, names)) or (length is None and child.size))
+        and ((length := committed_length(fs, child, names)) or (length is None and child.size))
     ]
     raw = sorted(child.path for child in children if is_original(child.name) and child.size)
     if not raw or directory.kind is Kind.DELETE_DELTA:
@@ -201,7 +215,7 @@ def _check_base(children: Iterable[Entry]) -> None:
             raise FormatError(f"'{child.path}' is no name of a file in a base", path=child.path)
 
 
-def _length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
+def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
     """How much of a streamed file is committed: the last of the longs in its side file."""
     side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
     if side_file not in siblings:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from acidsql.acid import event
-from acidsql.errors import FormatError, SettingError, WriteError
+from acidsql.errors import FormatError, WriteError
 from acidsql.storage import orc_footer, orc_timestamps
 from acidsql.storage.file_info import (
     FileInfo,
@@ -34,6 +34,7 @@ from acidsql.storage.file_info import (
 )
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.holding_sink import HoldingSink
+from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.row_schema import RowSchema, array_of_rows, arrow_type, conform
 
 __all__ = [
@@ -41,9 +42,8 @@ __all__ = [
     "read_file_info", "read_stripe_rows", "read_user_metadata",
 ]  # fmt: skip
 
-COMPRESSIONS = frozenset({"zstd", "zlib", "snappy", "lz4", "none"})
 BATCH_ROWS = 65_536  # the writer is slow on small batches
-STRIPE_SIZE = 64 * 1024 * 1024  # bytes
+_LONGEST_STRIDE = 2**31 - 1  # rows
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 
@@ -78,8 +78,7 @@ class EventFileWriter:
     Args:
         file: What ``FileSystem.open_output`` gave; the writer closes it.
         schema: The table's data columns.
-        compression: zstd, zlib, snappy, lz4 or none (``orc.compress``; Hive 3 knows no zstd).
-        stripe_size: In bytes, before compression (``orc.stripe.size``).
+        options: What the table's ``orc.…`` properties say.
         batch_rows: Rows that are collected before they go to the ORC writer.
     """
 
@@ -87,29 +86,31 @@ class EventFileWriter:
         self,
         file: BinaryIO,
         schema: RowSchema,
-        compression: str = "zstd",
+        options: OrcOptions = DEFAULT,
         *,
-        stripe_size: int = STRIPE_SIZE,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
-        compression = compression.lower()
-        if compression not in COMPRESSIONS:
-            known = ", ".join(sorted(COMPRESSIONS))
-            raise SettingError(f"orc.compress={compression} is none of {known}")
         self._schema, self._batch_rows = schema, batch_rows
         self._event_schema = event_schema(schema)
         self._sink = HoldingSink(file)
         self._orc = orc.ORCWriter(
             pa.PythonFile(self._sink, mode="w"),
-            compression="uncompressed" if compression == "none" else compression,
-            stripe_size=stripe_size,
+            compression=options.compression.replace("none", "uncompressed"),
+            compression_block_size=options.block_size,
+            stripe_size=options.stripe_size,
+            row_index_stride=options.row_index_stride or _LONGEST_STRIDE,
+            bloom_filter_columns=options.bloom_filter_ids(schema.event_type()),
+            bloom_filter_fpp=options.bloom_filter_fpp,
         )
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._keys = _StripeKeys()
         self._counts = {event.INSERT: 0, event.DELETE: 0}
         self._has_timestamps = "timestamp" in str(schema.hive)
-        self._mending = False
+        # What leaves the indexes out is what mends timestamps, so it is asked to.
+        self._mending = not options.row_index_stride
+        if self._mending:
+            self._sink.hold()
 
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int

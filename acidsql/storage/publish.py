@@ -8,6 +8,7 @@ files. Even then the events are invisible until the store commits their write id
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.orc_file import EventFileWriter
+
+_STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # what staging_directory makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,12 @@ class Published:
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
     """Where a statement's files wait; hidden from every reader by its first letter."""
     return f"{location}/_tmp_{write_id:07d}_{statement_id:04d}_{unique}"
+
+
+def staged_write_id(name: str) -> int | None:
+    """The write id in the name of such a directory; None for any other name."""
+    found = _STAGED.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
@@ -145,7 +154,7 @@ def publish(
 def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
     """A file without rows: what INSERT OVERWRITE with nothing, and TRUNCATE, leave in a base."""
     path = f"{spec.staging}/empty-{abs(hash(partition))}"
-    EventFileWriter(fs.open_output(path), spec.row).close()
+    EventFileWriter(fs.open_output(path), spec.row, spec.orc).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
 
 

@@ -12,6 +12,7 @@ from acidsql.errors import WriteError
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.literal_rows import collect_rows
+from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import (
     Published,
     check,
@@ -155,4 +156,5 @@ def _spec(what: Save) -> WriteSpec:
         static_partition=what.static_partition,
         is_bucketed=table.is_bucketed,
         allow_duplicate_deletes=what.allow_duplicate_deletes,
+        orc=OrcOptions.of(table.properties),
     )

@@ -19,6 +19,24 @@ TRUNCATE TABLE t PARTITION (p = 1, q = 'x')
 ALTER TABLE t ADD COLUMNS (a INT COMMENT 'x', b STRUCT<c: INT>)
 -- case add_columns: without brackets
 ALTER TABLE t ADD COLUMN a INT
+-- case add_columns, column_defs: Hive's CASCADE
+ALTER TABLE t ADD COLUMNS (a INT) CASCADE
+-- case replace_columns: with brackets
+ALTER TABLE db.t REPLACE COLUMNS (a INT COMMENT 'x', b DECIMAL(10, 2) NOT NULL) RESTRICT
+-- case rename_column: Spark's
+ALTER TABLE t RENAME COLUMN a TO `b c`
+-- case change_column: Hive's, with everything
+ALTER TABLE t CHANGE COLUMN a b STRUCT<c: INT> NOT NULL DEFAULT 1 + 1 COMMENT 'x' CASCADE
+-- case change_column: without the word COLUMN; names that are words of Spark's
+ALTER TABLE t CHANGE a first INT
+-- case change_column: to the name comment
+ALTER TABLE t CHANGE a comment STRING
+-- case alter_column, column_action: several
+ALTER TABLE t ALTER COLUMN a TYPE DECIMAL(10, 2), b COMMENT 'x', c SET DEFAULT concat('x', ','), d DROP DEFAULT
+-- case alter_column, column_action: CHANGE, and no word COLUMN
+ALTER TABLE t CHANGE a DROP NOT NULL
+-- case column_action: a type, as Spark reads it
+ALTER TABLE t CHANGE COLUMN a TYPE BIGINT
 -- case set_properties: two
 ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
 -- case drop_partitions: two

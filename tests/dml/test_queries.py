@@ -126,7 +126,7 @@ def test_spark_tables_are_written_from_acid_tables(t, spark, spark_table):
         "MSCK REPAIR TABLE t",
         "CREATE VIEW forever AS SELECT * FROM t",
         "REFRESH TABLE t",
-        "ALTER TABLE t CHANGE COLUMN v v STRING COMMENT 'c'",
+        "ALTER TABLE t EXCHANGE PARTITION (p = 1) WITH TABLE u",
         "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE t",
     ],
 )

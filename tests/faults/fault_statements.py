@@ -103,6 +103,11 @@ KINDS = (
     Kind("truncate", "TRUNCATE TABLE t"),
     Kind("truncate_partition", "TRUNCATE TABLE p PARTITION (k = 1)", _PROBE_P),
     Kind("add_columns", "ALTER TABLE t ADD COLUMNS (n INT)", "INSERT INTO t (id) VALUES (9)"),
+    Kind(
+        "change_column",
+        "ALTER TABLE t CHANGE COLUMN id number BIGINT COMMENT 'wide'",
+        "INSERT INTO t (v) VALUES ('probe')",
+    ),
     Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
     Kind("rename", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (99, 'probe')"),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),

@@ -89,6 +89,27 @@ class CatalogContract:
         assert [column.name for column in altered.columns] == ["a", "b", "c", "d", "e"]
         assert altered.properties == {"k": "2", "keep": "x"}
 
+    def test_altering_puts_columns_in_the_place_of_others_in_one_step(self, store, reopen):
+        store.create_table(table(properties={"k": "1"}))
+        columns = [Column("b", "bigint", False, "1", "c"), Column("z", "date")]
+        store.alter_table(
+            T, columns=columns, bucket_columns=["z"], add_columns=[Column("y", "int")],
+            set_properties={"k": "2"},
+        )  # fmt: skip
+        altered = reopen().get_table(T)
+        assert altered.columns == (*columns, Column("y", "int"))
+        assert altered.bucket_columns == ("z",)
+        assert altered.properties == {"k": "2"}
+
+    def test_columns_that_are_there_twice_are_refused_and_nothing_is_changed(self, store):
+        store.create_table(table(partitioned=True))
+        before = store.get_table(T)
+        for names in (["x", "x"], ["x", "p"]):
+            columns = [Column(name, "int") for name in names]
+            refused = condition(store.alter_table, T, columns=columns)
+            assert refused == ("COLUMN_ALREADY_EXISTS", "42711")
+        assert store.get_table(T) == before
+
     def test_a_column_that_is_there_is_refused_and_nothing_is_changed(self, store):
         store.create_table(table(partitioned=True))
         before = store.get_table(T)

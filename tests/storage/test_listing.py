@@ -190,8 +190,8 @@ def test_the_inventory_says_what_becomes_of_each_file(put, tmp_path):
         put(f"{directory}/bucket_00000")
     fs = filesystem_for(str(tmp_path))
     write_ids = ValidWriteIdList(6, open=(6,), aborted=(5,))
-    rows = inventory(fs, str(tmp_path), [""], write_ids, ValidTxnList(7))
-    assert {row[1]: row[-1] for row in rows} == {
+    found = inventory(fs, str(tmp_path), None, write_ids, ValidTxnList(7))
+    assert {one.directory: one.state for one in found} == {
         "base_0000003": "visible",
         "delta_0000001_0000004_v0000008": "open",
         "delta_0000002_0000002_0000": "obsolete",

@@ -169,6 +169,8 @@ class EmbeddedCatalog:
         self,
         name: TableName,
         *,
+        columns: Sequence[Column] | None = None,
+        bucket_columns: Sequence[str] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         txn_id: int | None = None,
@@ -177,8 +179,9 @@ class EmbeddedCatalog:
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
-            known = {column.name for column in table.all_columns}
-            for column in add_columns:
+            kept = table.columns if columns is None else ()
+            known = {column.name for column in (*kept, *table.partition_columns)}
+            for column in (*(columns or ()), *add_columns):
                 if column.name in known:
                     raise CatalogError(
                         f"The table '{name}' has a column '{column.name}' already.",
@@ -187,7 +190,12 @@ class EmbeddedCatalog:
                         columnName=column.name,
                     )
                 known.add(column.name)
-            rows.add_columns(connection, table_id, add_columns, start=len(table.columns))
+            if columns is not None:
+                rows.replace_columns(connection, table_id, columns)
+            if bucket_columns is not None:
+                rows.replace_bucket_columns(connection, table_id, bucket_columns)
+            start = len(table.columns if columns is None else columns)
+            rows.add_columns(connection, table_id, add_columns, start=start)
             rows.set_properties(connection, table_id, set_properties or {})
 
     def partitions(self, name: TableName) -> list[Partition]:

@@ -123,6 +123,18 @@ def add_columns(
     _insert(connection, COLUMNS_V2, new)
 
 
+def replace_columns(connection: Connection, table_id: int, columns: Sequence[Column]) -> None:
+    """Put these data columns in the place of those that are there."""
+    connection.execute(delete(COLUMNS_V2).where(COLUMNS_V2.c.TBL_ID == table_id))
+    add_columns(connection, table_id, columns, start=0)
+
+
+def replace_bucket_columns(connection: Connection, table_id: int, names: Sequence[str]) -> None:
+    """Let CLUSTERED BY be of these columns."""
+    connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
+    _insert(connection, BUCKETING_COLS, _buckets(table_id, names))
+
+
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
     """Set TBLPROPERTIES; the others stay."""
     replaced = TABLE_PARAMS.c.PARAM_KEY.in_(list(properties))

@@ -1,0 +1,195 @@
+"""ALTER TABLE … ADD, CHANGE, RENAME, REPLACE COLUMNS, in Hive's wordings and in Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from acidsql.sql.columns import AFTER_DEFAULT, column_def, column_type, columns_in_brackets
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.statements import (
+    AddColumns,
+    ChangeColumns,
+    ColumnChange,
+    ColumnDef,
+    Name,
+    ReplaceColumns,
+    Statement,
+)
+from acidsql.sql.tokens import Kind, Span
+
+_ACTIONS = "Expected TYPE, COMMENT, SET DEFAULT, DROP DEFAULT or DROP NOT NULL"
+
+
+def alter_columns(c: Cursor, name: Name) -> Statement | None:
+    """Reads what follows ``ALTER TABLE t``; None if it is not about columns."""
+    if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
+        c.take(2)
+        return AddColumns(name, _columns(c))
+    if c.accept("REPLACE", "COLUMNS"):
+        return ReplaceColumns(name, _columns(c))
+    if c.accept("RENAME", "COLUMN"):
+        return ChangeColumns(name, (_renamed(c),))
+    if c.at("ALTER") or c.at("CHANGE"):
+        is_hives = c.take().upper == "CHANGE"
+        c.accept("COLUMN")
+        if is_hives and not _is_action(c):
+            return ChangeColumns(name, (_changed(c),))
+        changes = [_action(c)]
+        while c.accept(","):
+            changes.append(_action(c))
+        c.end("',' or the end of the statement")
+        return ChangeColumns(name, tuple(changes))
+    if c.at("DROP", "COLUMN") or c.at("DROP", "COLUMNS"):
+        _refuse_drop(c)
+    if c.at("PARTITION", "COLUMN"):
+        c.refuse("The type of a partition column cannot be changed", _two_words(c))
+    return None
+
+
+def _columns(c: Cursor) -> tuple[ColumnDef, ...]:
+    if c.at("("):
+        columns = columns_in_brackets(c)
+    else:
+        found = [column_def(c)]
+        while c.accept(","):
+            found.append(column_def(c))
+        columns = tuple(found)
+    _cascade(c)
+    c.end("',' or the end of the statement")
+    return columns
+
+
+def _cascade(c: Cursor) -> None:
+    """Hive's readers of ACID tables never ask for a partition's columns: it makes no difference."""
+    if not c.accept("CASCADE"):
+        c.accept("RESTRICT")
+
+
+def _column(c: Cursor) -> Name:
+    name = c.name("the name of a column")
+    if len(name.parts) > 1:
+        c.refuse("Changing a field of a struct is not supported", name.span)
+    return name
+
+
+def _renamed(c: Cursor) -> ColumnChange:
+    start = c.index
+    column = _column(c)
+    c.expect("TO")
+    new_name = _column(c)
+    c.end()
+    return ColumnChange(column, new_name, span=c.span_from(start))
+
+
+def _changed(c: Cursor) -> ColumnChange:
+    """Hive's ``CHANGE [COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
+    start = c.index
+    column = _column(c)
+    at = c.index
+    new = column_def(c, stops=("FIRST", "AFTER", "CASCADE", "RESTRICT"))
+    _refuse_position(c)
+    _cascade(c)
+    c.end("COMMENT or the end of the statement")
+    return ColumnChange(
+        column,
+        Name((new.name,), c.tokens[at].span),
+        new.type,
+        new.comment,
+        new.default,
+        must_not_be_null=not new.nullable,
+        span=c.span_from(start),
+    )
+
+
+def _is_action(c: Cursor) -> bool:
+    """Whether Spark's ``CHANGE COLUMN a COMMENT '…'`` and the like follow.
+
+    Spark asks for it first, so that ``CHANGE a type INT`` changes a type, and does not rename.
+    """
+    if not c.token.is_name:
+        return False
+    ahead = 1
+    while c.peek(ahead).upper == ".":
+        ahead += 2
+    word, after = c.peek(ahead), c.peek(ahead + 1)
+    if word.upper == "COMMENT":
+        return after.kind is Kind.STRING
+    if word.upper == "TYPE":
+        return after.kind is not Kind.END
+    if word.upper in ("SET", "DROP"):
+        return after.upper in ("NOT", "DEFAULT")
+    if word.upper == "FIRST":
+        return after.kind is Kind.END or after.upper == ","
+    return word.upper == "AFTER" and c.peek(ahead + 2).kind is Kind.END
+
+
+@dataclass(slots=True)
+class _Draft:
+    type: Span | None = None
+    comment: str | None = None
+    default: Span | None = None
+    drops_default: bool = False
+    drops_not_null: bool = False
+
+
+def _action(c: Cursor) -> ColumnChange:
+    """Spark's ``a TYPE … | COMMENT '…' | SET DEFAULT … | DROP DEFAULT | DROP NOT NULL``."""
+    start = c.index
+    column = _column(c)
+    draft = _Draft()
+    if c.accept("TYPE"):
+        draft.type = column_type(c)
+    elif c.accept("COMMENT"):
+        draft.comment = c.string("the comment in quotes")
+    elif c.at("SET", "NOT"):
+        c.refuse(
+            "SET NOT NULL is not supported: the rows that are there may have no value",
+            Span(c.token.start, c.peek(2).end if c.peek(2).upper == "NULL" else c.peek().end),
+        )
+    elif c.accept("SET", "DEFAULT"):
+        draft.default = c.expression((",", *AFTER_DEFAULT), what="a value")
+    elif c.accept("DROP", "DEFAULT"):
+        draft.drops_default = True
+    elif c.accept("DROP", "NOT", "NULL"):
+        draft.drops_not_null = True
+    else:
+        _refuse_position(c)
+        c.fail(_ACTIONS)
+    return ColumnChange(
+        column,
+        None,
+        draft.type,
+        draft.comment,
+        draft.default,
+        draft.drops_default,
+        draft.drops_not_null,
+        span=c.span_from(start),
+    )
+
+
+def _refuse_position(c: Cursor) -> None:
+    if c.at("FIRST"):
+        span = c.token.span
+    elif c.at("AFTER"):
+        span = Span(c.token.start, c.peek().end)
+    else:
+        return
+    c.refuse(
+        "Columns cannot be moved (Hive 10311): files hold them by position. Name them in the "
+        "order that you want in SELECT",
+        span,
+    )
+
+
+def _two_words(c: Cursor) -> Span:
+    return Span(c.token.start, c.peek().end)
+
+
+def _refuse_drop(c: Cursor) -> NoReturn:
+    c.refuse(
+        "ALTER TABLE … DROP COLUMN is not supported on an ACID table (Hive 10313): files hold "
+        "columns by position, so that the columns behind it, or one that is added later, would "
+        "show its values. Use CREATE TABLE … AS SELECT the columns to keep",
+        _two_words(c),
+    )

@@ -1,0 +1,220 @@
+"""A table's ``orc.…`` properties: how its files are written. Workers import this.
+
+Names and meaning are ORC's (``OrcConf``), as Hive hands them on; the default of ``orc.compress`` is
+ours, zstd (Hive 3 reads all but that). A table without them is written with the defaults below.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acidsql.acid.types import HiveType
+from acidsql.errors import SettingError
+
+PREFIX = "orc."
+BLOOM_FILTER_COLUMNS = "orc.bloom.filter.columns"
+COMPRESSIONS = ("zstd", "zlib", "snappy", "lz4", "none")
+STRIPE_SIZE = 64 * 1024 * 1024  # bytes
+_BLOCK = 64 * 1024  # bytes: the ORC writer's blocks are multiples of it
+_BLOCK_END = 8 * 1024 * 1024  # bytes: a chunk's length has 23 bits
+_STRIDE_MIN = 1000  # ORC's own limit
+_STRIDE_MAX = 10_000_000  # a bloom filter is made for so many rows: 12 MB for each column
+_INT_MAX = 2**31 - 1  # Java readers hold a stream of a stripe in an array
+_NO_BLOOM = ("boolean", "struct", "array", "map", "uniontype")
+
+# What ORC knows besides: how Java's writer works inside, without a trace in what is read.
+_WITHOUT_EFFECT = frozenset(
+    PREFIX + name
+    for name in (
+        "base.delta.ratio", "block.padding", "block.padding.tolerance", "buffer.size.enforce",
+        "compression.strategy", "column.encoding.direct", "dictionary.early.check",
+        "dictionary.implementation", "dictionary.key.threshold", "dictionary.max.size",
+        "direct.encoding.columns", "encoding.strategy", "enforce.buffer.size", "memory.pool",
+        "proleptic.gregorian.default", "rows.between.memory.checks", "stripe.row.count",
+        "stripe.size.check", "write.format", "write.variable.length.blocks",
+        "bloom.filter.write.version", "overwrite.output.file", "row.child.limit",
+        "schema.evolution.case.sensitive", "force.positional.evolution",
+    )
+)  # fmt: skip
+# Passed over in silence they would store readable what was to be hidden.
+_REFUSED = ("orc.encrypt", "orc.mask", "orc.key.provider")
+
+
+@dataclass(frozen=True, slots=True)
+class OrcOptions:
+    """How files are written.
+
+    Attributes:
+        compression: ``orc.compress``: zstd, zlib, snappy, lz4 or none.
+        stripe_size: ``orc.stripe.size``, in bytes before compression.
+        block_size: ``orc.compress.size``, in bytes before compression; rounded up to 64 KiB.
+        row_index_stride: ``orc.row.index.stride``, in rows; 0: no row indexes, which is also what
+            ``orc.create.index=false`` says.
+        bloom_filter_columns: ``orc.bloom.filter.columns``: names, ``s.f`` of a struct's field.
+        bloom_filter_fpp: ``orc.bloom.filter.fpp``: how often a bloom filter may err.
+    """
+
+    compression: str = "zstd"
+    stripe_size: int = STRIPE_SIZE
+    block_size: int = _BLOCK
+    row_index_stride: int = 10_000
+    bloom_filter_columns: tuple[str, ...] = ()
+    bloom_filter_fpp: float = 0.01
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> OrcOptions:
+        """What a table's properties say; what is not ORC's is passed over.
+
+        Raises:
+            SettingError: ORC has no such property, or none of that value.
+        """
+        found: dict[str, Any] = {}
+        for key, value in properties.items():
+            if key.lower().startswith(PREFIX):
+                read = _reader(key)
+                if read is not None:
+                    found[read[0]] = read[1](key, value)
+        if not found.pop("create_index", True):
+            found["row_index_stride"] = 0
+        return cls(**found)
+
+    def bloom_filter_ids(self, event_type: HiveType) -> set[int]:
+        """Numbers of the ORC columns (in pre-order, the root is 0) that get a bloom filter.
+
+        Args:
+            event_type: The file's root; the user's columns are in its last field. A name that is
+                not there (any more) is passed over, as Hive does.
+        """
+        if not self.row_index_stride:
+            return set()  # a bloom filter is a part of the row index
+        wanted = {name.lower() for name in self.bloom_filter_columns}
+        row = len(event_type.children)  # the five columns before it have no children
+        return {
+            number
+            for number, path, node in _nodes(event_type.children[-1], row, ())
+            if node.kind not in _NO_BLOOM
+            and any(".".join(path[:end]) in wanted for end in range(1, len(path) + 1))
+        }
+
+
+DEFAULT = OrcOptions()
+
+
+def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
+    """Refuse a bloom filter on what is no column, or cannot have one.
+
+    Args:
+        options: Of the table.
+        row: Its data columns, as one struct.
+
+    Raises:
+        SettingError: Which column, and why.
+    """
+    kinds = {".".join(path): node.kind for _, path, node in _nodes(row, 0, ())}
+    for name in options.bloom_filter_columns:
+        kind = kinds.get(name.lower())
+        if kind is None:
+            known = ", ".join(child.lower() for child in row.names)
+            raise _wrong(
+                BLOOM_FILTER_COLUMNS, f"'{name}' is none of the table's data columns ({known})"
+            )
+        if kind == "boolean":
+            raise _wrong(
+                BLOOM_FILTER_COLUMNS, f"'{name}' is BOOLEAN, which has no bloom filter in ORC"
+            )
+
+
+def _nodes(
+    node: HiveType, number: int, path: tuple[str, ...]
+) -> Iterator[tuple[int, tuple[str, ...], HiveType]]:
+    """Number, path of lower-case names, and type of a node and of all below it, in pre-order."""
+    yield number, path, node
+    number += 1
+    # A list's and a map's children have no names: a filter on the whole is one on them.
+    names = node.names or tuple(f"_{position}" for position in range(len(node.children)))
+    for name, child in zip(names, node.children, strict=True):
+        below = list(_nodes(child, number, (*path, name.lower())))
+        yield from below
+        number += len(below)
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────
+
+_Read = Callable[[str, str], Any]
+
+
+def _reader(key: str) -> tuple[str, _Read] | None:
+    """The option that a property sets and how its text is read; None: it has no effect."""
+    if key in _READERS:
+        return _READERS[key]
+    if key in _REFUSED:
+        raise _wrong(key, "columns cannot be encrypted or masked", "UNSUPPORTED_FEATURE", "0A000")
+    if key in _WITHOUT_EFFECT:
+        return None
+    known = [*_READERS, *_WITHOUT_EFFECT]
+    close = difflib.get_close_matches(key.lower(), known, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise _wrong(key, f"ORC has no such property{hint}", "INVALID_PROPERTY_KEY", "42602")
+
+
+def _one_of(words: tuple[str, ...]) -> _Read:
+    def read(key: str, value: str) -> str:
+        if value.lower() not in words:
+            raise _wrong(key, f"'{value}' is none of {', '.join(words).upper()}")
+        return value.lower()
+
+    return read
+
+
+def _integer(low: int, high: int, *, or_zero: bool = False) -> _Read:
+    def read(key: str, value: str) -> int:
+        number = int(value) if value.strip().isdecimal() else -1
+        if not (low <= number <= high or (or_zero and number == 0)):
+            zero = ", or 0 for none" if or_zero else ""
+            raise _wrong(key, f"'{value}' is no whole number from {low} to {high}{zero}")
+        return number
+
+    return read
+
+
+def _block_size(key: str, value: str) -> int:
+    size: int = _integer(1, _BLOCK_END - 1)(key, value)
+    return min(-(-size // _BLOCK) * _BLOCK, _BLOCK_END - _BLOCK)
+
+
+def _boolean(key: str, value: str) -> bool:
+    return bool(_one_of(("true", "false"))(key, value) == "true")
+
+
+def _probability(key: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise _wrong(key, f"'{value}' is no number between 0 and 1")
+    return number
+
+
+def _names(_: str, value: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def _wrong(
+    key: str, what: str, condition: str = "INVALID_PROPERTY_VALUE", sqlstate: str = "42602"
+) -> SettingError:
+    return SettingError(f"{key}: {what}.", condition=condition, sqlstate=sqlstate, key=key)
+
+
+_READERS: dict[str, tuple[str, _Read]] = {
+    "orc.compress": ("compression", _one_of(COMPRESSIONS)),
+    "orc.stripe.size": ("stripe_size", _integer(1, _INT_MAX)),
+    "orc.compress.size": ("block_size", _block_size),
+    "orc.row.index.stride": ("row_index_stride", _integer(_STRIDE_MIN, _STRIDE_MAX, or_zero=True)),
+    "orc.create.index": ("create_index", _boolean),
+    BLOOM_FILTER_COLUMNS: ("bloom_filter_columns", _names),
+    "orc.bloom.filter.fpp": ("bloom_filter_fpp", _probability),
+}

@@ -1,0 +1,96 @@
+"""EXPLAIN: the locks, the files that will be read, and Spark's plan; nothing is done."""
+
+from __future__ import annotations
+
+import pytest
+from kit import fill, table
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def t(acid):
+    fill(acid, "t (id INT, v STRING) PARTITIONED BY (p INT)", "1, 'a', 1", "2, 'b', 2", "3, 'c', 3")
+    acid.sql("UPDATE t SET v = 'x' WHERE id <> 1")
+    acid.sql("INSERT OVERWRITE t PARTITION (p = 3) SELECT 7, 'seven'")
+    return acid
+
+
+def explained(acid, text):
+    (row,) = acid.sql(text).collect()
+    return row[0]
+
+
+def test_a_query_is_explained_with_what_is_left_after_pruning(t):
+    plan = explained(t, "EXPLAIN SELECT v FROM t WHERE p = 2")
+    assert plan.startswith("== ACID Tables ==\n")
+    assert "default.t: 3 of 5 files, 3 of 5 directories" in plan
+    assert "  partitions: 1 of 3\n" in plan
+    assert "  delete events: 1 in 1 file\n" in plan
+    assert "  p=2/delete_delta_0000002_0000002_0000: 1 file, " in plan
+    assert "p=1/" not in plan.partition("== Physical Plan ==")[0]
+    assert "== Physical Plan ==" in plan
+    assert "  snapshot: default.t:3:" in plan
+    assert "== Analyzed Logical Plan ==" in explained(t, "EXPLAIN EXTENDED SELECT * FROM t")
+
+
+def test_what_no_condition_prunes_is_all_told_in_subqueries_too(t):
+    plan = explained(
+        t, "EXPLAIN SELECT id FROM VALUES (1) s(id) WHERE id = (SELECT max(id) FROM t)"
+    )
+    assert "default.t: 5 of 5 files" in plan
+    assert "  partitions: 3 of 3\n" in plan
+    plan = explained(t, "EXPLAIN WITH w AS (SELECT * FROM t WHERE p = 1) SELECT count(*) FROM w")
+    assert "default.t: 1 of 5 files" in plan
+    assert "delete events" not in plan
+
+
+def test_a_change_is_explained_with_its_locks_and_not_done(t):
+    before = table(t)
+    plan = explained(t, "EXPLAIN UPDATE t SET v = 'y' WHERE p = 1")
+    assert plan.startswith("== Locks ==\nEXCL_WRITE on default.t partition p=1\n")
+    assert "default.t: 1 of 5 files" in plan
+    plan = explained(t, "EXPLAIN FORMATTED DELETE FROM t WHERE id > 1")
+    assert "EXCL_WRITE on default.t\n" in plan
+    assert "default.t: 5 of 5 files" in plan
+    assert table(t) == before
+    assert t.sql("SHOW LOCKS").count() == 0
+
+
+def test_each_branch_and_each_source_is_explained(t):
+    fill(t, "s (id INT, v STRING)", "9, 'nine'")
+    plans = t.sql("EXPLAIN FROM s INSERT INTO s SELECT * INSERT INTO t SELECT id, v, 1").collect()
+    assert len(plans) == 2
+    assert all("default.s: 1 of 1 files" in plan[0] for plan in plans)
+    plan = explained(t, "EXPLAIN INSERT INTO t VALUES (1, 'a', 1)")
+    assert plan.startswith("== Locks ==\nSHARED_READ on default.t\n")
+    assert "ACID Tables" not in plan
+    merge = "EXPLAIN MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    plan = explained(t, merge)
+    assert "default.t: 5 of 5" in plan
+    assert "default.s: 1 of 1" in plan
+
+
+def test_files_that_python_tasks_read_are_told(acid, monkeypatch):
+    from acidsql.storage import jvm
+
+    fill(acid, "t (id INT)", "1")
+    monkeypatch.setattr("acidsql.storage.scan.has_timestamp", lambda types: True)
+    monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
+    plan = explained(acid, "EXPLAIN SELECT * FROM t")
+    assert "default.t: 1 of 1 files" in plan
+    assert "read by Python tasks" in plan
+
+
+def test_explaining_a_command_of_sparks_does_not_run_it(t, spark):
+    spark.sql("CREATE TABLE plain_of_spark (id INT) USING parquet")
+    try:
+        for text in (
+            "EXPLAIN INSERT INTO plain_of_spark SELECT id FROM t",
+            "EXPLAIN WITH w AS (SELECT id FROM t) INSERT INTO plain_of_spark SELECT * FROM w",
+            "EXPLAIN FROM t INSERT INTO plain_of_spark SELECT id",
+        ):
+            assert "Execute InsertInto" in explained(t, text)
+        assert spark.table("plain_of_spark").count() == 0
+    finally:
+        spark.sql("DROP TABLE plain_of_spark")

@@ -1,0 +1,166 @@
+"""TBLPROPERTIES ``orc.…`` of CREATE TABLE: every file of a table is written as they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyorc
+import pytest
+from kit import fill, refused, rows
+
+pytestmark = pytest.mark.spark
+
+
+def readers(acid, name="t"):
+    """Of each bucket file of a table, by its directory."""
+    root = Path(acid.warehouse) / name
+    found = sorted(root.rglob("bucket_*"))
+    return {path.parent.name: pyorc.Reader(path.open("rb")) for path in found}
+
+
+def rows_that_java_reads(spark, path, column, value):
+    """How many rows ORC's Java reader does not skip for ``column = value``, a string."""
+    jvm, java = spark._jvm, spark._jvm.java
+    kinds = jvm.org.apache.hadoop.hive.ql.io.sarg
+    kind = getattr(kinds, "PredicateLeaf$Type").STRING
+    builder = kinds.SearchArgumentFactory.newBuilder().startAnd()
+    sarg = builder.equals(column, kind, value).end().build()
+    conf = spark._jsc.hadoopConfiguration()
+    orc = jvm.org.apache.orc.OrcFile
+    reader = orc.createReader(jvm.org.apache.hadoop.fs.Path(str(path)), orc.readerOptions(conf))
+    # A list of names, as Spark gives it: ORC looks them up among the columns of ``row``.
+    names = spark.sparkContext._gateway.new_array(java.lang.String, 1)
+    names[0] = column
+    options = reader.options().searchArgument(sarg, names)
+    batches = reader.rows(options)
+    batch = reader.getSchema().createRowBatch()
+    found = 0
+    while batches.nextBatch(batch):
+        found += batch.count()
+    return found
+
+
+@pytest.mark.parametrize("codec", ["NONE", "zlib", "SNAPPY", "LZ4", "zstd"])
+def test_every_writer_takes_the_tables_compression(acid, codec):
+    fill(
+        acid,
+        f"t (id INT, v STRING) TBLPROPERTIES ('orc.compress'='{codec}')",
+        "1, 'a'", "2, 'b'", "3, 'c'",
+    )  # fmt: skip
+    acid.sql("UPDATE t SET v = concat(v, '!') WHERE id > 1")
+    acid.sql("MERGE INTO t USING (SELECT 9 AS id, 'new' AS v) s ON t.id = s.id "
+             "WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+    acid.sql("INSERT OVERWRITE t SELECT id, v FROM t WHERE id < 3")
+    acid.sql("TRUNCATE TABLE t")
+    acid.sql("INSERT INTO t SELECT 7, 'seven'")
+    found = readers(acid)
+    assert len(found) == 7
+    for name, reader in found.items():
+        assert reader.compression.name == codec.upper(), name
+    assert rows(acid, "SELECT * FROM t") == [(7, "seven")]
+
+
+def test_a_table_without_properties_is_written_with_zstd(acid):
+    acid.sql("CREATE TABLE t AS SELECT 1 AS id")
+    (reader,) = readers(acid).values()
+    assert reader.compression.name == "ZSTD"
+    assert reader.row_index_stride == 10_000
+
+
+def test_a_bloom_filter_lets_readers_skip_and_keeps_every_row(acid, spark):
+    acid.sql(
+        "CREATE TABLE t TBLPROPERTIES ('orc.bloom.filter.columns'='name', "
+        "'orc.bloom.filter.fpp'='0.001', 'orc.row.index.stride'='1000') AS "
+        "SELECT id, sha2(CAST(id AS STRING), 256) AS name, sha2(CAST(id AS STRING), 256) AS other "
+        "FROM range(0, 20000, 1, 1)"
+    )
+    (path,) = (Path(acid.warehouse) / "t").rglob("bucket_*")
+    names = [
+        row.name for row in acid.sql("SELECT name FROM t WHERE id IN (0, 777, 19999)").collect()
+    ]
+    absent = "7" * 64  # between the smallest and the largest
+    assert rows_that_java_reads(spark, path, "name", absent) == 0
+    assert rows_that_java_reads(spark, path, "other", absent) == 20_000
+    for name in names:
+        assert rows_that_java_reads(spark, path, "name", name) == 1000
+        assert acid.sql("SELECT id FROM t WHERE name = :n", {"n": name}).count() == 1
+    assert acid.sql("SELECT id FROM t WHERE name = :n", {"n": absent}).count() == 0
+
+
+def test_bloom_filters_of_every_type_lose_no_row(acid):
+    columns = {
+        "ti": ("TINYINT", "CAST(id % 100 AS TINYINT)"),
+        "si": ("SMALLINT", "CAST(id AS SMALLINT)"),
+        "i": ("INT", "CAST(id AS INT)"),
+        "l": ("BIGINT", "id * 10000000000"),
+        "f": ("FLOAT", "CAST(id AS FLOAT) / 3"),
+        "d": ("DOUBLE", "id / 7D"),
+        "de": ("DECIMAL(20,3)", "CAST(id AS DECIMAL(20,3)) / 4"),
+        "s": ("STRING", "concat('é', id)"),
+        "v": ("VARCHAR(9)", "concat('v', id)"),
+        "c": ("CHAR(9)", "concat('c', id)"),
+        "b": ("BINARY", "CAST(concat('b', id) AS BINARY)"),
+        "dt": ("DATE", "date_add(DATE'1955-01-01', CAST(id AS INT) * 20)"),
+        "ts": ("TIMESTAMP", "TIMESTAMP_NTZ'1999-12-31 23:00:00' + make_interval(0,0,0,0,0,0,id)"),
+    }
+    ddl = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    acid.sql(
+        f"CREATE TABLE t (id BIGINT, {ddl}) "
+        f"TBLPROPERTIES ('orc.bloom.filter.columns'='{','.join(columns)}')"
+    )
+    values = ", ".join(value for _, value in columns.values())
+    acid.sql(f"INSERT INTO t SELECT id, {values} FROM range(0, 3000, 1, 1)")
+    (reader,) = readers(acid).values()
+    assert [set(stripe.bloom_filter_columns) for stripe in reader.iter_stripes()] == [
+        set(range(8, 21))
+    ]
+    (row,) = acid.sql("SELECT * FROM t WHERE id = 2345").collect()
+    for name in columns:
+        found = [one.id for one in acid.sql(
+            f"SELECT id FROM t WHERE {name} = :value AND id > 2300", {"value": row[name]}
+        ).collect()]  # fmt: skip
+        assert 2345 in found, name
+
+
+def test_stripes_are_as_small_as_the_table_says(acid):
+    acid.sql(
+        "CREATE TABLE t (id BIGINT, v STRING) TBLPROPERTIES ('orc.stripe.size' = 100000, "
+        "'orc.create.index' = false)"
+    )
+    acid.sql("INSERT INTO t SELECT id, sha2(CAST(id AS STRING), 256) FROM range(0, 200000, 1, 1)")
+    acid.sql("DELETE FROM t WHERE id % 3 = 0")
+    data = readers(acid)["delta_0000001_0000001_0000"]
+    assert data.num_of_stripes > 2
+    assert data.row_index_stride == 0
+    assert rows(acid, "SELECT count(*), sum(id) FROM t WHERE id > 1000") == [
+        (132_666, sum(n for n in range(1001, 200_000) if n % 3))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pair", "condition", "words"),
+    [
+        ("'orc.compress' = 'brotli'", "INVALID_PROPERTY_VALUE", "is none of ZSTD"),
+        ("'orc.compres' = 'zlib'", "INVALID_PROPERTY_KEY", "did you mean orc.compress"),
+        ("orc.stripe.size = '1 MB'", "INVALID_PROPERTY_VALUE", "no whole number"),
+        ("'orc.bloom.filter.columns' = 'v,nope'", "INVALID_PROPERTY_VALUE", "'nope' is none"),
+        ("'orc.bloom.filter.columns' = 'p'", "INVALID_PROPERTY_VALUE", "'p' is none"),
+        ("'orc.mask' = 'x'", "UNSUPPORTED_FEATURE", "encrypted or masked"),
+    ],
+)
+def test_a_wrong_property_is_refused_where_it_stands(acid, pair, condition, words):
+    statement = (
+        f"CREATE TABLE n (id INT, v STRING) PARTITIONED BY (p INT) TBLPROPERTIES ('a'='b', {pair})"
+    )
+    assert words in refused(acid, statement, condition, at=pair).message
+
+
+def test_the_properties_of_like_and_as_select_are_looked_at_too(acid):
+    fill(acid, "t (id INT) TBLPROPERTIES ('orc.compress'='ZLIB')")
+    acid.sql("CREATE TABLE u LIKE t")
+    acid.sql("INSERT INTO u VALUES (1)")
+    (reader,) = readers(acid, "u").values()
+    assert reader.compression.name == "ZLIB"
+    for rest in ("LIKE t TBLPROPERTIES ({})", "TBLPROPERTIES ({}) AS SELECT 1 AS id"):
+        pair = "'orc.bloom.filter.columns'='v'"
+        refused(acid, f"CREATE TABLE n {rest.format(pair)}", "INVALID_PROPERTY_VALUE", at=pair)
