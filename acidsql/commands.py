@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from acidsql import create
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import FIXED_PROPERTIES, Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import (
@@ -44,7 +44,6 @@ from acidsql.transactions import Transactions
 from acidsql.txn import Txn, TxnManager
 
 _log = logging.getLogger(__name__)
-_FIXED_PROPERTIES = ("transactional", "transactional_properties", "bucketing_version")
 
 
 class Commands:
@@ -117,7 +116,7 @@ class Commands:
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
-            return create.like(source, name, location, dict(statement.properties))
+            return create.like(source, statement, text, name, location)
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
@@ -183,7 +182,7 @@ class Commands:
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
         for key, value in statement.properties:
-            if key.lower() in _FIXED_PROPERTIES and table.properties.get(key.lower()) != value:
+            if key.lower() in FIXED_PROPERTIES and table.properties.get(key.lower()) != value:
                 span = statement.name.span
                 raise UnsupportedError(
                     f"'{key}' cannot be changed.", text, span.start, span.end,

@@ -128,6 +128,12 @@ class Places:
             for entry in fs.list(f"{table.location}/{name}".rstrip("/"))
             if not is_hidden(entry.name)
         ]
+        if table.is_insert_only and (odd := [e for e in entries if not _highest_write_id(e)]):
+            raise CatalogError(
+                f"'{odd[0].path}' is in no delta or base, and an insert-only table does not see "
+                "such files. Make the table elsewhere and LOAD DATA from there.",
+                condition="LOCATION_ALREADY_EXISTS", sqlstate="42710", location=table.location,
+            )  # fmt: skip
         highest = max((_highest_write_id(entry) for entry in entries), default=0)
         originals = [entry for entry in entries if _highest_write_id(entry) == 0]
         first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)

@@ -49,7 +49,7 @@ HOMES = {
     "alembic": {"metastore/embedded/migrations/"},
     "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
     "pymysql": set(),
-    "pyarrow.orc": {"storage/orc_file.py"},
+    "pyarrow.orc": {"storage/orc_file.py", "storage/orc_writer.py"},
     "pyarrow.fs": {"storage/filesystem.py"},
     "pyorc": {"storage/orc_file.py"},
     "IPython": {"magic.py"},

@@ -60,13 +60,14 @@ def hive_read():
 def same_in_hive(acid, hive_read):
     """Compare a table's rows and row ids, as acidsql and as both of Hive's readers give them."""
 
-    def compare(name, columns, partition_columns=()):
+    def compare(name, columns, partition_columns=(), insert_only=False):
         def listed(pairs):
             return ",".join(f"{column}:{kind}" for column, kind in pairs)
 
         options = ["--partcols", listed(partition_columns)] if partition_columns else []
+        options += ["--insert-only"] if insert_only else []
         ours = rows_of(
-            acid.table(name, row_id=True).toArrow(),
+            acid.table(name, row_id=not insert_only).toArrow(),
             [kind for _, kind in [*columns, *partition_columns]],
         )
         for mode in ("row", "vector"):
@@ -74,7 +75,10 @@ def same_in_hive(acid, hive_read):
                 "--dir", f"{acid.warehouse}/{name}", "--columns", listed(columns),
                 "--mode", mode, *options,
             )  # fmt: skip
-            hives = [(tuple(row["row__id"].values()), row["values"]) for row in answers]
+            hives = [
+                (None if insert_only else tuple(row["row__id"].values()), row["values"])
+                for row in answers
+            ]
             assert sorted(hives, key=repr) == ours, mode
         return ours
 
@@ -221,3 +225,31 @@ def test_hive_reads_columns_called_like_the_formats_own(acid, same_in_hive):
     acid.sql("INSERT INTO traps SELECT id, id + 1, id + 2, id + 3, id + 4 FROM range(10)")
     run(acid, "DELETE FROM traps WHERE bucket = 4", "UPDATE traps SET `row` = 0 WHERE rowid = 8")
     assert len(same_in_hive("traps", [(name, "bigint") for name in names])) == 9
+
+
+INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
+
+
+def test_hive_reads_an_insert_only_table(acid, same_in_hive):
+    acid.sql(f"CREATE TABLE plain (id INT, name STRING) {INSERT_ONLY}")
+    run(
+        acid,
+        "INSERT INTO plain VALUES (1, 'a'), (2, NULL)",
+        "INSERT INTO plain SELECT CAST(id AS INT), 'é' FROM range(3, 9, 1, 3)",
+    )
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 8
+    with acid.transaction():
+        run(acid, "INSERT INTO plain VALUES (9, 'b')", "INSERT INTO plain VALUES (10, 'c')")
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 10
+    acid.sql("INSERT OVERWRITE plain SELECT * FROM plain WHERE false")
+    assert same_in_hive("plain", PLAIN, insert_only=True) == []
+    acid.sql("INSERT INTO plain VALUES (11, 'd')")
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 1
+
+
+def test_hive_reads_an_insert_only_table_of_all_types_and_partitions(acid, same_in_hive):
+    columns = ", ".join(f"{name} {kind}" for name, kind in TYPES)
+    acid.sql(f"CREATE TABLE kinds ({columns}) PARTITIONED BY (p STRING) {INSERT_ONLY}")
+    acid.sql(f"INSERT INTO kinds PARTITION (p = 'x/y') VALUES {TYPE_ROWS}")
+    acid.sql("INSERT INTO kinds SELECT * EXCEPT (p), concat(p, '2') FROM kinds")
+    assert len(same_in_hive("kinds", TYPES, [("p", "string")], insert_only=True)) == 10

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
 from acidsql.sql import transaction
+from acidsql.sql.create_table import create_table
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.effects import effect_and_name, effect_of_word
 from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
@@ -21,7 +22,7 @@ from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
-from acidsql.sql.tables import alter_table, create_table, drop_table, truncate_table
+from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 __all__ = ["IsAcid", "IsSetting", "parse"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, partition_clause
+from acidsql.sql.properties import property_key
 from acidsql.sql.statements import (
     CreateDatabase,
     DescribeTable,
@@ -21,7 +22,6 @@ from acidsql.sql.statements import (
     Statement,
     Use,
 )
-from acidsql.sql.tables import property_key
 from acidsql.sql.tokens import Kind, Span
 
 DATABASE_WORDS = ("DATABASE", "SCHEMA", "NAMESPACE")

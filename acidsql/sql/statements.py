@@ -20,6 +20,7 @@ from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
 from acidsql.sql.parts import PartitionItem as PartitionItem
 from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import SortBy as SortBy
 from acidsql.sql.parts import UpdateAction as UpdateAction
 from acidsql.sql.parts import Value as Value
 from acidsql.sql.parts import Values as Values
@@ -124,7 +125,7 @@ class CreateTable:
     partition_names: tuple[Name, ...] = ()  # PARTITIONED BY (a, b): names only, for CTAS
     bucket_columns: tuple[Name, ...] = ()
     num_buckets: int = -1
-    sorted_by: Span | None = None
+    sorted_by: tuple[SortBy, ...] = ()
     stored_as: str | None = None
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()

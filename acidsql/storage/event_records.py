@@ -64,6 +64,7 @@ class WriteSpec:
         is_bucketed: Rows come with their bucket number, sorted by partition and bucket.
         allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
             DELETE); otherwise a second match is reported as a violation.
+        insert_only: Rows lie in plain files, without event columns.
     """
 
     staging: str
@@ -76,6 +77,7 @@ class WriteSpec:
     static_partition: str | None = None
     is_bucketed: bool = False
     allow_duplicate_deletes: bool = False
+    insert_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ class Writing:
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""
         table = self._what.table
-        collected = collect_rows(rows, table)
+        # Arrow and Spark do not sort all values alike.
+        collected = None if table.sort_columns else collect_rows(rows, table)
         if collected is None:
             self.events(rows)
         else:
@@ -155,4 +156,5 @@ def _spec(what: Save) -> WriteSpec:
         static_partition=what.static_partition,
         is_bucketed=table.is_bucketed,
         allow_duplicate_deletes=what.allow_duplicate_deletes,
+        insert_only=table.is_insert_only,
     )

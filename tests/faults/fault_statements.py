@@ -19,7 +19,10 @@ SETUP = (
     "INSERT INTO shop.x VALUES (1)",
     "CREATE TABLE shop.y (id INT)",
     "CREATE DATABASE bare",
+    "CREATE TABLE m (id INT, v STRING) TBLPROPERTIES ('transactional_properties'='insert_only')",
+    "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
 )
+_PROBE_M = "INSERT INTO m VALUES (99, 'probe')"
 _PROBE_T = "INSERT INTO t VALUES (99, 'probe')"
 _PROBE_P = "INSERT INTO p VALUES (99, 'probe', 1), (98, 'probe', 55)"
 
@@ -68,6 +71,11 @@ KINDS = (
         "INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v FROM s",
         _PROBE_P,
     ),
+    Kind("insert_only_values", "INSERT INTO m VALUES (10, 'x'), (11, 'y')", _PROBE_M),
+    Kind("insert_only_select", "INSERT INTO m SELECT id + 100, v FROM s", _PROBE_M),
+    Kind("insert_only_overwrite", "INSERT OVERWRITE m SELECT id, upper(v) FROM s", _PROBE_M),
+    Kind("insert_only_nothing", "INSERT OVERWRITE m SELECT id, v FROM s WHERE id > 100", _PROBE_M),
+    Kind("insert_only_truncate", "TRUNCATE TABLE m", _PROBE_M),
     Kind("update", "UPDATE t SET v = concat(v, '!') WHERE id <> 2"),
     Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
     Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
@@ -152,6 +160,20 @@ TRANSACTIONS = (
     Kind(
         "truncate_inside",
         ("BEGIN", "INSERT INTO p VALUES (10, 'x', 1)", "TRUNCATE TABLE t", "COMMIT"),
+    ),
+    Kind(
+        "insert_only_block",
+        (
+            "BEGIN",
+            "INSERT INTO m SELECT id + 100, v FROM s",
+            "SAVEPOINT a",
+            "INSERT INTO m VALUES (5, 'undone')",
+            "ROLLBACK TO a",
+            "INSERT INTO m VALUES (6, 'f')",
+            "UPDATE t SET v = 'u' WHERE id = 1",
+            "COMMIT",
+        ),
+        _PROBE_M,
     ),
     Kind(
         "rolled_back",

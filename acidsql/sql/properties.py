@@ -1,0 +1,37 @@
+"""``('key' = 'value', …)``: TBLPROPERTIES, wherever they stand."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.tokens import Kind
+
+
+def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
+    """``('key' = 'value', key.part = 1, …)``."""
+    if not c.accept("("):
+        c.fail("Expected '('")
+    pairs = [_property(c)]
+    while c.inside():
+        pairs.append(_property(c))
+    return tuple(pairs)
+
+
+def _property(c: Cursor) -> tuple[str, str]:
+    key = property_key(c)
+    if not c.accept("=") and not c.accept("=="):
+        c.fail("Expected '='")
+    token = c.token
+    if token.kind is Kind.STRING:
+        return key, c.take().value
+    if token.kind is Kind.NUMBER:
+        return key, c.take().text
+    if token.upper in ("TRUE", "FALSE"):
+        return key, c.take().text.lower()
+    c.fail("Expected a value in quotes, a number, TRUE or FALSE")
+
+
+def property_key(c: Cursor) -> str:
+    """``'a.b'`` or ``a.b``."""
+    if c.token.kind is Kind.STRING:
+        return c.take().value
+    return ".".join(c.name("the key of a property").parts)
