@@ -23,7 +23,16 @@ _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.SetTableProperties, st.DropPartitions,
     st.RenameTable, st.CreateDatabase, st.DropDatabase,
 )  # fmt: skip
-_CHANGES = (*_DDL, st.Insert, st.MultiInsert, st.Update, st.Delete, st.Merge, st.TruncateTable)
+_CHANGES = (
+    *_DDL,
+    st.Insert,
+    st.MultiInsert,
+    st.Update,
+    st.Delete,
+    st.Merge,
+    st.TruncateTable,
+    st.LoadData,
+)
 
 
 class TransactionCommands:

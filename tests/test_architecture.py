@@ -31,7 +31,7 @@ ROWS = [
         "reader",
         "partition_specs",
     },  # what one kind of statement does, below those that call them
-    {"commands", "transaction_commands"},
+    {"commands", "transaction_commands", "load"},
     {"runner"},
     {"render"},  # rows as text, for a person
     {"session"},
@@ -64,7 +64,7 @@ HOMES = {
     "pyspark": {
         "storage/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
-        "session.py", "magic.py", "cli.py", "transaction_commands.py",
+        "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
@@ -73,6 +73,7 @@ JVM_HOME = "storage/jvm.py"
 # Where rows may come to the driver, and how many at most.
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
+    "storage/load.py": "one record for each file (I7)",
     "storage/literal_rows.py": "VALUES, up to acidsql.values.max.rows",
     "reader.py": "the values of one PARTITION clause; names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",

@@ -153,6 +153,21 @@ class TruncateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadData:
+    """``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``.
+
+    ``place`` spans the path.
+    """
+
+    name: Name
+    path: str
+    place: Span
+    local: bool = False
+    overwrite: bool = False
+    partition: tuple[PartitionItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AddColumns:
     """``ALTER TABLE t ADD COLUMN[S] (…)``."""
 
@@ -321,7 +336,7 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | CreateTable | DropTable | TruncateTable | AddColumns | SetTableProperties
+    Dml | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | SetTableProperties
     | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
     | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
     | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions | StartTransaction | Commit

@@ -65,6 +65,7 @@ class WriteSpec:
         allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
             DELETE); otherwise a second match is reported as a violation.
         insert_only: Rows lie in plain files, without event columns.
+        loaded: So do these, of whatever table: they are files of others.
     """
 
     staging: str
@@ -78,6 +79,7 @@ class WriteSpec:
     is_bucketed: bool = False
     allow_duplicate_deletes: bool = False
     insert_only: bool = False
+    loaded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

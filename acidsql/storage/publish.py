@@ -121,7 +121,7 @@ def publish(
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"
-            _fill(fs, staged, members, insert_only=spec.insert_only)
+            _fill(fs, staged, members, spec)
             parent = f"{location}/{partition}" if partition else location
             _make_durable(fs, location, parent)
             _move(fs, staged, f"{parent}/{name}", directories)
@@ -193,9 +193,10 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
-def _fill(fs: FileSystem, staged: str, files: Sequence[Record], *, insert_only: bool) -> None:
+def _fill(fs: FileSystem, staged: str, files: Sequence[Record], spec: WriteSpec) -> None:
     fs.create_directory(staged)
-    if not insert_only:
+    is_plain = spec.insert_only or spec.loaded
+    if not spec.insert_only:
         fs.write_file(f"{staged}/{ACID_VERSION_FILE}", ACID_VERSION)
     for file in files:
         found = fs.size(file.path) if fs.exists(file.path) else None
@@ -205,7 +206,7 @@ def _fill(fs: FileSystem, staged: str, files: Sequence[Record], *, insert_only: 
                 "the executors must see the same warehouse.",
                 path=file.path,
             )
-        name = plain_name(file.bucket_id) if insert_only else bucket_name(file.bucket_id)
+        name = plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
         fs.rename(file.path, f"{staged}/{name}")
     fs.sync_directory(staged)
 

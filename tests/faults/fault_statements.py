@@ -76,6 +76,18 @@ KINDS = (
     Kind("insert_only_overwrite", "INSERT OVERWRITE m SELECT id, upper(v) FROM s", _PROBE_M),
     Kind("insert_only_nothing", "INSERT OVERWRITE m SELECT id, v FROM s WHERE id > 100", _PROBE_M),
     Kind("insert_only_truncate", "TRUNCATE TABLE m", _PROBE_M),
+    Kind("load", "LOAD DATA LOCAL INPATH '{warehouse}/incoming' INTO TABLE t"),
+    Kind("load_overwrite", "LOAD DATA LOCAL INPATH '{warehouse}/incoming' OVERWRITE INTO TABLE t"),
+    Kind(
+        "load_partition",
+        "LOAD DATA LOCAL INPATH '{warehouse}/incoming' INTO TABLE p PARTITION (k = 8)",
+        _PROBE_P,
+    ),
+    Kind(
+        "load_insert_only",
+        "LOAD DATA LOCAL INPATH '{warehouse}/incoming/part-*' INTO TABLE m",
+        _PROBE_M,
+    ),
     Kind("update", "UPDATE t SET v = concat(v, '!') WHERE id <> 2"),
     Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
     Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
