@@ -24,6 +24,7 @@ from acidsql.plan.event_query import Fields
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.storage.event_records import PREFIX
+from acidsql.table_properties import check_kind
 
 # The type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -264,16 +265,6 @@ def _properties(
         **given,
         TRANSACTIONAL: "true",
     }
-
-
-def check_kind(kind: str, text: str, place: Span) -> None:
-    """Refuse a value of ``transactional_properties`` that Hive does not know."""
-    if kind not in (FULL_ACID, INSERT_ONLY):
-        raise AnalysisError(
-            f"'transactional_properties' is '{FULL_ACID}' (full ACID) or '{INSERT_ONLY}', not "
-            f"'{kind}'.", text, place.start, place.end,
-            condition="INVALID_PROPERTY_VALUE", sqlstate="22023",
-        )  # fmt: skip
 
 
 def _no_sorted_buckets(text: str, place: Span) -> UnsupportedError:

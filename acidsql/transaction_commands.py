@@ -20,7 +20,8 @@ from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager
 
 _DDL = (
-    st.CreateTable, st.DropTable, st.AddColumns, st.SetTableProperties, st.DropPartitions,
+    st.CreateTable, st.DropTable, st.AddColumns, st.SetTableProperties,
+    st.UnsetTableProperties, st.DropPartitions,
     st.RenameTable, st.CreateDatabase, st.DropDatabase,
 )  # fmt: skip
 _CHANGES = (

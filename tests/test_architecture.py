@@ -22,7 +22,8 @@ ROWS = [
     {"metastore"},
     {"sql", "storage", "txn"},
     {"plan"},
-    {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
+    # Outcomes; where tables lie; which properties may change.
+    {"result", "places", "table_properties"},
     {"transaction"},  # what a transaction's statements have left on disk
     {"transactions"},  # which one a session's statements run in
     {

@@ -253,3 +253,44 @@ def test_hive_reads_an_insert_only_table_of_all_types_and_partitions(acid, same_
     acid.sql(f"INSERT INTO kinds PARTITION (p = 'x/y') VALUES {TYPE_ROWS}")
     acid.sql("INSERT INTO kinds SELECT * EXCEPT (p), concat(p, '2') FROM kinds")
     assert len(same_in_hive("kinds", TYPES, [("p", "string")], insert_only=True)) == 10
+
+
+def test_hive_reads_what_load_data_brought(acid, spark, same_in_hive, tmp_path):
+    files = str(tmp_path / "files")
+    rows = spark.range(0, 30, 1, 3).selectExpr("CAST(id AS INT) id", "concat('n', id) name")
+    rows.write.orc(files)
+    acid.sql("CREATE TABLE loaded (id INT, name STRING)")
+    acid.sql("INSERT INTO loaded VALUES (100, 'first')")
+    acid.sql(f"LOAD DATA LOCAL INPATH '{files}' INTO TABLE loaded")
+    assert len(same_in_hive("loaded", PLAIN)) == 31
+    acid.sql("DELETE FROM loaded WHERE id IN (0, 29, 15)")
+    acid.sql("UPDATE loaded SET name = 'u' WHERE id = 7")
+    assert len(same_in_hive("loaded", PLAIN)) == 28
+    acid.sql(f"LOAD DATA LOCAL INPATH '{files}' OVERWRITE INTO TABLE loaded")
+    acid.sql("DELETE FROM loaded WHERE id = 3")
+    assert len(same_in_hive("loaded", PLAIN)) == 29
+
+
+def test_hive_reads_a_table_made_of_sparks_files(acid, spark, same_in_hive):
+    place = f"{acid.warehouse}/made"
+    rows = spark.range(0, 30, 1, 3).selectExpr("CAST(id AS INT) id", "concat('n', id) name")
+    rows.write.orc(place)
+    acid.sql(f"CREATE TABLE made (id INT, name STRING) LOCATION '{place}'")
+    assert len(same_in_hive("made", PLAIN)) == 30
+    acid.sql(MERGE.format(table="made"))
+    assert len(same_in_hive("made", PLAIN)) > 20
+
+
+def test_hive_reads_an_insert_only_table_that_became_full_acid(acid, same_in_hive):
+    acid.sql(f"CREATE TABLE became (id INT, name STRING) {INSERT_ONLY}")
+    run(
+        acid,
+        "INSERT INTO became VALUES (1, 'a')",
+        "INSERT OVERWRITE became SELECT CAST(id AS INT), 'n' FROM range(0, 12, 1, 3)",
+        "INSERT INTO became VALUES (100, 'b'), (101, 'c')",
+        "ALTER TABLE became SET TBLPROPERTIES ('transactional_properties' = 'default')",
+    )
+    assert len(same_in_hive("became", PLAIN)) == 14
+    acid.sql(MERGE.format(table="became"))
+    acid.sql("DELETE FROM became WHERE id = 101")
+    assert len(same_in_hive("became", PLAIN)) > 20

@@ -227,10 +227,11 @@ class Catalog(Protocol):
         *,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
-        """Append columns, set properties. *Cannot-retry.* Raises CatalogError if the table is
-        missing or has such a column (COLUMN_ALREADY_EXISTS, 42711)."""
+        """Append columns, set properties, forget properties. *Cannot-retry.* Raises CatalogError
+        if the table is missing or has such a column (COLUMN_ALREADY_EXISTS, 42711)."""
 
     def partitions(self, name: TableName) -> list[Partition]:
         """All partitions, by values. *Read-only.*"""

@@ -16,6 +16,16 @@ def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+def property_keys(c: Cursor) -> tuple[str, ...]:
+    """``('key', key.part, …)``."""
+    if not c.accept("("):
+        c.fail("Expected '('")
+    keys = [property_key(c)]
+    while c.inside():
+        keys.append(property_key(c))
+    return tuple(keys)
+
+
 def _property(c: Cursor) -> tuple[str, str]:
     key = property_key(c)
     if not c.accept("=") and not c.accept("=="):

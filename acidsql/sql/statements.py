@@ -177,10 +177,21 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties:
-    """``ALTER TABLE t SET TBLPROPERTIES (…)``."""
+    """``ALTER TABLE t SET TBLPROPERTIES (…)``; ``place`` spans the properties."""
 
     name: Name
     properties: tuple[tuple[str, str], ...]
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTableProperties:
+    """``ALTER TABLE t UNSET TBLPROPERTIES [IF EXISTS] ('key', …)``; ``place`` spans the keys."""
+
+    name: Name
+    keys: tuple[str, ...]
+    place: Span
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +348,7 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | SetTableProperties
+    | UnsetTableProperties
     | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
     | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
     | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions | StartTransaction | Commit

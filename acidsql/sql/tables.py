@@ -7,7 +7,7 @@ from typing import NoReturn
 from acidsql.sql.columns import column_def, columns_in_brackets
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, partition_clause
-from acidsql.sql.properties import properties
+from acidsql.sql.properties import properties, property_keys
 from acidsql.sql.statements import (
     AddColumns,
     ColumnDef,
@@ -19,6 +19,7 @@ from acidsql.sql.statements import (
     SetTableProperties,
     Statement,
     TruncateTable,
+    UnsetTableProperties,
 )
 from acidsql.sql.tokens import Kind, Span
 
@@ -65,14 +66,22 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
     if not is_acid(name.parts):
+        _refuse_conversion(c, name)
         return None
     if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
         c.take(2)
         return AddColumns(name, _added_columns(c))
     if c.accept("SET", "TBLPROPERTIES"):
+        start = c.index
         pairs = properties(c)
         c.end()
-        return SetTableProperties(name, pairs)
+        return SetTableProperties(name, pairs, c.span_from(start))
+    if c.accept("UNSET", "TBLPROPERTIES"):
+        if_exists = c.accept("IF", "EXISTS") is not None
+        start = c.index
+        keys = property_keys(c)
+        c.end()
+        return UnsetTableProperties(name, keys, c.span_from(start), if_exists)
     if c.at("DROP", "PARTITION") or c.at("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(c, name)
     if c.at("RENAME", "TO"):
@@ -81,6 +90,21 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         c.end()
         return RenameTable(name, new_name)
     _refuse_alter(c)
+
+
+def _refuse_conversion(c: Cursor, name: Name) -> None:
+    """Spark would note the property, and nothing would be transactional."""
+    if not c.at("SET", "TBLPROPERTIES", "("):
+        return
+    start = c.index
+    c.take(2)
+    if any(k.lower() == "transactional" and v.lower() == "true" for k, v in properties(c)):
+        c.refuse(
+            f"'{'.'.join(name.parts)}' is no ACID table, and cannot be made one in place: CREATE "
+            "TABLE … (columns) LOCATION '…' makes an ACID table of a directory of ORC files",
+            name.span,
+        )
+    c.index = start
 
 
 def _added_columns(c: Cursor) -> tuple[ColumnDef, ...]:
@@ -109,7 +133,7 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
 def _refuse_alter(c: Cursor) -> NoReturn:
     start = c.index
     if c.done:
-        c.fail("Expected ADD COLUMNS, SET TBLPROPERTIES, DROP PARTITION or RENAME TO")
+        c.fail("Expected ADD COLUMNS, SET or UNSET TBLPROPERTIES, DROP PARTITION or RENAME TO")
     c.skip_to(("COMPACT",))
     if not c.done:
         c.refuse("ALTER TABLE … COMPACT is not built yet")

@@ -148,12 +148,13 @@ def discover_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -
             f"{prefix}/{entry.name}".lstrip("/")
             for prefix in found
             for entry in fs.list(f"{location}/{prefix}" if prefix else location)
-            if entry.is_dir and _is_partition(entry.name, column)
+            if entry.is_dir and is_partition(entry.name, column)
         ]
     return sorted(found)
 
 
-def _is_partition(name: str, column: str) -> bool:
+def is_partition(name: str, column: str) -> bool:
+    """True for the name of a directory that holds one value of a partition column."""
     if "=" not in name or is_hidden(name):
         return False
     return parse_partition_name(name)[0][0].lower() == column.lower()

@@ -21,6 +21,8 @@ ALTER TABLE t ADD COLUMNS (a INT COMMENT 'x', b STRUCT<c: INT>)
 ALTER TABLE t ADD COLUMN a INT
 -- case set_properties: two
 ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
+-- case unset_properties, property_key: two, as a string and as a name
+ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a', b.c)
 -- case drop_partitions: two
 ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 -- case rename: to another name

@@ -158,6 +158,23 @@ def test_create_as_select_and_like_make_insert_only_tables(acid):
     assert {name[-9:-3] for name in files(acid, "u")} == {"/00000"}
 
 
+def test_create_as_select_sorts_too(acid):
+    acid.sql(f"CREATE TABLE t CLUSTERED BY (k) SORTED BY (id DESC) INTO 2 BUCKETS {MM} AS "
+             "SELECT CAST(id AS INT) AS id, id % 5 AS k FROM range(20)")  # fmt: skip
+    assert len(files(acid)) == 2
+    for found in files(acid).values():
+        assert found == sorted(found, reverse=True)
+
+
+def test_an_insert_only_table_is_the_source_of_a_merge(mm):
+    fill(mm, "full (id INT, v STRING)", "1, 'old'")
+    mm.sql("INSERT INTO t VALUES (1, 'new'), (2, 'added')")
+    merge = "MERGE INTO full USING t ON full.id = t.id AND full.row__id.rowid >= 0"
+    found = counts(mm, f"{merge} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert found == (1, 1, 0)
+    assert table(mm, "full") == [(1, "new"), (2, "added")]
+
+
 def test_a_multi_insert_writes_to_both_kinds_of_table(mm):
     fill(mm, "full (id INT)")
     mm.sql("FROM (SELECT 1 AS id, 'a' AS v) s INSERT INTO t SELECT id, v INSERT INTO t "

@@ -107,7 +107,9 @@ def rows_by_partition(
     for directory in (path for place in places.values() for path in place.glob("*")):
         if parse_directory(directory.name) is not None:
             is_marked = (directory / ACID_VERSION_FILE).exists()
-            assert is_marked != table.is_insert_only, f"{directory} is marked: {is_marked}"
+            has_events = any(directory.glob("bucket_*"))
+            assert is_marked or not has_events, f"{directory} has no marker"
+            assert not (table.is_insert_only and is_marked), f"{directory} has a marker"
     return {
         name: _rows(place, write_ids, snapshot.valid_txns, width) for name, place in places.items()
     }
@@ -130,7 +132,6 @@ def _rows(
 ) -> list[tuple[Any, ...]]:
     names = [path.name for path in place.iterdir()] if place.exists() else []
     state = acid_state((Child(name) for name in names if not is_hidden(name)), write_ids, txns)
-    assert not state.originals, f"{state.originals} lie in {place}"
     chosen = [*([state.base] if state.base else []), *state.deltas]
     deleted: set[Key] = set()
     for directory in chosen:
@@ -140,6 +141,9 @@ def _rows(
                 assert key not in deleted, f"{key} is deleted twice"
                 deleted.add(key)
     live: dict[Key, tuple[Any, ...]] = {}
+    if state.originals:
+        assert all(map(is_original, state.originals)), f"{state.originals} have no bucket ids"
+        live.update((key, row) for key, _, row in _plain(place, 0))
     for directory in chosen:
         if directory.kind is not Kind.DELETE_DELTA:
             for key, operation, row in _events(place, directory, write_ids):

@@ -109,6 +109,11 @@ KINDS = (
         "INSERT INTO n VALUES (99, 'probe', 1), (98, 'probe', 55)",
     ),
     Kind(
+        "create_table_on_sparks_files",
+        "CREATE TABLE n (id INT, v STRING) LOCATION '{warehouse}/incoming'",
+        "INSERT INTO n VALUES (99, 'probe')",
+    ),
+    Kind(
         "create_table_as_select",
         "CREATE TABLE n AS SELECT id, upper(v) AS v FROM s",
         "INSERT INTO n VALUES (99, 'probe')",
@@ -124,6 +129,12 @@ KINDS = (
     Kind("truncate_partition", "TRUNCATE TABLE p PARTITION (k = 1)", _PROBE_P),
     Kind("add_columns", "ALTER TABLE t ADD COLUMNS (n INT)", "INSERT INTO t (id) VALUES (9)"),
     Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
+    Kind("unset_properties", "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('made.by')"),
+    Kind(
+        "become_full_acid",
+        "ALTER TABLE m SET TBLPROPERTIES ('transactional_properties' = 'default')",
+        _PROBE_M,
+    ),
     Kind("rename", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (99, 'probe')"),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
     Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),

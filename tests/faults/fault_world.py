@@ -178,7 +178,6 @@ class World(Place):
 def write_incoming(directory: Path) -> None:
     """Files of another writer, for LOAD DATA."""
     directory.mkdir()
-    (directory / "_SUCCESS").touch()
     for number, values in enumerate([{"id": [21, 22], "v": ["p", "q"]}, {"id": [23], "v": ["r"]}]):
         arrays = [pa.array(values["id"], pa.int32()), pa.array(values["v"])]
         orc.write_table(pa.table(arrays, names=["id", "v"]), directory / f"part-0000{number}.orc")

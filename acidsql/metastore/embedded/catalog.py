@@ -171,6 +171,7 @@ class EmbeddedCatalog:
         *,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
         """See ``Catalog.alter_table``."""
@@ -188,6 +189,7 @@ class EmbeddedCatalog:
                     )
                 known.add(column.name)
             rows.add_columns(connection, table_id, add_columns, start=len(table.columns))
+            rows.unset_properties(connection, table_id, unset_properties)
             rows.set_properties(connection, table_id, set_properties or {})
 
     def partitions(self, name: TableName) -> list[Partition]:

@@ -137,13 +137,18 @@ def add_columns(
 
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
     """Set TBLPROPERTIES; the others stay."""
-    replaced = TABLE_PARAMS.c.PARAM_KEY.in_(list(properties))
-    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, replaced))
+    unset_properties(connection, table_id, list(properties))
     new = [
         {"TBL_ID": table_id, "PARAM_KEY": key, "PARAM_VALUE": value}
         for key, value in properties.items()
     ]
     _insert(connection, TABLE_PARAMS, new)
+
+
+def unset_properties(connection: Connection, table_id: int, keys: Sequence[str]) -> None:
+    """Forget TBLPROPERTIES; those that are not there are passed over."""
+    named = TABLE_PARAMS.c.PARAM_KEY.in_(keys)
+    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, named))
 
 
 def _partition_keys(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
