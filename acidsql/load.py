@@ -2,7 +2,8 @@
 
 As in Hive the files themselves become a delta, or a base with OVERWRITE, and their rows have row
 ids made of the files' numbers and the rows' places. Where a file may not be what a table demands
-(buckets, NOT NULL), the rows are inserted anew instead, as Hive does for buckets.
+(buckets, NOT NULL), or PARTITION is not said and the last columns tell each row's, the rows are
+inserted anew instead, as Hive does.
 
 INPATH is emptied when the transaction is committed, not earlier; LOCAL is only read.
 """
@@ -22,7 +23,7 @@ from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
 from acidsql.metastore.interface import Metastore
-from acidsql.plan.event_query import EventQuery
+from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting
 from acidsql.plan.names import Names
@@ -31,13 +32,13 @@ from acidsql.reader import Reader, Said
 from acidsql.result import Receipt, receipt
 from acidsql.sql.statements import LoadData
 from acidsql.storage import load
-from acidsql.storage.columns import literal
+from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record
 from acidsql.storage.filesystem import filesystem_for, plain_path, scheme_and_root
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.load import Source
 from acidsql.storage.save import Save, Writing
-from acidsql.transaction import Work
+from acidsql.transaction import Transaction, Work
 from acidsql.transactions import Transactions
 from acidsql.txn import Txn, TxnManager
 
@@ -50,12 +51,12 @@ class _Load:
 
     Attributes:
         table: The target.
-        partition: Its directory; "" of an unpartitioned table.
+        partition: Its directory; "" of an unpartitioned table; None: the rows tell.
         sources: The files.
     """
 
     table: Table
-    partition: str
+    partition: str | None
     sources: Sequence[Source]
 
     @property
@@ -63,6 +64,7 @@ class _Load:
         """The rows are inserted anew: the files may not be what the table demands."""
         return (
             self.table.is_bucketed
+            or self.partition is None
             or any(not column.nullable for column in self.table.all_columns)
             or len(self.sources) > BUCKET_ID_MAX + 1
         )
@@ -101,8 +103,9 @@ class Loads:
             if (now := self._again(what.table.name)) != what.table:
                 what = self._say(statement, text, now)
             transaction.txn.snapshot([])
-            transaction.refuse_hidden(what.table, [what.partition])
-            self._write(transaction.txn, work, statement, what)
+            if what.partition is not None:
+                transaction.refuse_hidden(what.table, [what.partition])
+            self._write(transaction, work, statement, what)
             if not statement.local:
                 work.when_committed.append(lambda: left.extend(_removed(what.sources)))
             self._transactions.end_of_statement(transaction)
@@ -112,8 +115,8 @@ class Loads:
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _say(self, statement: LoadData, text: str, table: Table) -> _Load:
-        query = plan_load(text, table, statement.partition, statement.name.span)
-        partition = ""
+        query = plan_load(text, table, statement.partition)
+        partition = None if table.partition_columns else ""
         if query is not None:
             named = EventQuery(table, Text(text), static_partition=query)
             touched = self._reader.touched(named, Said(text, None, double_quoted=False))
@@ -123,7 +126,8 @@ class Loads:
         if not statement.local:
             self._refuse_files_of_tables(path, table, statement, text)
         try:
-            sources = load.examine(load.find_files(path), table.columns)
+            columns = table.all_columns if partition is None else table.columns
+            sources = load.examine(load.find_files(path), columns)
         except FormatError as error:
             raise AnalysisError(
                 error.message, text, statement.place.start, statement.place.end,
@@ -168,14 +172,18 @@ class Loads:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
-    def _write(self, txn: Txn, work: Work, statement: LoadData, what: _Load) -> None:
-        table, statement_id = what.table, txn.next_statement_id()
+    def _write(
+        self, transaction: Transaction, work: Work, statement: LoadData, what: _Load
+    ) -> None:
+        txn, table = transaction.txn, what.table
+        statement_id = txn.next_statement_id()
         save = Save(
             table,
             txn.write_id(table.name),
             (statement_id, statement_id),
             what.partition,
             statement.overwrite,
+            partitions_max=self._txns.settings.max_dynamic_partitions,
             loaded=not what.is_rewritten,
         )
         with Writing(filesystem_for(table.location), save) as writing:
@@ -188,6 +196,7 @@ class Loads:
                 writing.events(self._rows(what, paths))
                 if statement.overwrite:
                     writing.replace_static_partition()
+                transaction.refuse_hidden(table, writing.partitions)
             work.publish(table, writing)
 
     def _copies(self, writing: Writing, statement: LoadData, what: _Load) -> list[Record]:
@@ -195,11 +204,20 @@ class Loads:
 
     def _rows(self, what: _Load, paths: Sequence[str]) -> DataFrame:
         """The rows of the files, with the partition's values, as INSERT wants them."""
-        pairs = parse_partition_name(what.partition) if what.partition else []
-        plain = replace(what.table, partition_columns=())
+        table = what.table
+        if what.partition is None:
+            plain = replace(table, columns=table.all_columns, partition_columns=())
+            texts = [
+                partition_text(quote(column.name), column, number)
+                for number, column in enumerate(table.partition_columns)
+            ]
+        else:
+            plain = replace(table, partition_columns=())
+            pairs = parse_partition_name(what.partition) if what.partition else []
+            values = ("CAST(NULL AS STRING)" if v is None else literal(v) for _, v in pairs)
+            texts = [f"{value} AS {VALUE}{number}" for number, value in enumerate(values)]
         rows = read_inserts_only(self._spark, plain, {"": paths}, "orc")
-        texts = ("CAST(NULL AS STRING)" if v is None else literal(v) for _, v in pairs)
-        return rows.selectExpr("*", *(f"{text} AS {VALUE}{i}" for i, text in enumerate(texts)))
+        return rows.selectExpr(*(quote(column.name) for column in table.columns), *texts)
 
 
 def _absolute(statement: LoadData, text: str, table: Table) -> str:

@@ -85,22 +85,13 @@ def plan_create_as_select(
     return plan_source(planned, bind_insert(text, table, None, ()), query, place, by_name=True)
 
 
-def plan_load(
-    text: str, table: Table, partition: Sequence[PartitionItem], place: Span
-) -> Text | None:
-    """The query of the one partition that LOAD DATA names; None: the table is not partitioned.
+def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
+    """The query of the one partition that LOAD DATA names; None if it names none.
 
     Raises:
-        AnalysisError: A column is none of the partition's, or the partition is not named.
+        AnalysisError: A column is none of the partition's, or is missing.
     """
     bound = bind_insert(text, table, None, partition)
-    if table.partition_columns and not bound.static:
-        names = ", ".join(f"{column.name} = …" for column in table.partition_columns)
-        raise AnalysisError(
-            f"{table.name} is partitioned: say which partition the files are of, PARTITION "
-            f"({names}) (Hive 10062).",
-            text, place.start, place.end, condition="NEED_PARTITION", sqlstate="42000",
-        )  # fmt: skip
     return _static_partition(Planned(text, table, "", Text(text), lambda _: ()), bound)
 
 

@@ -134,12 +134,32 @@ def test_a_partition_is_named_and_may_be_new(acid, incoming):
     assert table(acid) == [(3, "c", "a/b", 2)]
     acid.sql("ALTER TABLE t DROP PARTITION (q = 2)")
     path = f"LOAD DATA LOCAL INPATH '{incoming}' INTO TABLE t"
-    refused(acid, path, "NEED_PARTITION", at="t")
+    error = refused(acid, path, "INCOMPATIBLE_DATA_FOR_TABLE.LOADED_FILE")
+    assert "has 2 columns, the table 4" in error.message
     refused(acid, f"{path} PARTITION (p = 'x')", "NEED_PARTITION")
     refused(acid, f"{path} PARTITION (p = 'x', q = 1, r = 2)", "PARTITION_COLUMN_NOT_FOUND")
     with pytest.raises(AcidSqlError, match="is no INT"):
         acid.sql(f"{path} PARTITION (p = 'x', q = 'nope')")
     assert table(acid) == []
+
+
+@pytest.mark.parametrize("kind", ["", MM])
+@pytest.mark.parametrize("local", ["", "LOCAL"])
+def test_without_partition_the_last_columns_tell_it(acid, spark, tmp_path, local, kind):
+    path = str(tmp_path / "written")
+    acid.sql(f"CREATE TABLE t (id INT) PARTITIONED BY (p STRING, d DATE) {kind}")
+    acid.sql("INSERT INTO t VALUES (9, 'a', DATE'2020-01-01'), (8, 'z', DATE'2020-01-01')")
+    query = """SELECT CAST(id AS INT) id, elt(CAST(id % 3 + 1 AS INT), 'a', 'b/c', NULL) p,
+        DATE'2020-01-01' d FROM range(6)"""
+    spark.sql(query).write.orc(path)
+    expected = [tuple(row) for row in spark.sql(query).collect()]
+    expected = [(i, p or "__HIVE_DEFAULT_PARTITION__", d) for i, p, d in expected]
+    old = table(acid)
+    acid.sql(f"LOAD DATA LOCAL INPATH '{path}' INTO TABLE t")
+    assert table(acid) == sorted(expected + old, key=repr)
+    acid.sql(f"LOAD DATA {local} INPATH '{path}' OVERWRITE INTO TABLE t")
+    assert table(acid) == sorted([*expected, *(row for row in old if row[1] == "z")], key=repr)
+    assert bool(list(Path(path).glob("*.orc"))) == bool(local)
 
 
 def test_rows_of_buckets_are_inserted_anew(acid, incoming):
