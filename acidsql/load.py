@@ -10,6 +10,7 @@ INPATH is emptied when the transaction is committed, not earlier; LOCAL is only 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
-from acidsql.metastore.interface import Metastore
+from acidsql.metastore.interface import LockComponent, LockType, Metastore
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting
@@ -99,14 +100,15 @@ class Loads:
         what = self._say(statement, text, self._names.need(statement.name, text))
         left: list[str] = []
         with self._transactions.changing(text) as transaction, transaction.statement() as work:
-            self._lock(transaction.txn, statement, what, text)
-            if (now := self._again(what.table.name)) != what.table:
+            waited = self._lock(transaction.txn, statement, what, text)
+            if (now := self._again(what.table.name)) != what.table or waited:
                 what = self._say(statement, text, now)
             transaction.txn.snapshot([])
             if what.partition is not None:
                 transaction.refuse_hidden(what.table, [what.partition])
             self._write(transaction, work, statement, what)
             if not statement.local:
+                load.need_unchanged(what.sources)
                 work.when_committed.append(lambda: left.extend(_removed(what.sources)))
             self._transactions.end_of_statement(transaction)
         notes = tuple(f"'{path}' could not be removed" for path in left)
@@ -157,13 +159,16 @@ class Loads:
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> None:
+    def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> bool:
+        """Lock the target, and the place that files are taken from; True if that had to wait."""
         touched = [what.partition] if what.partition else None
         if statement.overwrite:
             locks = overwriting(what.table.name, self._txns.settings, touched)
         else:
             locks = inserting(what.table.name, touched)
-        txn.lock(locks, agent_info=text)
+        if not statement.local:
+            locks.append(_taking(what.sources[0].path.rpartition("/")[0]))
+        return txn.lock(locks, agent_info=text).waited
 
     def _again(self, name: TableName) -> Table:
         """The table under the lock: it may have changed while we waited."""
@@ -258,6 +263,12 @@ def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
 
 def _lies_in(path: str, directory: str) -> bool:
     return f"{path}/".startswith(f"{_real(directory)}/")
+
+
+def _taking(directory: str) -> LockComponent:
+    """The lock of a directory that files are moved from: two may not both load them."""
+    name = f"{directory[-80:]}#{hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()}"
+    return LockComponent(LockType.EXCLUSIVE, "(files)", name)
 
 
 def _removed(sources: Sequence[Source]) -> list[str]:

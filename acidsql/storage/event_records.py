@@ -97,7 +97,8 @@ class Record:
     Attributes:
         kind: ``insert`` or ``delete`` (a file), ``done`` (step 1 of this task ended), ``seen``
             (step 2 read keys of this task), ``matched`` (rows matched without an action),
-            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls).
+            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls),
+            ``gone`` (a file that was to be loaded).
         rows: Events in the file; rows concerned.
         updated: Of an insert file, how many events are new versions of existing rows.
         detail: The column, for ``null``.

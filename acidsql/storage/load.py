@@ -187,28 +187,46 @@ def _copies(
 def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.Record:
     fs = filesystem_for(spec.staging)
     path = f"{spec.staging}/load-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
-    with (
-        filesystem_for(source.path).open_input(source.path) as old,
-        fs.open_output(path) as new,
-    ):
+    where = (task.number, task.attempt, spec.static_partition or "", number)
+    try:
+        old = filesystem_for(source.path).open_input(source.path)
+    except FileNotFoundError:
+        return ew.Record("gone", *where, source.path)
+    with old, fs.open_output(path) as new:
         shutil.copyfileobj(old, new, _BLOCK)
-    return ew.Record(
-        "insert", task.number, task.attempt, spec.static_partition or "", number, path,
-        source.rows, 0, fs.size(path),
-    )  # fmt: skip
+    return ew.Record("insert", *where, path, source.rows, 0, fs.size(path))
 
 
 def _checked(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
     """What was copied is what was looked into."""
     for record in records:
         source = sources[record.bucket_id]
-        if mark_of(record.path) != source.mark:
-            raise WriteError(
-                f"'{source.path}' changed while it was loaded. Nothing was loaded; run the "
-                "statement again when it is complete.",
-                path=source.path,
-            )
+        if record.kind == "gone" or mark_of(record.path) != source.mark:
+            raise _changed(source)
     return records
+
+
+def need_unchanged(sources: Sequence[Source]) -> None:
+    """See that what was copied is still where it was, so that it is this load that takes it.
+
+    Raises:
+        WriteError: Somebody else has taken or changed a file.
+    """
+    for source in sources:
+        try:
+            is_same = mark_of(source.path) == source.mark
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise _changed(source)
+
+
+def _changed(source: Source) -> WriteError:
+    return WriteError(
+        f"'{source.path}' was changed or taken away while it was loaded. Nothing was loaded; run "
+        "the statement again when the files are complete.",
+        path=source.path,
+    )
 
 
 def remove(sources: Sequence[Source]) -> list[str]:

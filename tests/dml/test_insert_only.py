@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pyarrow.orc as orc
 import pytest
-from kit import counts, directories, fill, refused, rows, table
+from kit import counts, directories, fill, ordered, refused, rows, table
 
 from acidsql.errors import ConstraintError
 
+GOLDEN = Path(__file__).parent.parent / "golden"
 MM = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')"
 
 
@@ -43,6 +45,27 @@ def test_rows_lie_in_plain_files_without_a_marker(mm):
     assert table(mm) == [(1, "a"), (2, None), (3, "c")]
     path = Path(mm.warehouse) / "t/delta_0000001_0000001_0000/000000_0"
     assert orc.ORCFile(path).schema.names == ["id", "v"]
+
+
+def test_the_layout_is_that_of_hives_own_golden_table(acid):
+    """The same statements as in tests/golden/insert_only give the same directories and rows."""
+    acid.sql(f"CREATE TABLE t (id INT, name STRING) {MM}")
+    for statement in [
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO t VALUES (3, 'c')",
+        "INSERT INTO t SELECT id + 10, name FROM t UNION ALL SELECT 99, 'u'",
+        "INSERT OVERWRITE TABLE t SELECT id, name FROM t WHERE id <> 2",
+        "INSERT INTO t VALUES (4, 'd')",
+    ]:
+        acid.sql(statement)
+    golden = GOLDEN / "insert_only"
+    assert directories(acid) == sorted(path.name for path in (golden / "data").iterdir())
+    assert {Path(name).name[-2:] for name in files(acid)} == {"_0"}
+    expected = json.loads((golden / "case.json").read_text())["expected"]
+    assert table(acid) == ordered(row["values"] for row in expected)
+    ours = orc.ORCFile(Path(acid.warehouse) / "t/delta_0000001_0000001_0000/000000_0")
+    hives = orc.ORCFile(golden / "data/delta_0000001_0000001_0000/000000_0")
+    assert ours.schema == hives.schema
 
 
 def test_tasks_write_files_of_their_own_numbers(mm):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -345,10 +347,54 @@ def test_a_file_that_changes_while_it_is_copied_is_not_loaded(t, incoming, monke
         return found
 
     monkeypatch.setattr(load, "examine", then_change)
-    with pytest.raises(WriteError, match="changed while it was loaded"):
+    with pytest.raises(WriteError, match="was changed or taken away"):
         t.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
     assert table(t) == []
     assert len(list(incoming.glob("*.orc"))) == 2
+
+
+def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatch):
+    """The second waits for the first, and finds nothing left."""
+    import acidsql
+
+    outcomes, remove = [], load.remove
+
+    def second():
+        with acidsql.connect(spark, warehouse=t.warehouse) as other:
+            try:
+                other.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
+                outcomes.append("loaded")
+            except AcidSqlError as error:
+                outcomes.append(error.condition)
+
+    thread = threading.Thread(target=second)
+
+    def slowly(sources):
+        # The first is committed, its lock is free, and the files are still there.
+        thread.start()
+        thread.join(1.5)
+        return remove(sources)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(load, "remove", slowly)
+        copy = load.copy_in_tasks
+        patch.setattr(load, "copy_in_tasks", lambda *a: (time.sleep(3), copy(*a))[1]
+                      if threading.current_thread() is thread else copy(*a))  # fmt: skip
+        t.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
+    thread.join(60)
+    assert outcomes in (["LOAD_DATA_PATH_NOT_EXISTS"], ["WRITE_FAILED"])
+    assert len(table(t)) == 3
+
+
+def test_the_place_that_files_are_taken_from_is_locked(t, incoming):
+    t.sql("BEGIN")
+    t.sql(f"LOAD DATA INPATH '{incoming}/part-00000*' INTO TABLE t")
+    t.sql(f"LOAD DATA LOCAL INPATH '{incoming}/part-00001*' INTO TABLE t")
+    locks = [(row.database, row.lock_type) for row in t.sql("SHOW LOCKS").collect()]
+    assert sorted(locks) == [
+        ("(files)", "EXCLUSIVE"), ("default", "SHARED_READ"), ("default", "SHARED_READ"),
+    ]  # fmt: skip
+    t.sql("ROLLBACK")
 
 
 def test_a_source_that_cannot_be_removed_is_told(t, incoming, monkeypatch):
