@@ -15,11 +15,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from acidsql import alter, create
+from acidsql import alter, create, table_properties
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 from acidsql.metastore.interface import (
     Database,
     LockComponent,
@@ -44,7 +44,6 @@ from acidsql.transactions import Transactions
 from acidsql.txn import Txn, TxnManager
 
 _log = logging.getLogger(__name__)
-_FIXED_PROPERTIES = ("transactional", "transactional_properties", "bucketing_version")
 
 
 class Commands:
@@ -69,6 +68,7 @@ class Commands:
             st.ChangeColumns: self._alter_columns,
             st.ReplaceColumns: self._alter_columns,
             st.SetTableProperties: self._set_properties,
+            st.UnsetTableProperties: self._unset_properties,
             st.DropPartitions: self._drop_partitions,
             st.RenameTable: self._rename,
             st.CreateDatabase: self._create_database,
@@ -119,7 +119,7 @@ class Commands:
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
-            return create.like(statement, text, source, name, location)
+            return create.like(source, statement, text, name, location)
         return create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
@@ -196,17 +196,24 @@ class Commands:
 
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
-        for key, value in statement.properties:
-            if key.lower() in _FIXED_PROPERTIES and table.properties.get(key.lower()) != value:
-                span = statement.name.span
-                raise UnsupportedError(
-                    f"'{key}' cannot be changed.", text, span.start, span.end,
-                    condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL",
-                )  # fmt: skip
-        with self._locked(text, exclusive(table.name)) as txn:
-            self._metastore.alter_table(
-                table.name, set_properties=dict(statement.properties), txn_id=txn.id
-            )
+        name = table.name
+        table_properties.to_set(table, statement, text)  # what is wrong costs nothing
+        with self._locked(text, exclusive(name)) as txn:
+            table = self._again(name)
+            changes = table_properties.to_set(table, statement, text)
+            if changes.becomes_full_acid:
+                self._places.check_full_acid(table, self._metastore.partitions(name))
+            self._metastore.alter_table(name, set_properties=changes.values, txn_id=txn.id)
+            self._end(txn)
+        return Receipt(text, txn_id=txn.id)
+
+    def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+        table = self._names.need(statement.name, text)
+        name = table.name
+        table_properties.check_unset(table, statement, text)
+        with self._locked(text, exclusive(name)) as txn:
+            table_properties.check_unset(self._again(name), statement, text)
+            self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
             self._end(txn)
         return Receipt(text, txn_id=txn.id)
 

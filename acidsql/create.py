@@ -7,9 +7,13 @@ from dataclasses import replace
 
 from acidsql.acid.table import (
     BUCKETING_VERSION,
+    FIXED_PROPERTIES,
+    FULL_ACID,
+    INSERT_ONLY,
     TRANSACTIONAL,
     TRANSACTIONAL_PROPERTIES,
     Column,
+    SortColumn,
     Table,
     TableName,
 )
@@ -17,7 +21,6 @@ from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import (
     AnalysisError,
     FormatError,
-    SettingError,
     SqlError,
     UnsupportedError,
 )
@@ -26,8 +29,7 @@ from acidsql.plan.event_query import Fields
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.storage.event_records import PREFIX
-from acidsql.storage.orc_options import OrcOptions, check_bloom_filter_columns
-from acidsql.storage.row_schema import RowSchema
+from acidsql.table_properties import check_kind, check_orc
 
 # The type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -55,7 +57,7 @@ def define_table(
 
     Raises:
         AnalysisError: A column is named twice, does not exist, or has a type that is unknown.
-        UnsupportedError: CHECK, SORTED BY or an insert-only table.
+        UnsupportedError: CHECK, or SORTED BY of a full-ACID table.
     """
     _refuse(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
@@ -66,7 +68,7 @@ def define_table(
         columns, partitions = _split(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_types(partitions, statement, text)
-    _check_orc(dict(statement.properties), columns, statement, text)
+    check_orc(dict(statement.properties), columns, statement, text)
     return Table(
         name,
         location,
@@ -74,8 +76,9 @@ def define_table(
         partitions,
         _bucket_columns(columns, statement, text),
         statement.num_buckets,
-        _properties(statement),
+        _properties(statement, text),
         statement.comment,
+        sort_columns=_sort_columns(columns, statement, text),
     )
 
 
@@ -115,24 +118,19 @@ def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> s
     return column.default.of(text)
 
 
-def like(statement: CreateTable, text: str, source: Table, name: TableName, location: str) -> Table:
+def like(source: Table, statement: CreateTable, text: str, name: TableName, location: str) -> Table:
     """What ``CREATE TABLE … LIKE`` defines: the source's columns and layout, none of its rows.
 
     Raises:
-        AnalysisError: One of its own properties is wrong.
+        AnalysisError: A property has a value that Hive does not know.
+        UnsupportedError: The source is sorted, and the new table would be full-ACID.
     """
-    properties = dict(statement.properties)
-    _check_orc(properties, source.columns, statement, text)
-    return Table(
-        name,
-        location,
-        source.columns,
-        source.partition_columns,
-        source.bucket_columns,
-        source.num_buckets,
-        {**source.properties, **properties},
-        source.comment,
-    )
+    given = _properties(statement, text, source.properties)
+    check_orc(given, source.columns, statement, text)
+    made = replace(source, name=name, location=location, properties=given, checks={})
+    if made.sort_columns and not made.is_insert_only:
+        raise _no_sorted_buckets(text, statement.name.span)
+    return made
 
 
 def _refuse(statement: CreateTable, text: str) -> None:
@@ -141,17 +139,10 @@ def _refuse(statement: CreateTable, text: str) -> None:
             "CHECK constraints are not supported: acidsql could not keep Hive and others from "
             "breaking them.", text, statement.checks[0].condition, "CHECK_CONSTRAINT",
         )  # fmt: skip
-    if statement.sorted_by is not None:
-        raise _unsupported(
-            "A full-ACID table cannot be SORTED BY (Hive 10298): its files are sorted by row id.",
-            text, statement.sorted_by, "SORTED_BUCKETS",
-        )  # fmt: skip
-    given = {key.lower(): value.lower() for key, value in statement.properties}
-    if given.get(TRANSACTIONAL_PROPERTIES, "default") != "default":
-        raise _unsupported(
-            f"transactional_properties={given[TRANSACTIONAL_PROPERTIES]} cannot be written yet, "
-            "only read (acidsql.read).", text, statement.name.span, "INSERT_ONLY_TABLE",
-        )  # fmt: skip
+    insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
+    if statement.sorted_by and not insert_only:
+        first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span
+        raise _no_sorted_buckets(text, Span(first.start, last.end))
     if statement.num_buckets > BUCKETS_MAX:
         raise _unsupported(
             f"A table has at most {BUCKETS_MAX} buckets.", text, statement.name.span, "BUCKETS"
@@ -253,34 +244,51 @@ def _bucket_columns(
     return tuple(found)
 
 
-def _properties(statement: CreateTable) -> dict[str, str]:
-    given = dict(statement.properties)
+def _sort_columns(
+    columns: Sequence[Column], statement: CreateTable, text: str
+) -> tuple[SortColumn, ...]:
+    types = {column.name: parse_type(column.type) for column in columns}
+    found = []
+    for by in statement.sorted_by:
+        column = by.name.parts[-1].lower()
+        if column not in types:
+            raise _missing(by.name.parts[-1], text, by.name.span)
+        if types[column].children:
+            raise _unsupported(
+                f"Rows cannot be SORTED BY a column of type {types[column]}.",
+                text, by.name.span, "SORT_COLUMN_TYPE",
+            )  # fmt: skip
+        found.append(SortColumn(column, by.descending))
+    return tuple(found)
+
+
+def _properties(
+    statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """A new table's TBLPROPERTIES; of those that say what it is, keys and values as Hive's."""
+    given = {
+        key.lower() if key.lower() in FIXED_PROPERTIES else key: value
+        for key, value in statement.properties
+    }
+    kind = given.get(TRANSACTIONAL_PROPERTIES, "").lower()
+    if TRANSACTIONAL_PROPERTIES in given:
+        check_kind(kind, text, statement.name.span)
+        given[TRANSACTIONAL_PROPERTIES] = kind
     return {
-        TRANSACTIONAL_PROPERTIES: "default",
+        TRANSACTIONAL_PROPERTIES: FULL_ACID,
         BUCKETING_VERSION: "2",
-        **{key: value for key, value in given.items() if key.lower() != TRANSACTIONAL},
+        **(inherited or {}),
+        **given,
         TRANSACTIONAL: "true",
     }
 
 
-def _check_orc(
-    properties: Mapping[str, str], columns: Sequence[Column], statement: CreateTable, text: str
-) -> None:
-    """Refuse ``orc.…`` properties that no file can be written by."""
-    try:
-        options = OrcOptions.of(properties)
-        row = RowSchema.of((column.name, column.type) for column in columns)
-        check_bloom_filter_columns(options, row.hive)
-    except SettingError as error:
-        places = zip(statement.properties, statement.property_spans, strict=False)
-        place = next(
-            (span for (key, _), span in places if key == error.parameters["key"]),
-            statement.name.span,
-        )
-        raise AnalysisError(
-            error.message, text, place.start, place.end,
-            condition=error.condition, sqlstate=error.sqlstate,
-        ) from None  # fmt: skip
+def _no_sorted_buckets(text: str, place: Span) -> UnsupportedError:
+    return _unsupported(
+        "A full-ACID table cannot be SORTED BY (Hive 10298): its files are sorted by row id. An "
+        f"insert-only table can: TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'='{INSERT_ONLY}').",
+        text, place, "SORTED_BUCKETS",
+    )  # fmt: skip
 
 
 def _missing(name: str, text: str, span: Span) -> SqlError:

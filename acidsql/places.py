@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
 from acidsql.acid.table import Partition, Table
-from acidsql.errors import CatalogError
+from acidsql.acid.types import parse_type
+from acidsql.errors import CatalogError, FormatError
 from acidsql.metastore.interface import Metastore, PendingCleanup
+from acidsql.plan.assignment import can_assign
+from acidsql.storage import adopt
 from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.listing import discover_partitions
+from acidsql.storage.orc_schema import has_no_names
 
 # Hive seeds a converted table's counter so that its first write id is this one.
 FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
@@ -113,6 +117,23 @@ class Places:
         except OSError:
             return
 
+    def check_full_acid(self, table: Table, partitions: Sequence[Partition]) -> None:
+        """See that a full-ACID reader finds what an insert-only table's readers find.
+
+        Raises:
+            CatalogError: There is something that only one of them would see.
+        """
+        fs = filesystem_for(table.location)
+        where = [partition.location for partition in partitions]
+        for path in where if table.partition_columns else [table.location]:
+            odd = adopt.unreadable_as_full_acid(fs, path)
+            if odd is not None:
+                raise CatalogError(
+                    f"'{odd}' would mean something else in a full-ACID table. CREATE TABLE … AS "
+                    f"SELECT * FROM {table.name} makes one of its rows.",
+                    condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=path,
+                )  # fmt: skip
+
     def _remove_empty(self, location: str, partition: str) -> None:
         fs = filesystem_for(location)
         while partition and fs.remove_empty_directory(f"{location}/{partition}"):
@@ -121,28 +142,82 @@ class Places:
     def _adopt(self, table: Table) -> Adopted:
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
-        found = discover_partitions(fs, table.location, columns)
-        entries = [
-            entry
-            for name in found
-            for entry in fs.list(f"{table.location}/{name}".rstrip("/"))
-            if not is_hidden(entry.name)
-        ]
-        highest = max((_highest_write_id(entry) for entry in entries), default=0)
-        originals = [entry for entry in entries if _highest_write_id(entry) == 0]
-        first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)
-        notes = (
-            f"adopted {len(entries) - len(originals)} ACID directories up to write id {highest} "
-            f"and {len(originals)} original files; all of it is taken as committed",
-        )
+        names = discover_partitions(fs, table.location, columns)
+        try:
+            adopt.check_partitions(fs, table.location, columns)
+            found = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
+            notes = _checked(table, found)
+        except FormatError as error:
+            raise _cannot_adopt(error.message, table) from None
+        renamed = sum(adopt.rename_originals(fs, one) for one in found)
+        if renamed:
+            notes.append(f"renamed {renamed} files as Hive calls them (000000_0 …)")
         partitions = tuple(
             Partition(
                 tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
             )
-            for name in found
+            for name in names
             if name
         )
-        return Adopted(first, partitions, notes)
+        directories = [entry for one in found for entry in one.acid]
+        highest = max((_highest_write_id(entry) for entry in directories), default=0)
+        originals = sum(len(one.originals) for one in found)
+        notes.insert(
+            0,
+            f"adopted {len(directories)} ACID directories up to write id {highest} and "
+            f"{originals} original files; all of it is taken as committed",
+        )
+        first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)
+        return Adopted(first, partitions, tuple(notes))
+
+
+def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
+    """Refuse what the table's rows cannot be read from; what a person should know besides."""
+    notes: list[str] = []
+    for one in found:
+        if table.is_insert_only and one.originals:
+            raise _cannot_adopt(
+                f"'{one.originals[0].path}' is in no delta or base, and an insert-only table does "
+                "not see such files. Make the table elsewhere and LOAD DATA from there.", table
+            )  # fmt: skip
+        adopt.check_names(one)
+        if table.is_bucketed:
+            adopt.check_buckets(one, table.num_buckets)
+        for file, columns in zip(
+            one.originals, adopt.columns_of_originals(one.originals), strict=True
+        ):
+            if fault := _misfit(columns, table):
+                raise _cannot_adopt(f"'{file.path}' does not fit the table: {fault}.", table)
+            theirs = [name.lower() for name, _ in columns]
+            ours = [column.name for column in table.columns]
+            if theirs != ours[: len(theirs)] and not has_no_names(theirs) and not notes:
+                notes.append(
+                    f"columns are matched by position, and '{file.path}' calls them "
+                    f"{', '.join(theirs)}"
+                )
+    return notes
+
+
+def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
+    """What keeps an original file from being read; later columns may be missing in it."""
+    if len(columns) > len(table.columns):
+        return f"it has {len(columns)} columns, the table {len(table.columns)}"
+    for (name, text), column in zip(columns, table.columns, strict=False):
+        try:
+            fits = can_assign(parse_type(text), parse_type(column.type))
+        except FormatError:
+            fits = False
+        if not fits:
+            return f"its column '{name}' is of type {text}, the table's '{column.name}' of " + (
+                column.type
+            )
+    return None
+
+
+def _cannot_adopt(why: str, table: Table) -> CatalogError:
+    return CatalogError(
+        why, condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=table.location
+    )
 
 
 def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:

@@ -152,7 +152,16 @@ class Reader:
         return lower.frame(self._spark, text, used(text, views), said.args)
 
     def table(self, table: Table, *, row_id: bool) -> DataFrame:
-        """A table's live rows."""
+        """A table's live rows.
+
+        Raises:
+            UnsupportedError: Row ids are asked for, and the table is insert-only.
+        """
+        if row_id and table.is_insert_only:
+            raise UnsupportedError(
+                f"{table.name} is an insert-only table: its rows have no row__id.",
+                condition="UNSUPPORTED_FEATURE.ROW_ID",
+            )
         return self.rows(StandIn("", table, row_id), self._transactions.look([table.name]))
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────

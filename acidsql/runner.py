@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.commands import Commands
 from acidsql.errors import TransientTxnError
+from acidsql.load import Loads
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery, Fields
@@ -114,6 +115,9 @@ class Runner:
         self._of_transactions = TransactionCommands(
             spark, metastore, self._txns, self.transactions, self._names
         )
+        self._loads = Loads(
+            spark, metastore, self._txns, self.transactions, self._names, self._reader
+        )
         self._shows = Shows(spark, metastore, self._txns, self.transactions, self._names)
         self.last: Receipt | None = None
 
@@ -187,7 +191,7 @@ class Runner:
         return self._command(statement, text)
 
     def _command(self, statement: Statement, text: str) -> DataFrame:
-        for family in (self._commands, self._of_transactions):
+        for family in (self._commands, self._of_transactions, self._loads):
             if family.knows(statement):
                 self.last = family.run(statement, text) or self.last
                 return nothing(self._spark)

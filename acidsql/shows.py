@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import parse_partition_name, partition_name
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import Column, SortColumn, Table
 from acidsql.errors import AnalysisError
 from acidsql.metastore.interface import LockInfo, Metastore, TxnState
 from acidsql.metastore.lock_rules import strength
@@ -210,11 +210,17 @@ def create_statement(table: Table) -> str:
         lines.append(f"PARTITIONED BY ({names})")
     if table.is_bucketed:
         names = ", ".join(map(quote, table.bucket_columns))
-        lines.append(f"CLUSTERED BY ({names}) INTO {table.num_buckets} BUCKETS")
+        order = ", ".join(_sorting(column) for column in table.sort_columns)
+        order = f" SORTED BY ({order})" if order else ""
+        lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
     lines.append("STORED AS ORC")
     pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
     lines.append(f"TBLPROPERTIES (\n  {pairs})")
     return "\n".join(lines)
+
+
+def _sorting(column: SortColumn) -> str:
+    return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
 
 
 def _column_sql(column: Column) -> str:
@@ -242,6 +248,7 @@ def _details(table: Table) -> list[tuple[str, str]]:
         ("Location", table.location),
         ("Num Buckets", str(table.num_buckets)),
         ("Bucket Columns", ", ".join(table.bucket_columns)),
+        ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
         ("Comment", table.comment or ""),
         ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
     ]

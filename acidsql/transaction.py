@@ -43,10 +43,12 @@ class Work:
     Attributes:
         mark: How much its transaction had recorded before it.
         published: Each table and what was put there.
+        when_committed: Called once its transaction is committed.
     """
 
     mark: int
     published: list[tuple[Table, Published]] = field(default_factory=list)
+    when_committed: list[Callable[[], None]] = field(default_factory=list)
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: Writing) -> Published:
@@ -211,9 +213,8 @@ class Transaction:
         resolved: set[int] = set()
         while True:
             try:
-                return self.txn.commit(
-                    resolved=resolved, add_partitions=self.partitions(), **keywords
-                )
+                self.txn.commit(resolved=resolved, add_partitions=self.partitions(), **keywords)
+                break
             except WriteConflictError as error:
                 if same_rows is None:
                     raise
@@ -221,6 +222,8 @@ class Transaction:
                 if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
                     raise
                 resolved |= {one.txn_id for one in error.conflicts}
+        for act in (act for work in self.works for act in work.when_committed):
+            act()
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete what can never be seen.

@@ -21,10 +21,19 @@ from acidsql.txn import TxnManager
 
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
-    st.SetTableProperties, st.DropPartitions,
+    st.SetTableProperties, st.UnsetTableProperties, st.DropPartitions,
     st.RenameTable, st.CreateDatabase, st.DropDatabase,
 )  # fmt: skip
-_CHANGES = (*_DDL, st.Insert, st.MultiInsert, st.Update, st.Delete, st.Merge, st.TruncateTable)
+_CHANGES = (
+    *_DDL,
+    st.Insert,
+    st.MultiInsert,
+    st.Update,
+    st.Delete,
+    st.Merge,
+    st.TruncateTable,
+    st.LoadData,
+)
 
 
 class TransactionCommands:

@@ -78,7 +78,9 @@ class Transactions:
             transaction.abandon(error.condition)
             self.current = None
             raise
-        self.current = None
+        finally:
+            if transaction.txn.phase is Phase.COMMITTED:
+                self.current = None  # even if what follows the commit was interrupted
         return transaction
 
     def rollback(self) -> None:

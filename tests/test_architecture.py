@@ -22,7 +22,8 @@ ROWS = [
     {"metastore"},
     {"sql", "storage", "txn"},
     {"plan"},
-    {"result", "places"},  # outcomes; where tables lie. Neither knows a statement.
+    # Outcomes; where tables lie; which properties may change.
+    {"result", "places", "table_properties"},
     # What a transaction's statements have left on disk; what a plan reads, as text.
     {"transaction", "explain"},
     {"transactions"},  # which one a session's statements run in
@@ -33,7 +34,7 @@ ROWS = [
         "partition_specs",
     },  # what one kind of statement does, below those that call them
     {"alter"},  # what a table becomes; it knows columns as create does
-    {"commands", "transaction_commands"},
+    {"commands", "transaction_commands", "load"},
     {"runner"},
     {"render"},  # rows as text, for a person
     {"session"},
@@ -51,7 +52,7 @@ HOMES = {
     "alembic": {"metastore/embedded/migrations/"},
     "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
     "pymysql": set(),
-    "pyarrow.orc": {"storage/orc_file.py"},
+    "pyarrow.orc": {"storage/orc_file.py", "storage/orc_writer.py"},
     "pyarrow.fs": {"storage/filesystem.py"},
     "pyorc": {"storage/orc_file.py"},
     "IPython": {"magic.py"},
@@ -66,7 +67,7 @@ HOMES = {
     "pyspark": {
         "storage/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
-        "session.py", "magic.py", "cli.py", "transaction_commands.py",
+        "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
@@ -75,6 +76,7 @@ JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py")
 # Where rows may come to the driver, and how many at most.
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
+    "storage/load.py": "one record for each file (I7)",
     "storage/literal_rows.py": "VALUES, up to acidsql.values.max.rows",
     "reader.py": "the values of one PARTITION clause; names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",

@@ -60,13 +60,14 @@ def hive_read():
 def same_in_hive(acid, hive_read):
     """Compare a table's rows and row ids, as acidsql and as both of Hive's readers give them."""
 
-    def compare(name, columns, partition_columns=()):
+    def compare(name, columns, partition_columns=(), insert_only=False):
         def listed(pairs):
             return ",".join(f"{column}:{kind}" for column, kind in pairs)
 
         options = ["--partcols", listed(partition_columns)] if partition_columns else []
+        options += ["--insert-only"] if insert_only else []
         ours = rows_of(
-            acid.table(name, row_id=True).toArrow(),
+            acid.table(name, row_id=not insert_only).toArrow(),
             [kind for _, kind in [*columns, *partition_columns]],
         )
         for mode in ("row", "vector"):
@@ -74,7 +75,10 @@ def same_in_hive(acid, hive_read):
                 "--dir", f"{acid.warehouse}/{name}", "--columns", listed(columns),
                 "--mode", mode, *options,
             )  # fmt: skip
-            hives = [(tuple(row["row__id"].values()), row["values"]) for row in answers]
+            hives = [
+                (None if insert_only else tuple(row["row__id"].values()), row["values"])
+                for row in answers
+            ]
             assert sorted(hives, key=repr) == ours, mode
         return ours
 
@@ -245,3 +249,72 @@ def test_hive_reads_columns_that_were_added_renamed_and_widened(acid, same_in_hi
          ("e", "double"), ("f", "decimal(9,4)"), ("g", "string"), ("h", "bigint"),
          ("i", "char(5)"), ("j", "double"), ("c", "string"), ("z", "date")],
     )  # fmt: skip
+
+
+INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
+
+
+def test_hive_reads_an_insert_only_table(acid, same_in_hive):
+    acid.sql(f"CREATE TABLE plain (id INT, name STRING) {INSERT_ONLY}")
+    run(
+        acid,
+        "INSERT INTO plain VALUES (1, 'a'), (2, NULL)",
+        "INSERT INTO plain SELECT CAST(id AS INT), 'é' FROM range(3, 9, 1, 3)",
+    )
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 8
+    with acid.transaction():
+        run(acid, "INSERT INTO plain VALUES (9, 'b')", "INSERT INTO plain VALUES (10, 'c')")
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 10
+    acid.sql("INSERT OVERWRITE plain SELECT * FROM plain WHERE false")
+    assert same_in_hive("plain", PLAIN, insert_only=True) == []
+    acid.sql("INSERT INTO plain VALUES (11, 'd')")
+    assert len(same_in_hive("plain", PLAIN, insert_only=True)) == 1
+
+
+def test_hive_reads_an_insert_only_table_of_all_types_and_partitions(acid, same_in_hive):
+    columns = ", ".join(f"{name} {kind}" for name, kind in TYPES)
+    acid.sql(f"CREATE TABLE kinds ({columns}) PARTITIONED BY (p STRING) {INSERT_ONLY}")
+    acid.sql(f"INSERT INTO kinds PARTITION (p = 'x/y') VALUES {TYPE_ROWS}")
+    acid.sql("INSERT INTO kinds SELECT * EXCEPT (p), concat(p, '2') FROM kinds")
+    assert len(same_in_hive("kinds", TYPES, [("p", "string")], insert_only=True)) == 10
+
+
+def test_hive_reads_what_load_data_brought(acid, spark, same_in_hive, tmp_path):
+    files = str(tmp_path / "files")
+    rows = spark.range(0, 30, 1, 3).selectExpr("CAST(id AS INT) id", "concat('n', id) name")
+    rows.write.orc(files)
+    acid.sql("CREATE TABLE loaded (id INT, name STRING)")
+    acid.sql("INSERT INTO loaded VALUES (100, 'first')")
+    acid.sql(f"LOAD DATA LOCAL INPATH '{files}' INTO TABLE loaded")
+    assert len(same_in_hive("loaded", PLAIN)) == 31
+    acid.sql("DELETE FROM loaded WHERE id IN (0, 29, 15)")
+    acid.sql("UPDATE loaded SET name = 'u' WHERE id = 7")
+    assert len(same_in_hive("loaded", PLAIN)) == 28
+    acid.sql(f"LOAD DATA LOCAL INPATH '{files}' OVERWRITE INTO TABLE loaded")
+    acid.sql("DELETE FROM loaded WHERE id = 3")
+    assert len(same_in_hive("loaded", PLAIN)) == 29
+
+
+def test_hive_reads_a_table_made_of_sparks_files(acid, spark, same_in_hive):
+    place = f"{acid.warehouse}/made"
+    rows = spark.range(0, 30, 1, 3).selectExpr("CAST(id AS INT) id", "concat('n', id) name")
+    rows.write.orc(place)
+    acid.sql(f"CREATE TABLE made (id INT, name STRING) LOCATION '{place}'")
+    assert len(same_in_hive("made", PLAIN)) == 30
+    acid.sql(MERGE.format(table="made"))
+    assert len(same_in_hive("made", PLAIN)) > 20
+
+
+def test_hive_reads_an_insert_only_table_that_became_full_acid(acid, same_in_hive):
+    acid.sql(f"CREATE TABLE became (id INT, name STRING) {INSERT_ONLY}")
+    run(
+        acid,
+        "INSERT INTO became VALUES (1, 'a')",
+        "INSERT OVERWRITE became SELECT CAST(id AS INT), 'n' FROM range(0, 12, 1, 3)",
+        "INSERT INTO became VALUES (100, 'b'), (101, 'c')",
+        "ALTER TABLE became SET TBLPROPERTIES ('transactional_properties' = 'default')",
+    )
+    assert len(same_in_hive("became", PLAIN)) == 14
+    acid.sql(MERGE.format(table="became"))
+    acid.sql("DELETE FROM became WHERE id = 101")
+    assert len(same_in_hive("became", PLAIN)) > 20

@@ -92,6 +92,11 @@ def bucket_name(bucket_id: int) -> str:
     return f"bucket_{bucket_id:05d}"
 
 
+def plain_name(bucket_id: int) -> str:
+    """The same without event columns: of an insert-only table, or brought by LOAD DATA."""
+    return f"{bucket_id:06d}_0"
+
+
 def parse_directory(name: str) -> AcidDirectory | None:
     """The meaning of a directory's name, or None if it is no ACID directory."""
     if found := _BASE.fullmatch(name):

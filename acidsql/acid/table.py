@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PROPERTIES = "transactional_properties"
 BUCKETING_VERSION = "bucketing_version"
+# They say what a table's files are, so that they cannot be changed at will.
+FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
+FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,14 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
+class SortColumn:
+    """One column of SORTED BY; nulls are smaller than all values, as in Hive."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table as the metastore has it.
 
@@ -54,6 +65,8 @@ class Table:
         properties: TBLPROPERTIES.
         comment: The table's COMMENT, or None.
         checks: CHECK constraints: name → SQL text.
+        sort_columns: SORTED BY: how rows follow one another in each bucket file. Insert-only
+            tables alone have it: full-ACID files are sorted by row id.
     """
 
     name: TableName
@@ -65,11 +78,12 @@ class Table:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     checks: Mapping[str, str] = field(default_factory=dict)
+    sort_columns: tuple[SortColumn, ...] = ()
 
     @property
     def is_insert_only(self) -> bool:
         """True for ``transactional_properties=insert_only`` (no row ids, no deletes)."""
-        return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == "insert_only"
+        return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
 
     @property
     def is_bucketed(self) -> bool:

@@ -229,11 +229,13 @@ class Catalog(Protocol):
         bucket_columns: Sequence[str] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
         """Put data columns, and names of bucketing columns, in the place of those that are there;
-        append columns; set properties: all in one step. *Cannot-retry.* Raises CatalogError if the
-        table is missing, or would have a column twice (COLUMN_ALREADY_EXISTS, 42711)."""
+        append columns; set properties, and forget properties: all in one step. *Cannot-retry.*
+        Raises CatalogError if the table is missing, or would have a column twice
+        (COLUMN_ALREADY_EXISTS, 42711)."""
 
     def partitions(self, name: TableName) -> list[Partition]:
         """All partitions, by values. *Read-only.*"""

@@ -20,7 +20,7 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default
-from acidsql.sql.statements import Insert, Values
+from acidsql.sql.statements import Insert, PartitionItem, Values
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import VALUE
@@ -83,6 +83,16 @@ def plan_create_as_select(
     """The insertion of AS SELECT's rows into the table that they define."""
     planned = Planned(text, table, "", query.new(), lambda _: fields)
     return plan_source(planned, bind_insert(text, table, None, ()), query, place, by_name=True)
+
+
+def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
+    """The query of the one partition that LOAD DATA names; None if it names none.
+
+    Raises:
+        AnalysisError: A column is none of the partition's, or is missing.
+    """
+    bound = bind_insert(text, table, None, partition)
+    return _static_partition(Planned(text, table, "", Text(text), lambda _: ()), bound)
 
 
 def _projection(

@@ -3,11 +3,12 @@
 =====================  ============  =========
 statement              target        operation
 =====================  ============  =========
-INSERT INTO            SHARED_READ   INSERT
+INSERT INTO, LOAD DATA SHARED_READ   INSERT
 UPDATE                 EXCL_WRITE    UPDATE
 DELETE                 EXCL_WRITE    DELETE
 MERGE                  EXCL_WRITE    UPDATE, and INSERT if it inserts
 INSERT OVERWRITE,      EXCL_WRITE    OVERWRITE
+LOAD … OVERWRITE,
 TRUNCATE
 DROP, RENAME, ALTER    EXCLUSIVE     none
 read by a statement    SHARED_READ   SELECT
@@ -63,6 +64,11 @@ def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockC
 def exclusive_database(name: str) -> LockComponent:
     """The lock of a statement that drops a database with all that is in it."""
     return LockComponent(LockType.EXCLUSIVE, name)
+
+
+def inserting(name: TableName, touched: Touched = None) -> list[LockComponent]:
+    """The locks of a statement that adds rows to a table or to some partitions."""
+    return _components(name, LockType.SHARED_READ, [Operation.INSERT], touched)
 
 
 def overwriting(

@@ -69,8 +69,8 @@ class Rewritten:
 
 
 def new_standin(table: Table, *, row_id: bool = False, is_target: bool = False) -> StandIn:
-    """A stand-in under a name that nobody else uses."""
-    return StandIn(view_name(), table, row_id, is_target)
+    """A stand-in under a name that nobody else uses; rows of an insert-only table have no ids."""
+    return StandIn(view_name(), table, row_id and not table.is_insert_only, is_target)
 
 
 def view_name() -> str:

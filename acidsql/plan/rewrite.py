@@ -181,8 +181,6 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
     if table is None:
         # The parser saw it a moment ago.
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
-    if isinstance(statement, Insert | InsertBranch) and table.is_insert_only:
-        raise _refusal(text, statement.target.span, "INSERT into an insert-only table")
     return table
 
 

@@ -14,14 +14,16 @@ from dataclasses import replace
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
 from acidsql.sql import transaction
+from acidsql.sql.create_table import create_table
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.effects import effect_and_name, effect_of_word
 from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
+from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
-from acidsql.sql.tables import alter_table, create_table, drop_table, truncate_table
+from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 __all__ = ["IsAcid", "IsSetting", "parse"]
@@ -220,14 +222,7 @@ def _cache(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
 
 
 def _load(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    at = c.token
-    c.skip_to(("INTO", "TABLE"))
-    if not c.done:
-        c.take(2)
-        name = c.name("the name of a table")
-        if is_acid(name.parts):
-            c.refuse("LOAD DATA into an ACID table is not built yet", at.span)
-    return None
+    return load_data(c, is_acid)
 
 
 def _show(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:

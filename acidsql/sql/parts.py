@@ -57,6 +57,15 @@ class PartitionItem:
 
 
 @dataclass(frozen=True, slots=True)
+class SortBy:
+    """``column [ASC|DESC]`` of SORTED BY."""
+
+    name: Name
+    descending: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """``[x.]c = value`` of SET; ``target`` keeps the parts as written."""
 

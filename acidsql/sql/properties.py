@@ -1,4 +1,4 @@
-"""TBLPROPERTIES: pairs of a key and a value."""
+"""``('key' = 'value', …)``: TBLPROPERTIES, wherever they stand."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple
         pairs.append(_property(c))
         places.append(c.span_from(start))
     return tuple(pairs), tuple(places)
+
+
+def property_keys(c: Cursor) -> tuple[str, ...]:
+    """``('key', key.part, …)``."""
+    if not c.accept("("):
+        c.fail("Expected '('")
+    keys = [property_key(c)]
+    while c.inside():
+        keys.append(property_key(c))
+    return tuple(keys)
 
 
 def _property(c: Cursor) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
 from acidsql.sql.parts import PartitionItem as PartitionItem
 from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import SortBy as SortBy
 from acidsql.sql.parts import UpdateAction as UpdateAction
 from acidsql.sql.parts import Value as Value
 from acidsql.sql.parts import Values as Values
@@ -128,7 +129,7 @@ class CreateTable:
     partition_names: tuple[Name, ...] = ()  # PARTITIONED BY (a, b): names only, for CTAS
     bucket_columns: tuple[Name, ...] = ()
     num_buckets: int = -1
-    sorted_by: Span | None = None
+    sorted_by: tuple[SortBy, ...] = ()
     stored_as: str | None = None
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
@@ -153,6 +154,21 @@ class TruncateTable:
     """``TRUNCATE TABLE t [PARTITION (…)]``."""
 
     name: Name
+    partition: tuple[PartitionItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadData:
+    """``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``.
+
+    ``place`` spans the path.
+    """
+
+    name: Name
+    path: str
+    place: Span
+    local: bool = False
+    overwrite: bool = False
     partition: tuple[PartitionItem, ...] = ()
 
 
@@ -182,10 +198,21 @@ class ReplaceColumns:
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties:
-    """``ALTER TABLE t SET TBLPROPERTIES (…)``."""
+    """``ALTER TABLE t SET TBLPROPERTIES (…)``; ``place`` spans the properties."""
 
     name: Name
     properties: tuple[tuple[str, str], ...]
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTableProperties:
+    """``ALTER TABLE t UNSET TBLPROPERTIES [IF EXISTS] ('key', …)``; ``place`` spans the keys."""
+
+    name: Name
+    keys: tuple[str, ...]
+    place: Span
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,10 +370,11 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | CreateTable | DropTable | TruncateTable | AddColumns | ChangeColumns | ReplaceColumns
-    | SetTableProperties | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
-    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
-    | ShowColumns | DescribeTable | ShowTransactions | ShowLocks | AbortTransactions
-    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
-    | LockDatabase | SetOption | ResetOption | Explain | SparkStatement
+    Dml | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | ChangeColumns
+    | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions | RenameTable
+    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
+    | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
+    | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
+    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | Explain
+    | SparkStatement
 )  # fmt: skip

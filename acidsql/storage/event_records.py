@@ -66,6 +66,8 @@ class WriteSpec:
         allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
             DELETE); otherwise a second match is reported as a violation.
         orc: How files are written.
+        insert_only: Rows lie in plain files, without event columns.
+        loaded: So do these, of whatever table: they are files of others.
     """
 
     staging: str
@@ -79,6 +81,8 @@ class WriteSpec:
     is_bucketed: bool = False
     allow_duplicate_deletes: bool = False
     orc: OrcOptions = DEFAULT
+    insert_only: bool = False
+    loaded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ class Record:
     Attributes:
         kind: ``insert`` or ``delete`` (a file), ``done`` (step 1 of this task ended), ``seen``
             (step 2 read keys of this task), ``matched`` (rows matched without an action),
-            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls).
+            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls),
+            ``gone`` (a file that was to be loaded).
         rows: Events in the file; rows concerned.
         updated: Of an insert file, how many events are new versions of existing rows.
         detail: The column, for ``null``.

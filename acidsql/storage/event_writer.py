@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from typing import BinaryIO, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -51,8 +52,11 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.plain_file import InsertWriter, insert_writer
 
 _OPEN_FILES_MAX = 8  # each holds a stripe in memory
+
+_Writer = TypeVar("_Writer", bound=InsertWriter)
 
 
 def write_inserts(
@@ -108,13 +112,14 @@ def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
 
 
-class _StagedFile:
+class _StagedFile(Generic[_Writer]):
     """One file in the staging directory, under a name that no other attempt uses."""
 
-    def __init__(self, fs: FileSystem, spec: WriteSpec, kind: str, task: Task) -> None:
-        self.fs = fs
-        self.path = f"{spec.staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
-        self.writer = EventFileWriter(fs.open_output(self.path), spec.row, spec.orc)
+    def __init__(
+        self, fs: FileSystem, path: str, make_writer: Callable[[BinaryIO], _Writer]
+    ) -> None:
+        self.fs, self.path = fs, path
+        self.writer = make_writer(fs.open_output(path))
         self.updated = 0
 
     def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
@@ -124,6 +129,10 @@ class _StagedFile:
             kind, task.number, task.attempt, partition, bucket_id, self.path,
             stats.rows, self.updated, self.fs.size(self.path),
         )  # fmt: skip
+
+
+def _staged_path(spec: WriteSpec, kind: str, task: Task) -> str:
+    return f"{spec.staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 
 class _InsertWriter:
@@ -142,7 +151,7 @@ class _InsertWriter:
         self._records: list[Record] = []
         # Least recently used first. A file closed too early would come twice among the records,
         # and two files of one bucket id are refused when they are published.
-        self._open: OrderedDict[tuple[str, int], _StagedFile] = OrderedDict()
+        self._open: OrderedDict[tuple[str, int], _StagedFile[InsertWriter]] = OrderedDict()
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._count_nulls(batch)
@@ -160,16 +169,21 @@ class _InsertWriter:
         ]
         return self._records + violations
 
-    def _file(self, group: tuple[str, int]) -> _StagedFile:
+    def _file(self, group: tuple[str, int]) -> _StagedFile[InsertWriter]:
         if group in self._open:
             self._open.move_to_end(group)
         else:
             if len(self._open) == _OPEN_FILES_MAX:
                 self._finish_oldest()
-            self._open[group] = _StagedFile(self._fs, self._spec, "insert", self._task)
+            path = _staged_path(self._spec, "insert", self._task)
+            self._open[group] = _StagedFile(
+                self._fs, path, lambda file: insert_writer(file, self._spec)
+            )
         return self._open[group]
 
-    def _append(self, file: _StagedFile, rows: pa.RecordBatch, bucket_id: int) -> None:
+    def _append(
+        self, file: _StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int
+    ) -> None:
         first = self._next_row_id.get(bucket_id, 0)
         file.writer.write_inserts(
             rows.select(self._names),
@@ -225,7 +239,7 @@ class _DeleteWriter:
         self._spec, self._task = spec, task
         self._fs = filesystem_for(spec.staging)
         self._group: tuple[str, int] | None = None
-        self._file: _StagedFile | None = None
+        self._file: _StagedFile[EventFileWriter] | None = None
         self._last: tuple[int, int, int] | None = None
         self._matched = self._duplicates = 0
         self._records: list[Record] = []
@@ -260,7 +274,10 @@ class _DeleteWriter:
         if not keep.any():
             return
         if self._file is None:
-            self._file = _StagedFile(self._fs, self._spec, "delete", self._task)
+            path = _staged_path(self._spec, "delete", self._task)
+            self._file = _StagedFile(
+                self._fs, path, lambda file: EventFileWriter(file, self._spec.row, self._spec.orc)
+            )
         write_ids, properties, row_ids = (column[keep] for column in triple)
         self._file.writer.write_deletes(
             write_ids, properties, row_ids, write_id=self._spec.write_id

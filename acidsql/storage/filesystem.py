@@ -104,6 +104,13 @@ class FileSystem:
         """Move a file or a directory. Raises FileExistsError; never overwrites."""
         raise NotImplementedError
 
+    def rename_file(self, source: str, target: str) -> None:
+        """Give a file another name in one step: it always has one of the two, never both.
+
+        Raises FileExistsError; the caller sees to it that nobody makes the target meanwhile.
+        """
+        raise NotImplementedError
+
     def delete_directory(self, path: str) -> None:
         """Delete a directory with all below it; it may be missing."""
         raise NotImplementedError
@@ -137,29 +144,29 @@ class LocalFileSystem(FileSystem):
 
     def list(self, path: str) -> list[Entry]:
         try:
-            with os.scandir(_local(path)) as found:
+            with os.scandir(plain_path(path)) as found:
                 entries = [_entry(path, item) for item in found]
         except FileNotFoundError:
             return []
         return sorted(entries)
 
     def exists(self, path: str) -> bool:
-        return os.path.lexists(_local(path))
+        return os.path.lexists(plain_path(path))
 
     def size(self, path: str) -> int:
-        return os.stat(_local(path)).st_size
+        return os.stat(plain_path(path)).st_size
 
     def create_directory(self, path: str) -> None:
-        os.makedirs(_local(path), exist_ok=True)
+        os.makedirs(plain_path(path), exist_ok=True)
 
     def open_output(self, path: str) -> BinaryIO:
-        return io.BufferedWriter(_SyncedFile(_local(path), "w"), _BUFFER)
+        return io.BufferedWriter(_SyncedFile(plain_path(path), "w"), _BUFFER)
 
     def open_input(self, path: str) -> BinaryIO:
-        return open(_local(path), "rb")
+        return open(plain_path(path), "rb")
 
     def rename(self, source: str, target: str) -> None:
-        old, new = _local(source), _local(target)
+        old, new = plain_path(source), plain_path(target)
         if os.path.isdir(old):
             # rename(2) replaces a directory only if it is empty: in the race that this test
             # leaves open, nothing can be lost.
@@ -170,16 +177,22 @@ class LocalFileSystem(FileSystem):
             os.link(old, new)  # fails if the target exists, which rename(2) of a file does not
             os.unlink(old)
 
+    def rename_file(self, source: str, target: str) -> None:
+        new = plain_path(target)
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(plain_path(source), new)
+
     def delete_directory(self, path: str) -> None:
-        if os.path.lexists(_local(path)):
-            shutil.rmtree(_local(path))
+        if os.path.lexists(plain_path(path)):
+            shutil.rmtree(plain_path(path))
 
     def delete_file(self, path: str) -> None:
-        os.unlink(_local(path))
+        os.unlink(plain_path(path))
 
     def remove_empty_directory(self, path: str) -> bool:
         try:
-            os.rmdir(_local(path))
+            os.rmdir(plain_path(path))
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 return False
@@ -187,7 +200,7 @@ class LocalFileSystem(FileSystem):
         return True
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(_local(path), os.O_RDONLY)
+        descriptor = os.open(plain_path(path), os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -253,6 +266,9 @@ class ArrowFileSystem(FileSystem):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         self._arrow.move(self._inside(source), self._inside(target))
 
+    def rename_file(self, source: str, target: str) -> None:
+        self.rename(source, target)
+
     def delete_directory(self, path: str) -> None:
         if self.exists(path):
             self._arrow.delete_dir(self._inside(path))
@@ -282,7 +298,7 @@ def filesystem_for(location: str) -> FileSystem:
     Raises:
         UnsupportedError: It is on an object store or of an unknown scheme.
     """
-    found = _open(*_scheme_and_root(location))
+    found = _open(*scheme_and_root(location))
     return _wrapper[-1](found) if _wrapper else found
 
 
@@ -311,7 +327,8 @@ def _open(scheme: str, root: str) -> FileSystem:
     )
 
 
-def _scheme_and_root(location: str) -> tuple[str, str]:
+def scheme_and_root(location: str) -> tuple[str, str]:
+    """``hdfs`` and ``hdfs://name:8020`` of a location; both empty for a plain path."""
     head, colon, rest = location.partition(":")
     if not colon or "/" in head or not head.isascii() or not head[:1].isalpha():
         return "", ""
@@ -319,7 +336,8 @@ def _scheme_and_root(location: str) -> tuple[str, str]:
     return head.lower(), f"{head}://{authority}" if authority else ""
 
 
-def _local(path: str) -> str:
+def plain_path(path: str) -> str:
+    """A path of this machine without its ``file:``. Raises FormatError for another host's."""
     if not path.startswith("file:"):
         return path
     rest = path[len("file:") :]
@@ -342,4 +360,4 @@ def local_path_of(uri: str) -> str:
 
     Spark escapes there (``%20``), while locations in a metastore are not escaped.
     """
-    return unquote(_local(uri))
+    return unquote(plain_path(uri))

@@ -10,7 +10,15 @@ from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import UnsupportedError
 from acidsql.storage import jvm
-from acidsql.storage.columns import has_timestamp, literal, quote, read_type, shown, shown_type
+from acidsql.storage.columns import (
+    as_char,
+    has_timestamp,
+    literal,
+    quote,
+    read_type,
+    shown,
+    shown_type,
+)
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.partition_columns import PATH, partition_values
@@ -45,7 +53,7 @@ def read_inserts_only(
     columns = [quote(column.name) for column in table.columns]
     if not paths:
         kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
-        return spark.createDataFrame([], kinds)
+        return as_char(spark.createDataFrame([], kinds), table)
     directory = PATH
     if file_format == "text":
         rows = _text(spark, table, paths)
@@ -53,7 +61,8 @@ def read_inserts_only(
         rows, directory = python_rows(spark, table, plain_reads(files)), PARTITION
     else:
         rows = _orc(spark, table, paths)
-    return rows.selectExpr(*columns, *partition_values(table, list(files), directory))
+    shown_rows = rows.selectExpr(*columns, *partition_values(table, list(files), directory))
+    return as_char(shown_rows, table)
 
 
 def _orc(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -24,7 +23,6 @@ import pyarrow.orc as orc
 
 from acidsql.acid import event
 from acidsql.errors import FormatError, WriteError
-from acidsql.storage import orc_footer, orc_timestamps
 from acidsql.storage.file_info import (
     FileInfo,
     info_of,
@@ -33,8 +31,8 @@ from acidsql.storage.file_info import (
     read_user_metadata,
 )
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.holding_sink import HoldingSink
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
+from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
 from acidsql.storage.row_schema import RowSchema, array_of_rows, arrow_type, conform
 
 __all__ = [
@@ -42,34 +40,10 @@ __all__ = [
     "read_file_info", "read_stripe_rows", "read_user_metadata",
 ]  # fmt: skip
 
-BATCH_ROWS = 65_536  # the writer is slow on small batches
-_LONGEST_STRIDE = 2**31 - 1  # rows
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 
 _Int64s = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FileStats:
-    """What was written into one file.
-
-    Attributes:
-        inserts: Insert events.
-        deletes: Delete events.
-        bytes: The file's length.
-        stripes: Its stripes.
-    """
-
-    inserts: int
-    deletes: int
-    bytes: int
-    stripes: int
-
-    @property
-    def rows(self) -> int:
-        """Events of both kinds."""
-        return self.inserts + self.deletes
 
 
 class EventFileWriter:
@@ -92,25 +66,14 @@ class EventFileWriter:
     ) -> None:
         self._schema, self._batch_rows = schema, batch_rows
         self._event_schema = event_schema(schema)
-        self._sink = HoldingSink(file)
-        self._orc = orc.ORCWriter(
-            pa.PythonFile(self._sink, mode="w"),
-            compression=options.compression.replace("none", "uncompressed"),
-            compression_block_size=options.block_size,
-            stripe_size=options.stripe_size,
-            row_index_stride=options.row_index_stride or _LONGEST_STRIDE,
-            bloom_filter_columns=options.bloom_filter_ids(schema.event_type()),
-            bloom_filter_fpp=options.bloom_filter_fpp,
-        )
+        event_type = schema.event_type()
+        # Five columns stand before the user's, and the root before them.
+        bloom_filters = options.bloom_filter_ids(schema.hive, len(event_type.children))
+        self._orc = OrcWriter(file, self._event_schema, event_type, options, bloom_filters)
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._keys = _StripeKeys()
         self._counts = {event.INSERT: 0, event.DELETE: 0}
-        self._has_timestamps = "timestamp" in str(schema.hive)
-        # What leaves the indexes out is what mends timestamps, so it is asked to.
-        self._mending = not options.row_index_stride
-        if self._mending:
-            self._sink.hold()
 
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
@@ -156,29 +119,17 @@ class EventFileWriter:
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
         self._flush()
-        if not sum(self._counts.values()):
-            self._orc.write(self._event_schema.empty_table())
-        self._sink.hold()
-        self._orc.close()
-        held, size = self._sink.held, self._sink.held_size
-        message, script = orc_footer.read_tail(held, size)
-        stripe_rows = orc_footer.parse_footer(message).stripe_rows
         inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]
-        metadata = event.footer_metadata(self._keys.last_keys(stripe_rows), inserts, deletes)
-        message = orc_footer.complete_footer(message, metadata, self._schema.event_type())
-        if self._mending:
-            orc_timestamps.mend_file(self._sink, message, script)
-        else:
-            self._sink.pass_on(0, size - script.length - script.footer_length)
-            self._sink.write_out(orc_footer.encode_tail(message, script))
-        held.close()
-        self._sink.file.close()
-        return FileStats(inserts, deletes, self._sink.written, len(stripe_rows))
+
+        def metadata(stripe_rows: tuple[int, ...]) -> dict[str, str]:
+            return event.footer_metadata(self._keys.last_keys(stripe_rows), inserts, deletes)
+
+        written, stripes = self._orc.close(metadata)
+        return FileStats(inserts, deletes, written, stripes)
 
     def abort(self) -> None:
         """Close the file as it is; what lies there is no ORC file and must be deleted."""
-        self._sink.held.close()
-        self._sink.file.close()
+        self._orc.abort()
 
     def _add(
         self,
@@ -204,22 +155,11 @@ class EventFileWriter:
         if self._pending_rows >= self._batch_rows:
             self._flush()
 
-    @staticmethod
-    def _needs_mending(table: pa.Table) -> bool:
-        rows = table.column(event.ROW).chunks
-        return any(orc_timestamps.needs_mending(row) for row in rows)
-
     def _flush(self) -> None:
         if not self._pending_rows:
             return
         table = pa.Table.from_batches(self._pending).combine_chunks()
-        if self._has_timestamps and self._needs_mending(table):
-            # What is in the ORC writer's memory, and what comes, is kept back until close.
-            self._mending = True
-            self._sink.hold()
-        before = self._sink.tell()
-        self._orc.write(table)
-        self._keys.add(table, a_stripe_ended=self._sink.tell() != before)
+        self._keys.add(table, a_stripe_ended=self._orc.write(table))
         self._pending, self._pending_rows = [], 0
 
 

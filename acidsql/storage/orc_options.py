@@ -81,23 +81,23 @@ class OrcOptions:
             found["row_index_stride"] = 0
         return cls(**found)
 
-    def bloom_filter_ids(self, event_type: HiveType) -> set[int]:
+    def bloom_filter_ids(self, row: HiveType, number: int = 0) -> frozenset[int]:
         """Numbers of the ORC columns (in pre-order, the root is 0) that get a bloom filter.
 
         Args:
-            event_type: The file's root; the user's columns are in its last field. A name that is
-                not there (any more) is passed over, as Hive does.
+            row: The user's columns, as one struct. A name that is not there (any more) is passed
+                over, as Hive does.
+            number: Of that struct.
         """
         if not self.row_index_stride:
-            return set()  # a bloom filter is a part of the row index
+            return frozenset()  # a bloom filter is a part of the row index
         wanted = {name.lower() for name in self.bloom_filter_columns}
-        row = len(event_type.children)  # the five columns before it have no children
-        return {
-            number
-            for number, path, node in _nodes(event_type.children[-1], row, ())
+        return frozenset(
+            found
+            for found, path, node in _nodes(row, number, ())
             if node.kind not in _NO_BLOOM
             and any(".".join(path[:end]) in wanted for end in range(1, len(path) + 1))
-        }
+        )
 
 
 DEFAULT = OrcOptions()

@@ -93,6 +93,11 @@ def _names(path: str) -> Names:
     return Names(info.column_names, info.row_names)
 
 
+def has_no_names(names: Sequence[str]) -> bool:
+    """True for Hive's ``_col0``, ``_col1`` …, which only count."""
+    return all(_NAMELESS.fullmatch(name) for name in names)
+
+
 def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
     """What to ask a file for in place of ``columns``, which it has by position.
 
@@ -110,7 +115,7 @@ def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[st
         return tuple(columns)
     if len({name.lower() for name in names}) < len(names):
         return None
-    if all(_NAMELESS.fullmatch(name) for name in names):
+    if has_no_names(names):
         return None
     missing = (f"{_MISSING}{number}" for number in range(known, len(columns)))
     return (*names[:known], *missing)

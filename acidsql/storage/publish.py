@@ -20,11 +20,12 @@ from acidsql.acid.layout import (
     bucket_name,
     delete_delta_name,
     delta_name,
+    plain_name,
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.plain_file import insert_writer
 
 _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # what staging_directory makes
 
@@ -129,7 +130,7 @@ def publish(
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"
-            _fill(fs, staged, members)
+            _fill(fs, staged, members, spec)
             parent = f"{location}/{partition}" if partition else location
             _make_durable(fs, location, parent)
             _move(fs, staged, f"{parent}/{name}", directories)
@@ -154,7 +155,7 @@ def publish(
 def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
     """A file without rows: what INSERT OVERWRITE with nothing, and TRUNCATE, leave in a base."""
     path = f"{spec.staging}/empty-{abs(hash(partition))}"
-    EventFileWriter(fs.open_output(path), spec.row, spec.orc).close()
+    insert_writer(fs.open_output(path), spec).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
 
 
@@ -201,9 +202,11 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
-def _fill(fs: FileSystem, staged: str, files: Sequence[Record]) -> None:
+def _fill(fs: FileSystem, staged: str, files: Sequence[Record], spec: WriteSpec) -> None:
     fs.create_directory(staged)
-    fs.write_file(f"{staged}/{ACID_VERSION_FILE}", ACID_VERSION)
+    is_plain = spec.insert_only or spec.loaded
+    if not spec.insert_only:
+        fs.write_file(f"{staged}/{ACID_VERSION_FILE}", ACID_VERSION)
     for file in files:
         found = fs.size(file.path) if fs.exists(file.path) else None
         if found != file.bytes:
@@ -212,7 +215,8 @@ def _fill(fs: FileSystem, staged: str, files: Sequence[Record]) -> None:
                 "the executors must see the same warehouse.",
                 path=file.path,
             )
-        fs.rename(file.path, f"{staged}/{bucket_name(file.bucket_id)}")
+        name = plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
+        fs.rename(file.path, f"{staged}/{name}")
     fs.sync_directory(staged)
 
 

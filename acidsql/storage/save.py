@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.errors import WriteError
+from acidsql.storage import load
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.literal_rows import collect_rows
+from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import (
     Published,
@@ -39,6 +42,7 @@ class Save:
         merge: How a row that is changed twice is called.
         allow_duplicate_deletes: A row may be deleted twice.
         partitions_max: New rows may go to so many partitions.
+        loaded: The files of others, by LOAD DATA.
     """
 
     table: Table
@@ -49,6 +53,7 @@ class Save:
     merge: bool = False
     allow_duplicate_deletes: bool = False
     partitions_max: int = 1000
+    loaded: bool = False
 
 
 class Writing:
@@ -88,11 +93,22 @@ class Writing:
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""
         table = self._what.table
-        collected = collect_rows(rows, table)
+        # Arrow and Spark do not sort all values alike.
+        collected = None if table.sort_columns else collect_rows(rows, table)
         if collected is None:
             self.events(rows)
         else:
             self._take(write_rows(collected, table, self._spec))
+
+    def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
+        """Copy files of others beside the statement's own; without Spark the driver does it."""
+        if spark is None:
+            return load.copy_in_driver(sources, self._spec)
+        return load.copy_in_tasks(spark, sources, self._spec)
+
+    def files(self, copies: list[Record]) -> None:
+        """Publish these copies as they are."""
+        self._take(copies)
 
     def empty(self, partition: str) -> None:
         """Let a base without rows replace what a partition holds, unless rows went there."""
@@ -157,4 +173,6 @@ def _spec(what: Save) -> WriteSpec:
         is_bucketed=table.is_bucketed,
         allow_duplicate_deletes=what.allow_duplicate_deletes,
         orc=OrcOptions.of(table.properties),
+        insert_only=table.is_insert_only,
+        loaded=what.loaded,
     )

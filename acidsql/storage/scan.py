@@ -231,8 +231,8 @@ def open_files(
 ) -> DataFrame:
     """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
 
-    ``by_position`` is right for top-level columns, whose places Spark knows; within a struct it
-    is wrong as soon as Spark prunes a field.
+    ``by_position`` is right for top-level columns, whose places Spark knows, and for those alone:
+    ORC matches what is within them by name.
     """
     reader = spark.read.schema(schema).options(
         **{"orc.force.positional.evolution": str(by_position).lower()},

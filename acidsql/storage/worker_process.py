@@ -43,5 +43,4 @@ def spare_later_tasks() -> None:
         if isinstance(finder, zipimport.zipimporter) and _ARCHIVES.search(path):
             sys.path_importer_cache[path] = _Archive(finder)
     if not gc.get_freeze_count():
-        gc.collect()
         gc.freeze()

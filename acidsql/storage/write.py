@@ -22,7 +22,7 @@ from acidsql.storage import event_records as ew
 from acidsql.storage import event_writer
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
-from acidsql.storage.orc_file import BATCH_ROWS
+from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.worker_process import spare_later_tasks
 
 _KEYS_DDL = (
@@ -126,8 +126,18 @@ def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
     else:
         # Each task writes its own bucket id, where its rows are; there are 4096 of them.
         events = events.coalesce(BUCKET_ID_MAX + 1)
-    order = _order(events.columns)
+    order = [*map(F.col, _order(events.columns)), *_sorting(table)]
     return events.sortWithinPartitions(*order) if order else events
+
+
+def _sorting(table: Table) -> list[Column]:
+    """SORTED BY, as Hive sorts: nulls are the smallest values."""
+    return [
+        F.col(quote(by.name)).desc_nulls_last()
+        if by.descending
+        else F.col(quote(by.name)).asc_nulls_first()
+        for by in table.sort_columns
+    ]
 
 
 def _order(names: Sequence[str]) -> list[str]:

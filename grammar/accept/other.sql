@@ -22,3 +22,7 @@ SHOW TRANSACTIONS
 DESCRIBE TABLE EXTENDED db.t
 -- case explain, explained: of an update
 EXPLAIN FORMATTED UPDATE t SET a = 1
+-- case load: into a table
+LOAD DATA INPATH '/x/part-*' INTO TABLE t
+-- case load, static_partition: from the driver's own disk, replacing a partition
+LOAD DATA LOCAL INPATH '/x' OVERWRITE INTO TABLE db.t PARTITION (p = 1, q = 'x')

@@ -9,8 +9,8 @@ CREATE TRANSACTIONAL TABLE n (a INT)
 CREATE TABLE n PARTITIONED BY (p) STORED AS ORC AS SELECT a, p FROM s
 -- case content: like an ACID table
 CREATE TABLE IF NOT EXISTS n LIKE t TBLPROPERTIES ('a' = 'b')
--- case table_clause: sorted buckets are for the binder to judge
-CREATE TABLE n (a INT) CLUSTERED BY (a) SORTED BY (a DESC) INTO 4 BUCKETS
+-- case table_clause, sorted_by, sort_column: whether buckets may be sorted is for the binder to judge
+CREATE TABLE n (a INT, b INT, c INT) CLUSTERED BY (a) SORTED BY (a DESC, b, c ASC) INTO 4 BUCKETS
 -- case drop_table: with everything
 DROP TABLE IF EXISTS db.t PURGE
 -- case truncate, static_partition: one partition
@@ -39,6 +39,8 @@ ALTER TABLE t CHANGE a DROP NOT NULL
 ALTER TABLE t CHANGE COLUMN a TYPE BIGINT
 -- case set_properties: two
 ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
+-- case unset_properties, property_key: two, as a string and as a name
+ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a', b.c)
 -- case drop_partitions: two
 ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 -- case rename: to another name

@@ -1,7 +1,13 @@
 -- case UNSUPPORTED_FEATURE at 5-16: SHOW COMPACTIONS is not built yet
 SHOW COMPACTIONS
--- case UNSUPPORTED_FEATURE at 0-4: LOAD DATA into an ACID table
-LOAD DATA INPATH '/x' INTO TABLE t
+-- case PARSE_SYNTAX_ERROR at 17-18: Expected a path in quotes
+LOAD DATA INPATH /x INTO TABLE t
+-- case PARSE_SYNTAX_ERROR at 35-36: Expected PARTITION or the end
+LOAD DATA INPATH '/x' INTO TABLE t x
+-- case PARSE_SYNTAX_ERROR at 47-48: a value for 'p'
+LOAD DATA INPATH '/x' INTO TABLE t PARTITION (p)
+-- case UNSUPPORTED_FEATURE at 35-46: INPUTFORMAT is not supported
+LOAD DATA INPATH '/x' INTO TABLE t INPUTFORMAT 'x' SERDE 'y'
 -- case PARSE_SYNTAX_ERROR at 0-13: Expected a statement
 /* nothing */
 -- case UNSUPPORTED_FEATURE at 11-12: single column

@@ -127,7 +127,6 @@ def test_spark_tables_are_written_from_acid_tables(t, spark, spark_table):
         "CREATE VIEW forever AS SELECT * FROM t",
         "REFRESH TABLE t",
         "ALTER TABLE t EXCHANGE PARTITION (p = 1) WITH TABLE u",
-        "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE t",
     ],
 )
 def test_what_spark_would_misread_is_refused_by_name(t, statement):

@@ -177,6 +177,9 @@ class FaultyFileSystem(FileSystem):
     def rename(self, source: str, target: str) -> None:
         self._call("rename", source, target)
 
+    def rename_file(self, source: str, target: str) -> None:
+        self._call("rename_file", source, target)
+
     def delete_directory(self, path: str) -> None:
         self._call("delete_directory", path)
 
@@ -202,6 +205,12 @@ class _FaultyFile:
 
     def close(self) -> None:
         self._line.call(f"close({self._name})", self._file.close)
+
+    def __enter__(self) -> _FaultyFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

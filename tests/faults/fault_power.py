@@ -113,6 +113,10 @@ class _Noting(FileSystem):
         self._inner.rename(source, target)
         self._disk.moved(source, target)
 
+    def rename_file(self, source: str, target: str) -> None:
+        self._inner.rename_file(source, target)
+        self._disk.moved(source, target)
+
     def delete_directory(self, path: str) -> None:
         self._disk.keep(path)
 

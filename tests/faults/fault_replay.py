@@ -22,7 +22,7 @@ from acidsql import reader, runner
 from acidsql.acid.table import Table
 from acidsql.plan import lower
 from acidsql.storage import event_records as ew
-from acidsql.storage import event_writer, jvm, read, save, write
+from acidsql.storage import event_writer, jvm, load, read, save, write
 from acidsql.storage.filesystem import filesystem_for
 
 _STANDIN = re.compile(r"__acidsql_[0-9a-f]+_\d+")
@@ -55,6 +55,7 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
     patch.setattr(save, "write_events", replayed)
     patch.setattr(runner, "staged", _staged)
+    patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
     patch.setattr(jvm, "is_temp_view", lambda _spark, _name: False)
     patch.setattr(
         runner,

@@ -10,7 +10,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc
 
-from acidsql.acid.layout import ACID_VERSION_FILE, AcidDirectory, Kind, is_hidden
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import (
+    ACID_VERSION_FILE,
+    AcidDirectory,
+    Kind,
+    is_hidden,
+    is_original,
+    parse_directory,
+)
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -96,6 +104,12 @@ def rows_by_partition(
             for partition in (*store.partitions(table.name), *added)
         }
     width, write_ids = len(table.columns), snapshot.write_ids[table.name]
+    for directory in (path for place in places.values() for path in place.glob("*")):
+        if parse_directory(directory.name) is not None:
+            is_marked = (directory / ACID_VERSION_FILE).exists()
+            has_events = any(directory.glob("bucket_*"))
+            assert is_marked or not has_events, f"{directory} has no marker"
+            assert not (table.is_insert_only and is_marked), f"{directory} has a marker"
     return {
         name: _rows(place, write_ids, snapshot.valid_txns, width) for name, place in places.items()
     }
@@ -118,7 +132,6 @@ def _rows(
 ) -> list[tuple[Any, ...]]:
     names = [path.name for path in place.iterdir()] if place.exists() else []
     state = acid_state((Child(name) for name in names if not is_hidden(name)), write_ids, txns)
-    assert not state.originals, f"{state.originals} lie in {place}"
     chosen = [*([state.base] if state.base else []), *state.deltas]
     deleted: set[Key] = set()
     for directory in chosen:
@@ -128,6 +141,9 @@ def _rows(
                 assert key not in deleted, f"{key} is deleted twice"
                 deleted.add(key)
     live: dict[Key, tuple[Any, ...]] = {}
+    if state.originals:
+        assert all(map(is_original, state.originals)), f"{state.originals} have no bucket ids"
+        live.update((key, row) for key, _, row in _plain(place, 0))
     for directory in chosen:
         if directory.kind is not Kind.DELETE_DELTA:
             for key, operation, row in _events(place, directory, write_ids):
@@ -142,13 +158,31 @@ def _events(
     place: Path, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> list[tuple[Key, int, Any]]:
     path = place / directory.name
-    assert (path / ACID_VERSION_FILE).read_bytes() == b"2", f"{path} has no marker"
     return [
         (key, operation, row)
         for file in sorted(path.glob("bucket_*"))
         for write_id, key, operation, row in _parsed(file.read_bytes())
         if write_ids.is_valid(write_id)
-    ]
+    ] + _plain(path, directory.min_write_id, directory.statement_id or 0)
+
+
+def _plain(path: Path, write_id: int, statement_id: int = 0) -> list[tuple[Key, int, Any]]:
+    """Rows without event columns, as insert events."""
+    found = []
+    for file in sorted(path.iterdir()):
+        if is_original(file.name):
+            bucket = bucket_codec.encode(int(file.name.partition("_")[0]), statement_id)
+            found += [
+                ((write_id, bucket, number), 0, row)
+                for number, row in enumerate(_plain_rows(file.read_bytes()))
+            ]
+    return found
+
+
+@functools.lru_cache(maxsize=10_000)
+def _plain_rows(content: bytes) -> list[tuple[Any, ...]]:
+    rows = orc.ORCFile(pa.BufferReader(content)).read().to_pylist()
+    return [tuple(row.values()) for row in rows]
 
 
 @functools.lru_cache(maxsize=10_000)

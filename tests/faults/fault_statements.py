@@ -19,7 +19,10 @@ SETUP = (
     "INSERT INTO shop.x VALUES (1)",
     "CREATE TABLE shop.y (id INT)",
     "CREATE DATABASE bare",
+    "CREATE TABLE m (id INT, v STRING) TBLPROPERTIES ('transactional_properties'='insert_only')",
+    "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
 )
+_PROBE_M = "INSERT INTO m VALUES (99, 'probe')"
 _PROBE_T = "INSERT INTO t VALUES (99, 'probe')"
 _PROBE_P = "INSERT INTO p VALUES (99, 'probe', 1), (98, 'probe', 55)"
 
@@ -68,6 +71,23 @@ KINDS = (
         "INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v FROM s",
         _PROBE_P,
     ),
+    Kind("insert_only_values", "INSERT INTO m VALUES (10, 'x'), (11, 'y')", _PROBE_M),
+    Kind("insert_only_select", "INSERT INTO m SELECT id + 100, v FROM s", _PROBE_M),
+    Kind("insert_only_overwrite", "INSERT OVERWRITE m SELECT id, upper(v) FROM s", _PROBE_M),
+    Kind("insert_only_nothing", "INSERT OVERWRITE m SELECT id, v FROM s WHERE id > 100", _PROBE_M),
+    Kind("insert_only_truncate", "TRUNCATE TABLE m", _PROBE_M),
+    Kind("load", "LOAD DATA LOCAL INPATH '{warehouse}/incoming' INTO TABLE t"),
+    Kind("load_overwrite", "LOAD DATA LOCAL INPATH '{warehouse}/incoming' OVERWRITE INTO TABLE t"),
+    Kind(
+        "load_partition",
+        "LOAD DATA LOCAL INPATH '{warehouse}/incoming' INTO TABLE p PARTITION (k = 8)",
+        _PROBE_P,
+    ),
+    Kind(
+        "load_insert_only",
+        "LOAD DATA LOCAL INPATH '{warehouse}/incoming/part-*' INTO TABLE m",
+        _PROBE_M,
+    ),
     Kind("update", "UPDATE t SET v = concat(v, '!') WHERE id <> 2"),
     Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
     Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
@@ -87,6 +107,11 @@ KINDS = (
         "create_table_on_files",
         "CREATE TABLE n (id INT, v STRING) PARTITIONED BY (k INT) LOCATION '{warehouse}/found'",
         "INSERT INTO n VALUES (99, 'probe', 1), (98, 'probe', 55)",
+    ),
+    Kind(
+        "create_table_on_sparks_files",
+        "CREATE TABLE n (id INT, v STRING) LOCATION '{warehouse}/incoming'",
+        "INSERT INTO n VALUES (99, 'probe')",
     ),
     Kind(
         "create_table_as_select",
@@ -109,6 +134,12 @@ KINDS = (
         "INSERT INTO t (v) VALUES ('probe')",
     ),
     Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
+    Kind("unset_properties", "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('made.by')"),
+    Kind(
+        "become_full_acid",
+        "ALTER TABLE m SET TBLPROPERTIES ('transactional_properties' = 'default')",
+        _PROBE_M,
+    ),
     Kind("rename", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (99, 'probe')"),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
     Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),
@@ -157,6 +188,20 @@ TRANSACTIONS = (
     Kind(
         "truncate_inside",
         ("BEGIN", "INSERT INTO p VALUES (10, 'x', 1)", "TRUNCATE TABLE t", "COMMIT"),
+    ),
+    Kind(
+        "insert_only_block",
+        (
+            "BEGIN",
+            "INSERT INTO m SELECT id + 100, v FROM s",
+            "SAVEPOINT a",
+            "INSERT INTO m VALUES (5, 'undone')",
+            "ROLLBACK TO a",
+            "INSERT INTO m VALUES (6, 'f')",
+            "UPDATE t SET v = 'u' WHERE id = 1",
+            "COMMIT",
+        ),
+        _PROBE_M,
     ),
     Kind(
         "rolled_back",

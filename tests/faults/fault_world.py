@@ -8,10 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from fault_place import SETTINGS, Place
 from fault_points import Crash, FaultyStore, Interrupt, Line, sql_faults
 from fault_state import State, touched
 from fault_statements import SETUP, Kind, expected
+from pyarrow import orc
 from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
@@ -79,6 +81,7 @@ class World(Place):
             assert self.run(text) == "done", text
         # Files of a table that nobody knows, for CREATE TABLE … LOCATION.
         self.copy(self.warehouse / "p", self.warehouse / "found")
+        write_incoming(self.warehouse / "incoming")
         self.is_ready()
 
     def run(
@@ -170,6 +173,14 @@ class World(Place):
         twice = Ending(self.run(kind), self.state())
         last = Ending(self.run(kind.probe), self.state())
         return Course(before, (once, then), (twice, last), line.calls, begins)
+
+
+def write_incoming(directory: Path) -> None:
+    """Files of another writer, for LOAD DATA."""
+    directory.mkdir()
+    for number, values in enumerate([{"id": [21, 22], "v": ["p", "q"]}, {"id": [23], "v": ["r"]}]):
+        arrays = [pa.array(values["id"], pa.int32()), pa.array(values["v"])]
+        orc.write_table(pa.table(arrays, names=["id", "v"]), directory / f"part-0000{number}.orc")
 
 
 def _outcome(do: Any) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from contract_base import T, U, begin, seen, table, write
 
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
 
@@ -55,6 +55,7 @@ class CatalogContract:
             {"transactional": "true", "bucketing_version": "2", "empty": ""},
             "a comment",
             {"c2": "z > 0", "c1": "a.x < 9"},
+            (SortColumn("z", True), SortColumn("größe")),
         )
         store.create_table(full)
         assert reopen().get_table(T) == full

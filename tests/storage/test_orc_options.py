@@ -128,7 +128,7 @@ def test_a_bloom_filter_is_on_the_column_that_was_meant(tmp_path, columns, wante
 def test_names_have_the_numbers_that_pyorc_gives_them(tmp_path):
     reader = write(tmp_path / "f", OrcOptions(), rows=10)
     for name in ("id", "s.a", "s.f.x", "name"):
-        found = OrcOptions(bloom_filter_columns=(name,)).bloom_filter_ids(SCHEMA.event_type())
+        found = OrcOptions(bloom_filter_columns=(name,)).bloom_filter_ids(SCHEMA.hive, 6)
         assert found == {reader.schema.find_column_id(f"row.{name}")}
 
 

@@ -173,6 +173,7 @@ class EmbeddedCatalog:
         bucket_columns: Sequence[str] | None = None,
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
         """See ``Catalog.alter_table``."""
@@ -196,6 +197,7 @@ class EmbeddedCatalog:
                 rows.replace_bucket_columns(connection, table_id, bucket_columns)
             start = len(table.columns if columns is None else columns)
             rows.add_columns(connection, table_id, add_columns, start=start)
+            rows.unset_properties(connection, table_id, unset_properties)
             rows.set_properties(connection, table_id, set_properties or {})
 
     def partitions(self, name: TableName) -> list[Partition]:

@@ -8,15 +8,18 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy import Table as SqlTable
 
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded.schema import (
+    ASCENDING,
     BUCKETING_COLS,
     CHECK_CONSTRAINT,
     COLUMNS_V2,
     DBS,
+    DESCENDING,
     KEY_CONSTRAINTS,
     PARTITION_KEYS,
+    SORT_COLS,
     TABLE_PARAMS,
     TBLS,
 )
@@ -60,6 +63,7 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
         },
         comment=row.COMMENT,
         checks={check.CONSTRAINT_NAME: check.DEFAULT_VALUE for check in checks},
+        sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
     )
 
 
@@ -74,6 +78,13 @@ def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, .
     return tuple(
         Column(row.PKEY_NAME, row.PKEY_TYPE, row.IS_NULLABLE, row.DEFAULT_VALUE, row.PKEY_COMMENT)
         for row in _of(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
+    )
+
+
+def _sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
+    return tuple(
+        SortColumn(row.COLUMN_NAME, row.ORDER == DESCENDING)
+        for row in _of(connection, SORT_COLS, table_id, "INTEGER_IDX")
     )
 
 
@@ -100,6 +111,7 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
     add_columns(connection, new_id, table.columns, start=0)
     _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))
     _insert(connection, BUCKETING_COLS, _buckets(new_id, table.bucket_columns))
+    _insert(connection, SORT_COLS, _sorting(new_id, table.sort_columns))
     _insert(connection, KEY_CONSTRAINTS, _checks(new_id, table.checks))
     set_properties(connection, new_id, table.properties)
 
@@ -137,13 +149,18 @@ def replace_bucket_columns(connection: Connection, table_id: int, names: Sequenc
 
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
     """Set TBLPROPERTIES; the others stay."""
-    replaced = TABLE_PARAMS.c.PARAM_KEY.in_(list(properties))
-    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, replaced))
+    unset_properties(connection, table_id, list(properties))
     new = [
         {"TBL_ID": table_id, "PARAM_KEY": key, "PARAM_VALUE": value}
         for key, value in properties.items()
     ]
     _insert(connection, TABLE_PARAMS, new)
+
+
+def unset_properties(connection: Connection, table_id: int, keys: Sequence[str]) -> None:
+    """Forget TBLPROPERTIES; those that are not there are passed over."""
+    named = TABLE_PARAMS.c.PARAM_KEY.in_(keys)
+    connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, named))
 
 
 def _partition_keys(table_id: int, columns: Sequence[Column]) -> list[dict[str, object]]:
@@ -165,6 +182,18 @@ def _buckets(table_id: int, names: Sequence[str]) -> list[dict[str, object]]:
     return [
         {"TBL_ID": table_id, "INTEGER_IDX": index, "BUCKET_COL_NAME": name}
         for index, name in enumerate(names)
+    ]
+
+
+def _sorting(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, object]]:
+    return [
+        {
+            "TBL_ID": table_id,
+            "INTEGER_IDX": index,
+            "COLUMN_NAME": column.name,
+            "ORDER": DESCENDING if column.descending else ASCENDING,
+        }
+        for index, column in enumerate(columns)
     ]
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 2  # the last revision in ``migrations``
+SCHEMA_VERSION = 3  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -121,6 +121,17 @@ BUCKETING_COLS = Table(
     _table_id(),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("BUCKET_COL_NAME", NAME, nullable=False),
+)
+
+ASCENDING, DESCENDING = 1, 0  # SORT_COLS.ORDER
+
+SORT_COLS = Table(
+    "SORT_COLS",
+    metadata,
+    _table_id(),
+    Column("INTEGER_IDX", Integer, primary_key=True),
+    Column("COLUMN_NAME", String(767), nullable=False),
+    Column("ORDER", Integer, nullable=False),
 )
 
 TABLE_PARAMS = Table(

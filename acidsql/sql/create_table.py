@@ -1,0 +1,272 @@
+"""CREATE TABLE: whose table it is, and its clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from acidsql.sql.columns import columns_in_brackets, table_elements
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid, column_list
+from acidsql.sql.properties import properties, properties_and_places
+from acidsql.sql.statements import (
+    Check,
+    ColumnDef,
+    CreateTable,
+    Name,
+    Query,
+    Reads,
+    SortBy,
+    SparkStatement,
+    Statement,
+)
+from acidsql.sql.tokens import Span
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A CREATE TABLE as far as it has been read."""
+
+    columns: tuple[ColumnDef, ...] = ()
+    checks: tuple[Check, ...] = ()
+    partitioned_by: tuple[ColumnDef, ...] = ()
+    partition_names: tuple[Name, ...] = ()
+    bucket_columns: tuple[Name, ...] = ()
+    num_buckets: int = -1
+    sorted_by: tuple[SortBy, ...] = ()
+    stored_as: str | None = None
+    location: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    property_spans: tuple[Span, ...] = ()
+    comment: str | None = None
+    like: Name | None = None
+    seen: set[str] = field(default_factory=set)
+
+
+def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
+    """Reads ``CREATE [TRANSACTIONAL] TABLE …``, ours or Spark's."""
+    c.expect("CREATE")
+    words = set()
+    while not c.at("TABLE"):
+        words.add(c.take().upper)
+    foreign = _foreign_clause(c, is_acid, words)
+    if foreign is not None:
+        _refuse_half_ours(c, words, foreign)
+        reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
+        return SparkStatement(whole, reads)
+    c.expect("TABLE")
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = c.name("the name of the new table")
+    draft = _Draft()
+    if c.accept("LIKE"):
+        draft.like = c.name("the name of a table")
+    elif c.at("("):
+        draft.columns, draft.checks = table_elements(c)
+    query = _clauses(c, draft)
+    _check_draft(c, draft, query)
+    if words == {"TRANSACTIONAL"} and not any(k == "transactional" for k, _ in draft.properties):
+        draft.properties += (("transactional", "true"),)
+    return CreateTable(
+        name,
+        draft.columns,
+        draft.partitioned_by,
+        draft.partition_names,
+        draft.bucket_columns,
+        draft.num_buckets,
+        draft.sorted_by,
+        draft.stored_as,
+        draft.location,
+        draft.properties,
+        draft.comment,
+        draft.checks,
+        draft.like,
+        query,
+        if_not_exists,
+        draft.property_spans,
+    )
+
+
+# ── whose table is it? ───────────────────────────────────────────────────────────────────────
+
+
+def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, Span] | None:
+    """The first clause that makes a CREATE TABLE Spark's, with its place; None if it is ours."""
+    start = c.index
+    try:
+        for word in ("OR", "EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
+            if word in words:
+                return ("CREATE OR REPLACE" if word == "OR" else word), c.token.span
+        c.take()
+        c.accept("IF", "NOT", "EXISTS")
+        name = c.name("the name of the new table")
+        like = c.name() if c.accept("LIKE") else None
+        found = _foreign_words(c)
+        if found is None and like is not None and not is_acid(like.parts):
+            return "LIKE", name.span
+        return found
+    finally:
+        c.index = start
+
+
+def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
+    """Looks through the clauses up to the query for those that are Spark's only."""
+    while not c.done and not c.at("AS"):
+        if c.at("USING"):
+            return "USING", c.token.span
+        if c.at("ROW", "FORMAT") or c.at("STORED", "BY"):
+            return f"{c.token.upper} {c.peek().upper}", c.token.span
+        if c.at("STORED", "AS") and c.peek(2).upper != "ORC":
+            return f"STORED AS {c.peek(2).upper}", c.token.span
+        if c.at("STORED", "AS"):
+            c.take(2)
+        elif c.at("TBLPROPERTIES", "("):
+            at = c.take()
+            if _says(properties(c), "false"):
+                return "'transactional'='false'", at.span
+            continue
+        if c.at("("):
+            c.skip_brackets()
+        else:
+            c.take()
+    return None
+
+
+def _says(pairs: tuple[tuple[str, str], ...], value: str) -> bool:
+    return any(k.lower() == "transactional" and v.lower() == value for k, v in pairs)
+
+
+def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
+    what, span = foreign
+    sentence = f"A transactional table cannot have {what}: it is stored as ORC and managed by Hive"
+    if "TRANSACTIONAL" in words:
+        c.refuse(sentence, span)
+    start = c.index
+    while not c.done and not c.at("AS"):
+        if c.at("TBLPROPERTIES", "("):
+            c.take()
+            if _says(properties(c), "true"):
+                c.refuse(sentence, span)
+        elif c.at("STORED", "AS"):
+            c.take(2)
+        elif c.at("("):
+            c.skip_brackets()
+        else:
+            c.take()
+    c.index = start
+
+
+# ── the clauses ──────────────────────────────────────────────────────────────────────────────
+
+
+def _clauses(c: Cursor, draft: _Draft) -> Query | None:
+    while not c.done:
+        if c.accept("AS"):
+            return Query(c.rest()) if not c.done else c.fail("Expected a query")
+        if c.at_any(("SELECT", "WITH", "(")):
+            return Query(c.rest())
+        at = c.token
+        key = next((words for words in _CLAUSES if c.at(*words)), None)
+        if key is None:
+            if c.at("CLUSTER", "BY"):
+                c.refuse("CLUSTER BY is not supported: use CLUSTERED BY (…) INTO n BUCKETS")
+            if c.at("SKEWED", "BY"):
+                c.refuse("SKEWED BY is not supported")
+            c.fail("Expected a clause of CREATE TABLE or the end of the statement")
+        if key[0] in draft.seen:
+            c.fail(f"Expected one {' '.join(key)} clause", at)
+        draft.seen.add(key[0])
+        c.take(len(key))
+        _CLAUSES[key](c, draft)
+    return None
+
+
+def _comment(c: Cursor, draft: _Draft) -> None:
+    draft.comment = c.string("the comment in quotes")
+
+
+def _location(c: Cursor, draft: _Draft) -> None:
+    draft.location = c.string("a path in quotes")
+
+
+def _tblproperties(c: Cursor, draft: _Draft) -> None:
+    draft.properties, draft.property_spans = properties_and_places(c)
+
+
+def _stored_as(c: Cursor, draft: _Draft) -> None:
+    draft.stored_as = c.name_part("a format").value
+
+
+def _partitioned_by(c: Cursor, draft: _Draft) -> None:
+    if not c.at("("):
+        c.fail("Expected '('")
+    second = c.peek(2)
+    if c.peek().is_name and second.upper in (",", ")"):
+        draft.partition_names = column_list(c)
+    elif second.upper == "(":
+        c.take()
+        c.refuse("A transform in PARTITIONED BY is not supported: name the columns")
+    else:
+        draft.partitioned_by = columns_in_brackets(c)
+
+
+def _clustered_by(c: Cursor, draft: _Draft) -> None:
+    draft.bucket_columns = column_list(c)
+    if c.accept("SORTED", "BY"):
+        draft.sorted_by = _sort_columns(c)
+    c.expect("INTO")
+    at = c.token
+    draft.num_buckets = c.number()
+    if not 0 < draft.num_buckets <= 4096:
+        c.fail("Expected a number of buckets from 1 to 4096", at)
+    c.expect("BUCKETS")
+
+
+def _sort_columns(c: Cursor) -> tuple[SortBy, ...]:
+    if not c.accept("("):
+        c.fail("Expected '('")
+    found = [_sort_column(c)]
+    while c.inside():
+        found.append(_sort_column(c))
+    return tuple(found)
+
+
+def _sort_column(c: Cursor) -> SortBy:
+    start = c.index
+    name = c.name("the name of a column")
+    descending = c.accept("DESC") is not None
+    if not descending:
+        c.accept("ASC")
+    if c.at("NULLS"):
+        c.refuse("NULLS FIRST and NULLS LAST are not supported here: Hive has nulls first in "
+                 "ascending order, last in descending order")  # fmt: skip
+    return SortBy(name, descending, c.span_from(start))
+
+
+_CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _Draft], None]] = {
+    ("COMMENT",): _comment,
+    ("LOCATION",): _location,
+    ("TBLPROPERTIES",): _tblproperties,
+    ("STORED", "AS"): _stored_as,
+    ("PARTITIONED", "BY"): _partitioned_by,
+    ("CLUSTERED", "BY"): _clustered_by,
+}
+
+
+def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
+    if draft.like is not None:
+        if query is not None or draft.seen & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
+            c.refuse(
+                "CREATE TABLE … LIKE takes its columns, partitions and buckets from the "
+                "other table; further clauses are not supported",
+                draft.like.span,
+            )
+    elif query is not None:
+        if draft.columns or draft.partitioned_by:
+            first = (*draft.columns, *draft.partitioned_by)[0]
+            c.refuse(
+                "CREATE TABLE … AS takes its columns from the query: name none here "
+                "(PARTITIONED BY takes names only)",
+                first.span,
+            )
+    elif not draft.columns:
+        c.fail("Expected the columns, AS or LIKE")

@@ -1,0 +1,33 @@
+"""LOAD DATA."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid
+from acidsql.sql.statements import LoadData, PartitionItem
+from acidsql.sql.tables import static_partition
+
+
+def load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:
+    """Reads ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t …``; None if t is Spark's."""
+    start = c.index
+    c.skip_to(("INTO", "TABLE"))
+    if c.done:
+        return None
+    c.take(2)
+    if not c.token.is_name or not is_acid(c.name("the name of a table").parts):
+        return None
+    c.index = start
+    c.expect("LOAD", "DATA")
+    local = c.accept("LOCAL") is not None
+    c.expect("INPATH")
+    place = c.token.span
+    path = c.string("a path in quotes")
+    overwrite = c.accept("OVERWRITE") is not None
+    c.expect("INTO", "TABLE")
+    name = c.name("the name of a table")
+    partition: tuple[PartitionItem, ...] = static_partition(c) if c.at("PARTITION") else ()
+    if c.at("INPUTFORMAT"):
+        c.refuse("LOAD DATA … INPUTFORMAT is not supported: ORC files are loaded, no others")
+    c.end("PARTITION or the end of the statement")
+    return LoadData(name, path, place, local, overwrite, partition)

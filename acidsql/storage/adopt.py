@@ -1,0 +1,189 @@
+"""Original files of others, made fit to be a table's: CREATE TABLE … LOCATION over plain ORC.
+
+Their rows have row ids that are made of the files' names (see ``originals``), so these must be
+Hive's, ``000000_0``. Spark calls its files ``part-00000-…``: they are renamed, one by one, each in
+one step, so that whoever reads the directory as plain ORC always finds every row once, and a crash
+leaves a directory that the next attempt goes on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from acidsql.acid.layout import BUCKET_ID_MAX, is_hidden, is_original, parse_directory, plain_name
+from acidsql.errors import FormatError
+from acidsql.storage.file_info import read_file_info
+from acidsql.storage.filesystem import Entry, FileSystem
+from acidsql.storage.listing import is_partition
+from acidsql.storage.orc_schema import columns_of
+from acidsql.storage.originals import bucket_id_of
+
+_THREADS = 16  # footers are waited for
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies in one table or partition directory.
+
+    Attributes:
+        path: The directory.
+        acid: Its bases and deltas.
+        originals: Plain files that readers see, also those in directories below; by path.
+    """
+
+    path: str
+    acid: tuple[Entry, ...]
+    originals: tuple[Entry, ...]
+
+    @property
+    def badly_named(self) -> list[Entry]:
+        """Originals whose names tell no bucket id, so that their rows have no row ids."""
+        return [entry for entry in self.originals if not is_original(entry.name)]
+
+
+def find(fs: FileSystem, path: str) -> Found:
+    """Look into a directory.
+
+    Raises:
+        FormatError: There are partitions in it: the table was said to have none, or fewer.
+    """
+    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
+    has_base = any(entry.name.startswith("base_") for entry in acid)
+    others = [] if has_base else [entry for entry in entries if entry not in acid]
+    return Found(path, tuple(acid), tuple(sorted(_files(fs, others), key=lambda e: e.path)))
+
+
+def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
+    """Refuse what lies beside partitions: nobody would see it.
+
+    Raises:
+        FormatError: A file, or a directory that is no partition.
+    """
+    if not columns:
+        return
+    for entry in fs.list(location):
+        if is_hidden(entry.name) or not (entry.is_dir or entry.size):
+            continue
+        if not entry.is_dir or not is_partition(entry.name, columns[0]):
+            raise FormatError(
+                f"'{entry.path}' is in no partition: the table is said to be PARTITIONED BY "
+                f"({', '.join(columns)}).",
+                path=entry.path,
+            )
+        check_partitions(fs, entry.path, columns[1:])
+
+
+def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
+    found = []
+    for entry in entries:
+        if is_hidden(entry.name):
+            continue
+        if entry.is_dir and "=" in entry.name:
+            raise FormatError(
+                f"'{entry.path}' looks like a partition: say PARTITIONED BY (…) with its columns.",
+                path=entry.path,
+            )
+        if entry.is_dir:
+            found += _files(fs, fs.list(entry.path))
+        elif entry.size:
+            found.append(entry)
+    return found
+
+
+def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str]]]:
+    """The columns of each file; every footer is read.
+
+    Raises:
+        FormatError: A file is no ORC, or holds ACID events.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(lambda entry: _columns(entry.path), originals))
+
+
+def _columns(path: str) -> list[tuple[str, str]]:
+    try:
+        info = read_file_info(path)
+    except FormatError as error:
+        raise FormatError(f"'{path}' cannot be a table's: {error.message}.", path=path) from None
+    if info.is_acid:
+        raise FormatError(f"'{path}' holds ACID events, and lies in no base or delta.", path=path)
+    return columns_of(path)
+
+
+def check_buckets(found: Found, num_buckets: int) -> None:
+    """Refuse originals of a bucketed table that do not say which bucket they are.
+
+    Raises:
+        FormatError: A name tells no bucket, or one that the table does not have.
+    """
+    for entry in found.originals:
+        if not is_original(entry.name) or bucket_id_of(entry.path) >= num_buckets:
+            raise FormatError(
+                f"'{entry.path}' is in no bucket of a table of {num_buckets}: the files of a "
+                "CLUSTERED BY table are called after their buckets, 000000_0, 000001_0 …, and hold "
+                "Hive's buckets (Spark's are others). Make the table elsewhere, and LOAD DATA.",
+                path=entry.path,
+            )
+
+
+def check_names(found: Found) -> None:
+    """Refuse to rename beside deltas, whose deletes may name the rows.
+
+    Raises:
+        FormatError: There are deltas and originals of odd names.
+    """
+    if found.acid and found.badly_named:
+        path = found.badly_named[0].path
+        raise FormatError(
+            f"'{path}' has no bucket id in its name (000000_0 …), so that its rows have no row "
+            f"ids, and lies beside {found.acid[0].name}.",
+            path=path,
+        )
+
+
+def rename_originals(fs: FileSystem, found: Found) -> int:
+    """Give files of odd names Hive's, durably; numbers go on above those that are there.
+
+    Run again after a crash it goes on, and every file gets the name that it would have got.
+
+    Returns:
+        How many were renamed.
+    """
+    taken = {entry.path for entry in found.originals}
+    numbers = [bucket_id_of(e.path) for e in found.originals if is_original(e.name)]
+    number = max(numbers, default=-1) + 1
+    directories = set()
+    for entry in found.badly_named:
+        directory = entry.path.rpartition("/")[0]
+        while (target := f"{directory}/{_name(number)}") in taken:
+            number += 1
+        fs.rename_file(entry.path, target)
+        taken.add(target)
+        directories.add(directory)
+        number += 1
+    for directory in sorted(directories):
+        fs.sync_directory(directory)
+    return len(found.badly_named)
+
+
+def _name(number: int) -> str:
+    """Bucket ids have 12 bits; further files of one bucket id are Hive's copies."""
+    again, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
+    return f"{plain_name(bucket_id)}_copy_{again}" if again else plain_name(bucket_id)
+
+
+def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
+    """What a full-ACID reader would not see, or read otherwise, of an insert-only table's
+    directory; None: nothing."""
+    for entry in fs.list(path):
+        if is_hidden(entry.name):
+            continue
+        if not entry.is_dir or parse_directory(entry.name) is None:
+            return entry.path
+        for child in fs.list(entry.path):
+            if not is_hidden(child.name) and (child.is_dir or not is_original(child.name)):
+                return child.path
+    return None

@@ -1,0 +1,74 @@
+"""Files of an insert-only table: the user's columns and nothing else.
+
+What an event file says of each row, here the directory says of all: ``delta_N_N_S/000003_0`` holds
+rows that write id N inserted, of bucket id 3. Runs in workers.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from acidsql.storage.event_records import WriteSpec
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.orc_options import DEFAULT, OrcOptions
+from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
+from acidsql.storage.row_schema import RowSchema
+
+
+class InsertWriter(Protocol):
+    """What the writers of new rows have in common."""
+
+    def write_inserts(
+        self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
+    ) -> None:
+        """Add rows."""
+
+    def close(self) -> FileStats:
+        """Write what is left, complete the footer, and close (and sync) the file."""
+
+
+class PlainFileWriter:
+    """Writes one plain file.
+
+    Args:
+        file: What ``FileSystem.open_output`` gave; the writer closes it.
+        schema: The table's data columns.
+        options: What the table's ``orc.…`` properties say.
+    """
+
+    def __init__(self, file: BinaryIO, schema: RowSchema, options: OrcOptions = DEFAULT) -> None:
+        self._schema = schema
+        bloom_filters = options.bloom_filter_ids(schema.hive)
+        self._orc = OrcWriter(file, schema.arrow, schema.hive, options, bloom_filters)
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._rows = 0
+
+    def write_inserts(
+        self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
+    ) -> None:
+        """Add rows; the user's columns by position. Their ids are stored nowhere."""
+        columns = self._schema.conform_for_writing(batch.columns)
+        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
+        self._pending_rows += batch.num_rows
+        if self._pending_rows >= BATCH_ROWS:
+            self._flush()
+
+    def close(self) -> FileStats:
+        """Write what is left, complete the footer, and close (and sync) the file."""
+        self._flush()
+        written, stripes = self._orc.close(lambda _: {})
+        return FileStats(self._rows, 0, written, stripes)
+
+    def _flush(self) -> None:
+        if self._pending_rows:
+            self._orc.write(pa.Table.from_batches(self._pending).combine_chunks())
+            self._rows += self._pending_rows
+            self._pending, self._pending_rows = [], 0
+
+
+def insert_writer(file: BinaryIO, spec: WriteSpec) -> InsertWriter:
+    """The writer of a statement's new rows."""
+    make = PlainFileWriter if spec.insert_only else EventFileWriter
+    return make(file, spec.row, spec.orc)
