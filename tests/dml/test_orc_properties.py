@@ -164,3 +164,14 @@ def test_the_properties_of_like_and_as_select_are_looked_at_too(acid):
     for rest in ("LIKE t TBLPROPERTIES ({})", "TBLPROPERTIES ({}) AS SELECT 1 AS id"):
         pair = "'orc.bloom.filter.columns'='v'"
         refused(acid, f"CREATE TABLE n {rest.format(pair)}", "INVALID_PROPERTY_VALUE", at=pair)
+
+
+def test_a_property_that_is_set_later_is_checked_and_holds_from_then_on(acid):
+    fill(acid, "t (id INT) TBLPROPERTIES ('orc.compress'='ZLIB')", "1")
+    refused(
+        acid, "ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='brotli')",
+        "INVALID_PROPERTY_VALUE", "('orc.compress'='brotli')",
+    )  # fmt: skip
+    acid.sql("ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='SNAPPY')")
+    acid.sql("INSERT INTO t VALUES (100)")
+    assert {reader.compression.name for reader in readers(acid).values()} == {"ZLIB", "SNAPPY"}

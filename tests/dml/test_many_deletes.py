@@ -1,0 +1,47 @@
+"""Reads leave out what is deleted, however many delete events there are and wherever they lie."""
+
+from __future__ import annotations
+
+import pytest
+from kit import ordered, rows
+
+from acidsql.storage import deletes
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p STRING)"])
+def test_deleted_rows_stay_away_whether_the_events_are_sent_to_every_task_or_not(
+    acid, monkeypatch, sent, partitioned
+):
+    if not sent:
+        monkeypatch.setattr(deletes, "SENT_MAX", 10)
+        monkeypatch.setattr(deletes, "_SURELY_FEW_BYTES", 0)
+    acid.sql(f"CREATE TABLE t (id INT{'' if partitioned else ', p STRING'}) {partitioned}")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), concat('p', id % 3) FROM range(0, 3000, 1, 3)")
+    acid.sql("DELETE FROM t WHERE id % 2 = 0")
+    acid.sql("UPDATE t SET id = id + 10000 WHERE id % 5 = 0")
+    acid.sql("DELETE FROM t WHERE id > 12000")
+    kept = [i for i in range(3000) if i % 2 and i % 5]
+    moved = [i + 10000 for i in range(3000) if i % 2 and not i % 5 and i + 10000 <= 12000]
+    assert rows(acid, "SELECT id, p FROM t") == ordered(
+        [(i, f"p{i % 3}") for i in kept] + [(i, f"p{(i - 10000) % 3}") for i in moved]
+    )
+    plan = acid.sql("EXPLAIN SELECT * FROM t").first()[0]
+    assert ("SortMergeJoin" in plan) is not sent
+    assert ("BroadcastHashJoin" in plan) is sent
+
+
+def test_row_ids_that_mix_to_the_same_number_are_still_told_apart(spark):
+    from acidsql.acid.table import Column, Table, TableName
+
+    def row(write_id, bucket, row_id):
+        return (write_id, bucket, row_id)
+
+    columns = "__acidsql_writeid bigint, __acidsql_bucketid int, __acidsql_rowid bigint"
+    # All four mix to one number: write ids count modulo 2**16, statement ids lie over row ids.
+    same = [row(1, 536870912, 1 << 20), row(1, 536870913, 0), row(65537, 536870913, 0)]
+    events = spark.createDataFrame([*same, row(2, 536870912, 0)], columns)
+    gone = spark.createDataFrame([same[1]], columns)
+    table = Table(TableName("default", "t"), "/t", (Column("id", "int"),))
+    left = deletes.without_deleted(events, gone, [], table)
+    assert sorted(map(tuple, left.collect())) == sorted([same[0], same[2], row(2, 536870912, 0)])

@@ -1,0 +1,121 @@
+"""MERGE reads a source twice only where that gives the same rows twice."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from kit import ordered, rows
+
+from acidsql.errors import TransientTxnError
+from acidsql.storage.repeatable import repeatable
+from acidsql.storage.save import Writing
+
+MERGE = (
+    "MERGE INTO t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
+    "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v)"
+)
+
+
+@pytest.fixture
+def t(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'old' FROM range(1, 1001)")
+    return acid
+
+
+@pytest.fixture
+def files(spark, tmp_path):
+    path = str(tmp_path / "source")
+    spark.sql("SELECT CAST(id AS INT) AS id, 'new' AS v FROM range(1000, 1002)").write.parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("files")
+    yield path
+    spark.catalog.dropTempView("files")
+
+
+def plan_of(acid, source):
+    return acid.sql(f"EXPLAIN {MERGE.format(source=source)}").first()[0]
+
+
+def test_of_a_target_only_rows_with_a_partner_are_joined(t, files):
+    assert "LeftSemi" in plan_of(t, "files")
+    t.sql(MERGE.format(source="files"))
+    assert rows(t, "SELECT * FROM t WHERE id >= 999") == ordered(
+        [(999, "old"), (1000, "new"), (1001, "new")]
+    )
+
+
+def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
+    t.sql("CREATE TABLE u (id INT, v STRING)")
+    t.sql("INSERT INTO u VALUES (1, 'new'), (0, 'new')")
+    t.sql("DELETE FROM u WHERE id = 0")
+    assert "LeftSemi" in plan_of(t, "u")
+    t.sql(MERGE.format(source="u"))
+    assert rows(t, "SELECT * FROM t WHERE v = 'new'") == [(1, "new")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM files LIMIT 1",
+        "SELECT id, first(v) AS v FROM files GROUP BY id",
+        "SELECT CAST(id + rand() * 0 AS INT) AS id, v FROM files",
+        "SELECT * FROM files WHERE id > (SELECT min(id) FROM files LIMIT 1)",
+        "SELECT id, v FROM (SELECT *, row_number() OVER (ORDER BY v) n FROM files) WHERE n = 1",
+    ],
+)
+def test_what_could_give_other_rows_the_second_time_is_read_once(t, files, query):
+    assert "LeftSemi" not in plan_of(t, f"({query})")
+    t.sql(MERGE.format(source=f"({query})"))
+    assert rows(t, "SELECT count(*) - count(DISTINCT id) FROM t") == [(0,)]
+
+
+def test_where_not_matched_by_source_matters_the_whole_target_is_joined(t, files):
+    statement = "MERGE INTO t USING files s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    assert "LeftSemi" not in t.sql(f"EXPLAIN {statement}").first()[0]
+    t.sql(statement)
+    assert rows(t, "SELECT * FROM t") == [(1000, "old")]
+
+
+def test_a_session_that_sends_nothing_to_all_tasks_is_obeyed(spark, t, files):
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        assert "LeftSemi" not in plan_of(t, "files")
+        t.sql(MERGE.format(source="files"))
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert rows(t, "SELECT * FROM t WHERE v = 'new'") == [(1000, "new"), (1001, "new")]
+
+
+def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, files, monkeypatch):
+    write = Writing.events
+
+    def change_after(self, events):
+        write(self, events)
+        for name in os.listdir(files):
+            if name.endswith(".parquet"):
+                os.utime(f"{files}/{name}", (1, 1))
+
+    monkeypatch.setattr(Writing, "events", change_after)
+    with pytest.raises(TransientTxnError, match="was changed while"):
+        t.sql(MERGE.format(source="files"))
+    monkeypatch.undo()
+    assert rows(t, "SELECT count(*), count(DISTINCT v) FROM t") == [(1000, 1)]
+
+
+def test_a_delete_only_merge_reads_no_columns_but_those_of_on(t, files):
+    statement = "MERGE INTO t USING files s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    plan = t.sql(f"EXPLAIN {statement}").first()[0]
+    assert "row#" in plan and ".v AS" not in plan
+    t.sql(statement)
+    assert rows(t, "SELECT count(*), max(id) FROM t") == [(999, 999)]
+
+
+def test_files_are_known_by_their_sizes_and_times(spark, files):
+    found = repeatable(spark.table("files"))
+    assert found is not None
+    assert sorted(stamp[0].rpartition("/")[2] for stamp in found.stamps) == sorted(
+        name for name in os.listdir(files) if name.endswith(".parquet") and os.path.getsize(
+            f"{files}/{name}")
+    )  # fmt: skip
+    found.refuse_changed(spark)
