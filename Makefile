@@ -5,6 +5,7 @@ SHELL := /bin/sh
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
+BENCH  := .venv-bench
 STAMP  := $(VENV)/installed
 # Found when a recipe needs it, so that `make help` costs nothing.
 WITH_JAVA = JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
@@ -99,12 +100,26 @@ lint: install ## Check style and types
 	@$(PY) -m ruff check acidsql tests examples benchmarks
 	@$(PY) -m mypy
 
+# The peers stop at Spark 4.1, so all are measured on it.
+$(BENCH)/installed: pyproject.toml
+	@set -e; $(FIND_PYTHON); rm -rf $(BENCH); $$found -m venv $(BENCH)
+	@echo "Installing Spark 4.1 into $(BENCH) …"
+	@$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable . 'pyspark==4.1.*' psutil
+	@touch $@
+
+.PHONY: bench
+bench: install $(BENCH)/installed ## Measure beside Delta Lake and Iceberg (Maven; ARGS="--scale 0.2")
+	@command -v mvn >/dev/null || { echo "Maven (mvn) fetches the peers; install it." >&2; exit 1; }
+	@sh benchmarks/peers/fetch_jars.sh build/bench/jars
+	@JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
+	  $(BENCH)/bin/python benchmarks/peers/compare.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built, tables of the example included; keep .venv and .java
 	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .hypothesis \
 	  .mypy_cache .ruff_cache
-	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## Remove .venv and .java too
-	rm -rf $(VENV) .java
+distclean: clean ## Remove the virtual environments and .java too
+	rm -rf $(VENV) $(BENCH) .java

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +34,8 @@ from acidsql.storage.repeatable import Repeatable, repeatable
 from acidsql.storage.scan import ROW__ID, empty
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
+
+_MANY_PARTITIONS = 50  # to list so many costs more than to ask which of them matter
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 Views = Mapping[str, DataFrame]
@@ -76,9 +78,33 @@ class Reader:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._transactions = transactions
 
-    def views(self, standins: Iterable[StandIn], snapshot: Snapshot) -> dict[str, DataFrame]:
-        """What the stand-ins show in a snapshot, lazily."""
-        return {standin.view: self.rows(standin, snapshot) for standin in standins}
+    def views(
+        self,
+        standins: Iterable[StandIn],
+        snapshot: Snapshot,
+        pruned: Mapping[str, Sequence[str]] | None = None,
+    ) -> dict[str, DataFrame]:
+        """What the stand-ins show in a snapshot, lazily; ``pruned``: of some partitions only."""
+        only = pruned or {}
+        return {
+            standin.view: self.rows(standin, snapshot, only.get(standin.view))
+            for standin in standins
+        }
+
+    def pruned(self, prepared: Prepared, said: Said) -> dict[str, list[str]]:
+        """Of a target with many partitions those that its statement can change, by view.
+
+        Call it under the statement's locks: a partition that came before them is among these.
+        """
+        found = {}
+        for standin in prepared.standins:
+            query = prepared.queries[0]
+            if not standin.is_target or query.partitions is None:
+                continue
+            if len(self._transactions.partitions(standin.table)) > _MANY_PARTITIONS:
+                names = self.touched(query, said)
+                found.update({} if names is None else {standin.view: names})
+        return found
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """The same without rows: enough to analyse a statement with."""
@@ -87,8 +113,10 @@ class Reader:
             for standin in standins
         }
 
-    def rows(self, standin: StandIn, snapshot: Snapshot) -> DataFrame:
-        """What one stand-in shows.
+    def rows(
+        self, standin: StandIn, snapshot: Snapshot, only: Collection[str] | None = None
+    ) -> DataFrame:
+        """What one stand-in shows; ``only``: of these partitions.
 
         Raises:
             CatalogError: The table, or a partition of it, was dropped while its files were listed:
@@ -96,10 +124,11 @@ class Reader:
         """
         table = standin.table
         partitions = self._transactions.partitions(table)
+        names = [partition.location.removeprefix(f"{table.location}/") for partition in partitions]
         rows = read_rows(
             self._spark,
             table,
-            [partition.location.removeprefix(f"{table.location}/") for partition in partitions],
+            names if only is None else [name for name in names if name in only],
             snapshot.write_ids[table.name],
             snapshot.valid_txns,
         )

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 import acidsql
 from acidsql.errors import SettingError
@@ -157,6 +157,16 @@ def _file_scans(plan: Any) -> Iterator[Any]:
                 yield node
             elif name == "AdaptiveSparkPlanExec" or name.endswith("SubqueryExec"):
                 yield from _file_scans(node)
+
+
+def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """``reader.load(paths)``, with all paths in one message: PySpark sends one for each."""
+    jvm = _jvm(spark)
+    if jvm is None:
+        return reader.load(list(paths))
+    # No path has a NUL in it.
+    array = jvm.java.util.regex.Pattern.compile("\0").split("\0".join(paths))
+    return reader._df(reader._jreader.load(array))
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.listing import EventFile
 from acidsql.storage.orc_footer import OrcType, parse_footer, read_tail
 from acidsql.storage.protobuf import as_bytes, as_int, decode_fields
 
@@ -73,17 +74,26 @@ class Names:
     row: tuple[str, ...]
 
 
-def names_by_directory(paths: Iterable[str]) -> dict[str, Names]:
+def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
     """The names of columns, by directory of event files.
 
-    One file of each is looked into: one statement, or one compaction, writes with one schema.
+    One file is looked into for all that one statement wrote, in whatever partitions: it writes with
+    one schema. Of what a compaction or a stream wrote, one file of each directory.
 
     Raises:
         FormatError: A file has not the six event columns.
     """
-    one_of_each = {path.rpartition("/")[0]: path for path in paths}
+    writers = {file.path.rpartition("/")[0]: _writer(file) for file in files}
+    one_of_each = {_writer(file): file.path for file in files}
     with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(one_of_each, pool.map(_names, one_of_each.values()), strict=True))
+        names = dict(zip(one_of_each, pool.map(_names, one_of_each.values()), strict=True))
+    return {directory: names[writer] for directory, writer in writers.items()}
+
+
+def _writer(file: EventFile) -> str:
+    """What all files have in common that one statement or compaction has written."""
+    is_statements = file.directory.statement_id is not None
+    return file.directory.name if is_statements else file.path.rpartition("/")[0]
 
 
 def _names(path: str) -> Names:

@@ -141,7 +141,7 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     each file is asked for the columns under the names that *it* has at their positions.
     """
     wanted = [column.name for column in table.columns]
-    names = names_by_directory([file.path for listing in listings for file in listing.data])
+    names = names_by_directory([file for listing in listings for file in listing.data])
     found: dict[Names | None, list[Listing]] = {}
     for listing in listings:
         parts: dict[Names | None, list[EventFile]] = {}
@@ -185,7 +185,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
 def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The row ids that delete events name, lazily; columns as ``key_columns``."""
     files = [file for listing in listings for file in listing.deletes]
-    names = names_by_directory(file.path for file in files)
+    names = names_by_directory(files)
     groups: dict[tuple[str, ...], list[EventFile]] = {}
     for file in files:
         groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
@@ -244,7 +244,7 @@ def open_files(
     # files twice: of several paths, each that looks like a pattern stands for all of them.
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
     with _no_listing_job(spark, len(names)):
-        rows = reader.format(file_format).load(names)
+        rows = jvm.load(reader.format(file_format), spark, names)
     return rows.selectExpr("*", f"_metadata.file_path AS {PATH}") if with_path else rows
 
 
