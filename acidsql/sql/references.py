@@ -171,9 +171,11 @@ def mentioned_tables(
 def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScanner:
     span = span or Span(0, len(text))
     tokens = tokenize(span.of(text), double_quoted_identifiers=double_quoted)
-    for token in tokens:
-        token.start += span.start
-        token.end += span.start
+    if span.start:
+        tokens = [
+            token._replace(start=token.start + span.start, end=token.end + span.start)
+            for token in tokens
+        ]
     return StatementScanner(text, tokens)
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
@@ -50,11 +50,11 @@ class Kind(Enum):
     END = "end of the statement"
 
 
-@dataclass(slots=True)
-class Token:
+class Token(NamedTuple):
     """One token. ``upper`` is empty for quoted text, which is never a keyword.
 
-    Not frozen, for speed only: a VALUES list may have a million of them.
+    Immutable, because a text's tokens are kept for the next who asks; a tuple, because a VALUES
+    list may have a million of them.
     """
 
     kind: Kind
@@ -129,9 +129,12 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
         start, end = found.start, found.end + 1
         tokens.append(_token(found.token_type, text[start:end], start, end))
     if double_quoted_identifiers:
-        for token in tokens:
-            if token.kind is Kind.STRING and token.text[0] == '"':
-                token.kind = Kind.QUOTED
+        tokens = [
+            token._replace(kind=Kind.QUOTED)
+            if token.kind is Kind.STRING and token.text[0] == '"'
+            else token
+            for token in tokens
+        ]
     return tuple(_with_hints(text, tokens))
 
 

@@ -95,3 +95,11 @@ def test_a_cell_is_split_at_semicolons_that_are_semicolons() -> None:
         "DELETE FROM `;`",
     ]
     assert split_statements(" -- nothing") == []
+
+
+def test_what_is_done_with_a_texts_tokens_does_not_reach_the_next_who_asks():
+    text = "d.t.id + 1"
+    tokenize(text).clear()
+    assert [token.text for token in tokenize(text)][:3] == ["d", ".", "t"]
+    with pytest.raises(AttributeError):
+        tokenize(text)[0].start = 7
