@@ -384,7 +384,8 @@ class Runner:
             if rows is not None and rows <= self._txns.settings.values_max_rows:
                 writing.literal_rows(events.rows)
             else:
-                writing.events(events.rows)
+                few = self._txns.settings.driver_max_rows if query.maybe_few else 0
+                writing.events(events.rows, few)
         if events.source is not None:
             events.source.refuse_changed(self._spark)
         if query.overwrite:

@@ -200,6 +200,12 @@ class Settings:
         "Literal VALUES rows up to this number are evaluated without a Spark job.",
         least=0,
     )
+    driver_max_rows: int = _count(
+        "acidsql.driver.max.rows",
+        "0",
+        "UPDATE and DELETE look for so many rows first, and write them from the driver.",
+        least=0,
+    )
     max_dynamic_partitions: int = _count(
         "hive.exec.max.dynamic.partitions",
         "1000",

@@ -77,7 +77,7 @@ JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py")
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
     "storage/load.py": "one record for each file (I7)",
-    "storage/literal_rows.py": "VALUES, up to acidsql.values.max.rows",
+    "storage/literal_rows.py": "up to acidsql.values.max.rows or acidsql.driver.max.rows",
     "reader.py": "the values of one PARTITION clause; names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",
     "render.py": "as many rows as a person asked to see",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from acidsql.plan.event_query import (
     EventQuery,
     Planned,
+    may_be_few,
     refuse_window,
     row_id_columns,
     touched_partitions,
@@ -26,4 +27,10 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
         refuse_window(planned, statement.where)
         query.raw("\nWHERE ").user(statement.where)
     partitions = touched_partitions(planned, alias, statement.where)
-    return EventQuery(planned.table, query, deletes=True, partitions=partitions)
+    return EventQuery(
+        planned.table,
+        query,
+        deletes=True,
+        partitions=partitions,
+        maybe_few=may_be_few(planned, statement.where),
+    )

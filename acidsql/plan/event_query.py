@@ -12,7 +12,7 @@ from acidsql.plan.assignment import assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
 from acidsql.sql.conditions import terms_about, window_function
-from acidsql.sql.tokens import Span
+from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -58,6 +58,7 @@ class EventQuery:
         literal_rows: Rows of a VALUES list; None for any other source.
         partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
             change, as far as the statement's text tells; None: any.
+        maybe_few: It has a condition that is cheap to evaluate, and that few rows may meet.
         reduced: Another way to the same events, for a source that may be read twice; or None.
     """
 
@@ -71,6 +72,7 @@ class EventQuery:
     literal_rows: int | None = None
     partitions: Text | None = None
     reduced: Reduced | None = None
+    maybe_few: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,14 @@ def refuse_window(planned: Planned, expression: Span) -> None:
             planned.text, place.start, place.end,
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
         )  # fmt: skip
+
+
+def may_be_few(planned: Planned, where: Span | None) -> bool:
+    """Whether an UPDATE or DELETE with this WHERE is worth being tried for few rows."""
+    if where is None:
+        return False
+    # What a subquery costs would be paid twice, if the rows are many after all.
+    return all(token.upper != "SELECT" for token in tokenize(where.of(planned.text)))
 
 
 def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:

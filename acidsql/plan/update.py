@@ -7,6 +7,7 @@ from acidsql.plan.event_query import (
     EventQuery,
     Planned,
     assigned,
+    may_be_few,
     partition_text,
     refuse_window,
     row_id_columns,
@@ -63,7 +64,13 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
     partitions = touched_partitions(planned, alias, statement.where)
-    return EventQuery(table, query, deletes=True, partitions=partitions)
+    return EventQuery(
+        table,
+        query,
+        deletes=True,
+        partitions=partitions,
+        maybe_few=may_be_few(planned, statement.where),
+    )
 
 
 def _new_values(

@@ -1,43 +1,76 @@
-"""A few rows of a query, evaluated in the driver: ``INSERT … VALUES`` without a Spark job."""
+"""A few rows of a query, brought to the driver: what they become is written without a Spark job."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.storage.event_records import VALUE
+from acidsql.storage.event_records import KEY_SCHEMA, VALUE
 from acidsql.storage.row_schema import arrow_type
+
+_TASKS_AT_ONCE = 8
 
 
 def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
-    """Collect new rows of a table, whose number the caller has bounded.
+    """Collect the events of a query, whose number the caller has bounded.
 
     Literals cost no Spark job: the optimizer has made a local relation of them.
 
     Returns:
-        The table's columns, then the partition columns' values as text. None where Python has no
-        such values: a map with keys that cannot be hashed, or a year that its dates do not know.
+        The same columns. None where Python has no such values: a map with keys that cannot be
+        hashed, or a year that its dates do not know.
     """
-    if any(_has_odd_keys(parse_type(column.type)) for column in table.columns):
+    return _in_arrow(rows, table, None)
+
+
+def collect_few(rows: DataFrame, table: Table, limit: int) -> pa.Table | None:
+    """Collect the events of a query if they are no more than ``limit``; else None."""
+    with _several_tasks_at_once(rows.sparkSession):
+        return _in_arrow(rows.limit(limit + 1), table, limit)
+
+
+def _in_arrow(rows: DataFrame, table: Table, limit: int | None) -> pa.Table | None:
+    types = {column.name: parse_type(column.type) for column in table.columns}
+    if any(map(_has_odd_keys, types.values())):
         return None
     try:
         collected = rows.collect()
     except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999
         return None
+    if limit is not None and len(collected) > limit:
+        return None
     columns: dict[str, pa.Array] = {}
-    for i, column in enumerate(table.columns):
-        kind = parse_type(column.type)
-        values = [_plain(row[i], kind) for row in collected]
-        columns[column.name] = pa.array(values, arrow_type(kind))
-    for ordinal in range(len(table.partition_columns)):
-        values = [row[len(table.columns) + ordinal] for row in collected]
-        columns[f"{VALUE}{ordinal}"] = pa.array(values, pa.string())
+    for i, name in enumerate(rows.columns):
+        if name in types:
+            values = [_plain(row[i], types[name]) for row in collected]
+            columns[name] = pa.array(values, arrow_type(types[name]))
+        else:
+            columns[name] = pa.array([row[i] for row in collected], _type_of(name))
     return pa.table(columns)
+
+
+def _type_of(name: str) -> pa.DataType:
+    """Of a column that is ours: a partition value's text, or a part of the row's id."""
+    return pa.string() if name.startswith(VALUE) else KEY_SCHEMA.field(name).type
+
+
+@contextmanager
+def _several_tasks_at_once(spark: SparkSession) -> Iterator[None]:
+    """Spark looks for the rows of a LIMIT in one task first, and in others only if there are too
+    few: right for many rows, and slow for few."""
+    name = "spark.sql.limit.initialNumPartitions"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, str(max(_TASKS_AT_ONCE, int(before))))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 def _has_odd_keys(kind: HiveType) -> bool:

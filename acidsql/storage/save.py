@@ -13,7 +13,7 @@ from acidsql.errors import WriteError
 from acidsql.storage import load
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.literal_rows import collect_rows
+from acidsql.storage.literal_rows import collect_few, collect_rows
 from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import (
@@ -82,13 +82,18 @@ class Writing:
     def __exit__(self, *_: object) -> None:
         discard(self._fs, [self._spec.staging])
 
-    def events(self, events: DataFrame) -> None:
-        """Run the job that writes a query's events.
+    def events(self, events: DataFrame, few: int = 0) -> None:
+        """Write a query's events: here in the driver if they are no more than ``few``, else by a
+        job, which evaluates the query anew.
 
         Raises:
             ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
         """
-        self._take(write_events(events, self._what.table, self._spec))
+        collected = collect_few(events, self._what.table, few) if few else None
+        if collected is None:
+            self._take(write_events(events, self._what.table, self._spec))
+        else:
+            self._take(write_rows(collected, self._what.table, self._spec))
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""

@@ -30,6 +30,7 @@ _KEYS_DDL = (
     f"{ew.BUCKET_PROPERTY} int, {ew.ROW_ID} bigint, {ew.ACTION} int, "
     f"{ew.SOURCE_TASK} int, {ew.SOURCE_ATTEMPT} bigint, {ew.RECORD} string"
 )
+_KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
 _RECORD_DDL = f"{ew.RECORD} string"
 
 # Partition values that share a directory; as one value they also meet in one task.
@@ -55,10 +56,9 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
     if ew.ACTION in names:
         keys = placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL)
-        order = [ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID]
         # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
         deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
-            *order, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
+            *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
         )
         records = deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
     else:
@@ -86,18 +86,30 @@ def _large_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
-    """Write a few new rows here in the driver, without a Spark job (literal VALUES)."""
+    """Write a few events here in the driver, without a Spark job: both steps, one task."""
     for name in _order(rows.column_names):
         values = rows.column(name)
         empty = pc.is_in(values, pa.array(_NULLS))
         values = pc.if_else(empty, pa.scalar(None, pa.string()), values)
         rows = rows.set_column(rows.column_names.index(name), name, values)
-    if spec.is_bucketed:
+    if spec.is_bucketed and set(table.bucket_columns) <= set(rows.column_names):
         rows = rows.append_column(ew.BUCKET, _bucket_ids(rows, table))
     if order := _order(rows.column_names):
         rows = rows.sort_by([(name, "ascending") for name in order])
-    task = ew.Task(0, 0)
-    return list(event_writer.write_inserts(spec, task, rows.combine_chunks().to_batches()))
+    task, batches = ew.Task(0, 0), rows.combine_chunks().to_batches()
+    if ew.ACTION not in rows.column_names:
+        return list(event_writer.write_inserts(spec, task, batches))
+    passed = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
+    keys = _sorted_keys(pa.Table.from_batches(passed, ew.KEY_SCHEMA))
+    return list(event_writer.write_deletes(spec, task, keys.to_batches()))
+
+
+def _sorted_keys(keys: pa.Table) -> pa.Table:
+    """As ``write_events`` has Spark sort them; the records of step 1, which have no keys, last."""
+    acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
+    order = [(name, "ascending") for name in _KEY_ORDER]
+    by = pc.sort_indices(keys.append_column("acts", acts), [*order, ("acts", "descending")])
+    return keys.take(by).combine_chunks()
 
 
 def _one_null(events: DataFrame) -> DataFrame:

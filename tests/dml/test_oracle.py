@@ -65,8 +65,11 @@ statements = st.one_of(
 _numbers = itertools.count()
 
 
+@pytest.mark.parametrize("driver_max_rows", [0, 3], ids=["by_jobs", "few_by_the_driver"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_table_is_what_plain_python_says(spark, acid, layout):
+def test_a_table_is_what_plain_python_says(spark, acid, layout, driver_max_rows):
+    acid.sql(f"SET acidsql.driver.max.rows = {driver_max_rows}")
+
     @settings(
         max_examples=max(1, EXAMPLES // len(LAYOUTS)), deadline=None, database=None,
         derandomize=EXAMPLES <= 12, suppress_health_check=list(HealthCheck),
