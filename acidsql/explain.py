@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table
@@ -14,10 +13,10 @@ from acidsql.result import size
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.jvm import Scans
 from acidsql.storage.listing import Listing
+from acidsql.storage.parallel import in_threads
 
 _DIRECTORIES_SHOWN = 20
 _FOOTERS_MAX = 1000  # of so many delete files the events are counted
-_THREADS = 16
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
 
 
@@ -123,8 +122,8 @@ def _plain(path: str) -> str:
 def _events(files: Sequence[_File]) -> str:
     if len(files) > _FOOTERS_MAX:
         return "?"
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return f"{sum(pool.map(lambda file: read_file_info(file.path).rows, files)):,}"
+    rows = in_threads(lambda file: read_file_info(file.path).rows, files)
+    return f"{sum(rows):,}"
 
 
 def _number(count: int, what: str) -> str:

@@ -124,11 +124,12 @@ class Reader:
         """
         table = standin.table
         partitions = self._transactions.partitions(table)
+        chosen = None if only is None else set(only)
         names = [partition.location.removeprefix(f"{table.location}/") for partition in partitions]
         rows = read_rows(
             self._spark,
             table,
-            names if only is None else [name for name in names if name in only],
+            names if chosen is None else [name for name in names if name in chosen],
             snapshot.write_ids[table.name],
             snapshot.valid_txns,
         )

@@ -23,7 +23,7 @@ from acidsql.acid.table import Table
 from acidsql.commands import Commands
 from acidsql.errors import TransientTxnError
 from acidsql.load import Loads
-from acidsql.metastore.interface import Metastore, WriteConflict
+from acidsql.metastore.interface import LockComponent, Metastore, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery, Fields
 from acidsql.plan.insert import plan_create_as_select
@@ -222,8 +222,7 @@ class Runner:
         statement: Statement = explain.statement
         if isinstance(statement, Dml):
             prepared = self._prepare(statement, said)
-            targets = zip(prepared.queries, self._touched(prepared, said), strict=True)
-            locks = locks_of(statement, targets, prepared.reads, self._txns.settings)
+            locks = self._locks(statement, prepared, self._touched(prepared, said))
             return self._reader.explain(prepared, said, explain.mode, locks)
         # As Spark explains its own commands: by name, for no job will run.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
@@ -274,7 +273,7 @@ class Runner:
         """
         is_first = not txn.has_looked
         touched = self._touched(prepared, said)
-        self._lock(txn, statement, said, prepared, touched)
+        txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
         snapshot = txn.snapshot(prepared.reads)
         # A partition that others add later is not in the snapshot of an earlier statement.
         is_whole = not is_first or self._covers(touched, prepared, said)
@@ -283,23 +282,18 @@ class Runner:
         if is_first:
             txn.forget_snapshot()
         again = self._prepare(statement, said)
-        self._lock(txn, statement, said, again, [None] * len(again.queries))
+        whole = self._locks(statement, again, [None] * len(again.queries))
+        txn.lock(whole, agent_info=said.text)
         return _Held(again, self._touched(again, said), txn.snapshot(again.reads))
 
     def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
         return [self._reader.touched(query, said) for query in prepared.queries]
 
-    def _lock(
-        self,
-        txn: Txn,
-        statement: Dml,
-        said: Said,
-        prepared: Prepared,
-        touched: Sequence[Touched],
-    ) -> None:
+    def _locks(
+        self, statement: Dml, prepared: Prepared, touched: Sequence[Touched]
+    ) -> list[LockComponent]:
         targets = zip(prepared.queries, touched, strict=True)
-        locks = locks_of(statement, targets, prepared.reads, self._txns.settings)
-        txn.lock(locks, agent_info=said.text)
+        return locks_of(statement, targets, prepared.reads, self._txns.settings)
 
     def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
         """Whether no partition has come that the statement can change, too."""

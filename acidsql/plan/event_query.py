@@ -11,8 +11,8 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.assignment import assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
-from acidsql.sql.conditions import terms_about, window_function
-from acidsql.sql.tokens import Span, tokenize
+from acidsql.sql.conditions import has_subquery, terms_about, window_function
+from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -164,10 +164,8 @@ def refuse_window(planned: Planned, expression: Span) -> None:
 
 def may_be_few(planned: Planned, where: Span | None) -> bool:
     """Whether an UPDATE or DELETE with this WHERE is worth being tried for few rows."""
-    if where is None:
-        return False
     # What a subquery costs would be paid twice, if the rows are many after all.
-    return all(token.upper != "SELECT" for token in tokenize(where.of(planned.text)))
+    return where is not None and not has_subquery(planned.text, where)
 
 
 def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:

@@ -30,8 +30,8 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
 from acidsql.plan.sqltext import Text
+from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
-from acidsql.sql.tokens import tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -100,8 +100,7 @@ def _reduced(
     """
     alias = quote(statement.alias or statement.target.parts[-1])
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
-    has_query = any(token.upper == "SELECT" for token in tokenize(statement.on.of(planned.text)))
-    if matters_alone or has_query:
+    if matters_alone or has_subquery(planned.text, statement.on):
         return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))

@@ -77,6 +77,11 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
     return named
 
 
+def has_subquery(text: str, condition: Span) -> bool:
+    """Whether evaluating a condition takes a query of its own."""
+    return any(token.upper == "SELECT" for token in tokenize(condition.of(text)))
+
+
 def window_function(text: str, expression: Span) -> Span | None:
     """The first OVER of a window function that is not inside a subquery of the expression."""
     depth = 0

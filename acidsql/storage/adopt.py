@@ -9,7 +9,6 @@ leaves a directory that the next attempt goes on with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from acidsql.acid.layout import BUCKET_ID_MAX, is_hidden, is_original, parse_directory, plain_name
@@ -19,8 +18,7 @@ from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.listing import is_partition
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.originals import bucket_id_of
-
-_THREADS = 16  # footers are waited for
+from acidsql.storage.parallel import in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +97,7 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     Raises:
         FormatError: A file is no ORC, or holds ACID events.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda entry: _columns(entry.path), originals))
+    return in_threads(lambda entry: _columns(entry.path), originals)
 
 
 def _columns(path: str) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ looked at. Two row ids may mix to the same number: that costs time, and nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
@@ -17,12 +16,12 @@ from acidsql.acid.table import Table
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.listing import EventFile
+from acidsql.storage.parallel import in_threads
 
 # So many delete events are sent to every task (some 60 bytes each in its memory); of more, each
 # task gets its share. Spark itself would go by bytes on disk, and an event may take hardly any.
 SENT_MAX = 3_000_000
 _SURELY_FEW_BYTES = 64 * 1024
-_THREADS = 16
 _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
 
@@ -78,9 +77,8 @@ def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
 
 
 def _are_many(files: Sequence[EventFile]) -> bool:
-    large = [file for file in files if file.size > _SURELY_FEW_BYTES // max(1, len(files))]
-    if sum(file.size for file in files) <= _SURELY_FEW_BYTES or not large:
+    if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
         return False
-    with ThreadPoolExecutor(_THREADS) as pool:
-        infos = pool.map(lambda file: read_file_info(file.path, file.length), large)
-        return sum(info.rows for info in infos) > SENT_MAX
+    large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
+    infos = in_threads(lambda file: read_file_info(file.path, file.length), large)
+    return sum(info.rows for info in infos) > SENT_MAX

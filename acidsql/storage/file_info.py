@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -13,8 +12,7 @@ from acidsql.acid import event
 from acidsql.errors import FormatError
 from acidsql.storage import orc_footer
 from acidsql.storage.filesystem import filesystem_for
-
-_THREADS = 16  # a look into a footer waits for the file system, not for the processor
+from acidsql.storage.parallel import in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +91,11 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     Yields:
         The same with ``rows``; null for what is no ORC file, or gone meanwhile.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("file", "path", "rows"))
-            counted = pool.map(_rows_of, *columns)
-            at = batch.schema.get_field_index("rows")
-            yield batch.set_column(at, "rows", pa.array(list(counted), pa.int64()))
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("file", "path", "rows"))
+        counted = in_threads(lambda one: _rows_of(*one), zip(*columns, strict=True))
+        at = batch.schema.get_field_index("rows")
+        yield batch.set_column(at, "rows", pa.array(counted, pa.int64()))
 
 
 def _rows_of(file: str | None, path: str, length: int | None) -> int | None:

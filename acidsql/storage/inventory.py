@@ -30,6 +30,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.file_info import count_rows
 from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.listing import committed_length, discover_partitions, is_partition, read_child
+from acidsql.storage.parallel import THREADS
 from acidsql.storage.publish import staged_write_id
 
 FILES_DDL = (
@@ -37,7 +38,6 @@ FILES_DDL = (
     "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
     "bytes bigint, state string, path string"
 )
-_THREADS = 16  # listing, and looking into footers, waits for the file system
 _SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE)
 LITTER, UNKNOWN = "litter", "unknown"
 
@@ -115,7 +115,7 @@ def inventory(
         columns: The partition columns: directories of their values that the catalog does not know
             are told, too.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         places = [_Place(location, "", True)]
         strays: list[FoundFile] = []
         if partitions is not None:

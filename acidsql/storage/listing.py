@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import (
@@ -21,10 +20,10 @@ from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.filesystem import Entry, FileSystem
+from acidsql.storage.parallel import in_threads
 
 # As ``map``, or the ``map`` of a pool of threads.
 _Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
-_LISTING_THREADS = 16  # listing waits for the file system, not for the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def list_table(
         path = f"{location}/{partition}" if partition else location
         return list_directory(fs, path, partition, write_ids, txns)
 
-    return _parallel(one, partitions)
+    return in_threads(one, partitions)
 
 
 def list_directory(
@@ -265,10 +264,3 @@ def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
     first = 1 if directory.kind is Kind.BASE else directory.min_write_id
     last = directory.max_write_id
     return last <= 0 or write_ids.is_range_valid(first, last) is Range.ALL
-
-
-def _parallel(work: Callable[[str], Listing], items: Sequence[str]) -> list[Listing]:
-    if len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-        return list(pool.map(work, items))

@@ -12,7 +12,6 @@ import hashlib
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,8 +28,8 @@ from acidsql.storage import event_writer
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import Entry, filesystem_for
 from acidsql.storage.orc_schema import columns_of, has_no_names
+from acidsql.storage.parallel import in_threads
 
-_THREADS = 16  # footers are waited for
 _BLOCK = 4 * 1024 * 1024  # bytes copied at once
 _TAIL = 64 * 1024  # bytes: footer and statistics, which tell a file from any other
 _RECORD_DDL = f"{ew.RECORD} string"
@@ -93,8 +92,7 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
     Raises:
         FormatError: A file is no ORC, was written by an ACID table, or has other columns.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda file: _examine(file, columns), files))
+    return in_threads(lambda file: _examine(file, columns), files)
 
 
 def _examine(file: Entry, columns: Sequence[Column]) -> Source:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from acidsql.acid import event
@@ -14,9 +13,9 @@ from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import EventFile
 from acidsql.storage.orc_footer import OrcType, parse_footer, read_tail
+from acidsql.storage.parallel import in_threads
 from acidsql.storage.protobuf import as_bytes, as_int, decode_fields
 
-_THREADS = 16  # looking into footers waits for the file system, not for the processor
 _NAMELESS = re.compile(r"_col\d+")
 _MISSING = "__acidsql_missing"
 _TYPES = 4  # field of Footer
@@ -85,8 +84,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
     """
     writers = {file.path.rpartition("/")[0]: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
-    with ThreadPoolExecutor(_THREADS) as pool:
-        names = dict(zip(one_of_each, pool.map(_names, one_of_each.values()), strict=True))
+    names = dict(zip(one_of_each, in_threads(_names, one_of_each.values()), strict=True))
     return {directory: names[writer] for directory, writer in writers.items()}
 
 

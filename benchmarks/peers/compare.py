@@ -53,9 +53,8 @@ def main() -> int:
     parser.add_argument("--scale", default="1")
     parser.add_argument("--only", default=WORKLOADS, help="workloads, comma-separated")
     parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--work", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
-    work = args.work.resolve()
+    work = Path("build/bench").resolve()
     runs = []
     for engine in args.engines.split(","):
         out = work / "out" / f"{engine}.json"

@@ -45,6 +45,13 @@ def test_of_a_target_only_rows_with_a_partner_are_joined(t, files):
     )
 
 
+def test_literals_are_the_same_every_time(t):
+    source = "(SELECT 1000 AS id, 'new' AS v UNION ALL VALUES (1001, 'new'))"
+    assert "LeftSemi" in plan_of(t, source)
+    t.sql(MERGE.format(source=source))
+    assert rows(t, "SELECT * FROM t WHERE v = 'new'") == [(1000, "new"), (1001, "new")]
+
+
 def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
     t.sql("CREATE TABLE u (id INT, v STRING)")
     t.sql("INSERT INTO u VALUES (1, 'new'), (0, 'new')")
@@ -62,9 +69,12 @@ def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
         "SELECT CAST(id + rand() * 0 AS INT) AS id, v FROM files",
         "SELECT * FROM files WHERE id > (SELECT min(id) FROM files LIMIT 1)",
         "SELECT id, v FROM (SELECT *, row_number() OVER (ORDER BY v) n FROM files) WHERE n = 1",
+        "SELECT same(id) AS id, v FROM files",
     ],
 )
-def test_what_could_give_other_rows_the_second_time_is_read_once(t, files, query):
+def test_what_could_give_other_rows_the_second_time_is_read_once(spark, t, files, query):
+    # Declared to give the same each time, and nobody can know.
+    spark.udf.register("same", lambda number: number, "int")
     assert "LeftSemi" not in plan_of(t, f"({query})")
     t.sql(MERGE.format(source=f"({query})"))
     assert rows(t, "SELECT count(*) - count(DISTINCT id) FROM t") == [(0,)]

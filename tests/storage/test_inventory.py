@@ -14,16 +14,6 @@ WRITE_IDS = ValidWriteIdList(6, open=(6,), aborted=(5,))
 
 
 @pytest.fixture
-def put(tmp_path):
-    def make(path, data=b"x"):
-        file = tmp_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-    return make
-
-
-@pytest.fixture
 def found(tmp_path):
     """The inventory, by path below the table's directory."""
 

@@ -19,18 +19,6 @@ ALL = ValidWriteIdList(100)
 
 
 @pytest.fixture
-def put(tmp_path):
-    """put("delta_1_1/bucket_00000", b"…") makes a file below the table's directory."""
-
-    def make(path, data=b"x"):
-        file = tmp_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-    return make
-
-
-@pytest.fixture
 def listed(tmp_path):
     """The table's listing in a snapshot."""
 
