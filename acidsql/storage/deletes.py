@@ -1,6 +1,6 @@
 """Insert events without those that a delete event names: the anti-join of every read.
 
-Spark joins fastest by one BIGINT. A row id is three numbers (and a partition, where Hive counts
+Spark joins fastest by one BIGINT. A row id is three numbers (and its partition's, where Hive counts
 anew in each), so they are mixed into one, by which rows meet; whether they are the same row is then
 looked at. Two row ids may mix to the same number: that costs time, and nothing else.
 """
@@ -12,8 +12,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.table import Table
-from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION_NUMBER,
+    PREFIX,
+    ROW_ID,
+    WRITE_ID,
+)
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.listing import EventFile
 from acidsql.storage.parallel import in_threads
@@ -26,37 +31,30 @@ _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
 
 
-def key_columns(table: Table) -> list[str]:
-    """What tells one row of a table from all others."""
-    # Hive numbers rows anew in each partition, so there a row id alone is not unique.
+def key_columns(partitions: int) -> list[str]:
+    """What tells one row from all others of so many partitions, all of them numbers."""
+    # Hive numbers rows anew in each partition, so of several a row id alone is not unique.
     keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
-    return [*keys, PARTITION] if table.partition_columns else keys
+    return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
 
 
-def without_deleted(
-    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], table: Table
-) -> DataFrame:
+def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
     """Leave out what is deleted.
 
     Args:
         events: Insert events, with ``key_columns``.
         deletes: The row ids that delete events name; columns as ``key_columns``.
         files: What those are read from.
-        table: The table.
     """
-    keys = key_columns(table)
+    keys = deletes.columns
     named = deletes.selectExpr(
         f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys)
     )
-    numbers = " | ".join(
-        f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys[:3]
+    # Not by "=", which Spark would take for more columns to join by.
+    differing = " | ".join(
+        f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
-    same = f"({numbers}) = 0L"
-    if PARTITION in keys:
-        # Not by "=", which Spark would take for one more column to join by.
-        same += f" AND locate({PARTITION}, {_DELETED}{PARTITION}) = 1"
-        same += f" AND locate({_DELETED}{PARTITION}, {PARTITION}) = 1"
-    condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND {same}")
+    condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND ({differing}) = 0L")
     return events.join(_hinted(named, files), condition, "left_anti")
 
 
@@ -65,7 +63,9 @@ def _mixed(keys: Sequence[str]) -> str:
     numbers = (
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
     )
-    return f"({numbers} ^ xxhash64({PARTITION}))" if PARTITION in keys else f"({numbers})"
+    if PARTITION_NUMBER in keys:
+        numbers += f" ^ xxhash64({PARTITION_NUMBER})"
+    return f"({numbers})"
 
 
 def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:

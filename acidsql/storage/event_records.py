@@ -17,6 +17,7 @@ from acidsql.storage.row_schema import RowSchema
 # prefix, so that no user column can be taken for one of them.
 PREFIX = "__acidsql_"
 ACTION = f"{PREFIX}action"  # a sum of the three below
+PARTITION_NUMBER = f"{PREFIX}partition_number"  # within one scan
 PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, "" if unpartitioned
 WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
 BUCKET_PROPERTY = f"{PREFIX}bucketid"

@@ -21,7 +21,7 @@ from acidsql.storage.columns import (
 )
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.partition_columns import PATH, partition_values
+from acidsql.storage.partition_columns import PATH, PathPartitions, partition_values
 from acidsql.storage.scan import open_files, python_rows
 
 FORMATS = ("orc", "text")
@@ -54,14 +54,16 @@ def read_inserts_only(
     if not paths:
         kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
         return as_char(spark.createDataFrame([], kinds), table)
-    directory = PATH
+    where = PathPartitions(table, files)
+    values = where.values
     if file_format == "text":
         rows = _text(spark, table, paths)
     elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
-        rows, directory = python_rows(spark, table, plain_reads(files)), PARTITION
+        rows = python_rows(spark, table, plain_reads(files))
+        values = partition_values(table, list(files), PARTITION)
     else:
         rows = _orc(spark, table, paths)
-    shown_rows = rows.selectExpr(*columns, *partition_values(table, list(files), directory))
+    shown_rows = rows.selectExpr(*columns, *values)
     return as_char(shown_rows, table)
 
 

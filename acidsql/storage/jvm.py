@@ -164,9 +164,20 @@ def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> 
     jvm = _jvm(spark)
     if jvm is None:
         return reader.load(list(paths))
-    # No path has a NUL in it.
-    array = jvm.java.util.regex.Pattern.compile("\0").split("\0".join(paths))
-    return reader._df(reader._jreader.load(array))
+    return reader._df(reader._jreader.load(_strings(jvm, paths)))
+
+
+def select(frame: DataFrame, *expressions: str) -> DataFrame:
+    """``frame.selectExpr``, with all expressions in one message: PySpark sends some for each."""
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return frame.selectExpr(*expressions)
+    return DataFrame(frame._jdf.selectExpr(_strings(jvm, expressions)), frame.sparkSession)
+
+
+def _strings(jvm: Any, texts: Sequence[str]) -> Any:
+    """An array of the JVM's; no path and no SQL of ours has a NUL in it."""
+    return jvm.java.util.regex.Pattern.compile("\0").split("\0".join(texts))
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:

@@ -1,9 +1,15 @@
-"""The partition columns, whose values are in directories' names and not in the files."""
+"""The partition columns, whose values are in directories' names and not in the files.
+
+A scan of several partitions tells them by the path of each row's file. What takes a path apart
+costs as much as reading the row (a regular expression many times that), and it is done for each
+row: of not too many files each is known by the hash of its path, and what belongs to it is looked
+up. Spark leaves files out by a condition on that, because it depends on nothing but the path.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from urllib.parse import quote as url_quote
+import re
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,11 +17,12 @@ from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.table import Column, Table
 from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.listing import Listing
 
 PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
-# A path part that Spark's _metadata.file_path shows as it is.
-_SAFE = "=-._~!$&'()*+,;:@"
+# What Spark's _metadata.file_path shows as it is.
+_PLAIN = re.compile(r"[\w/=.:-]*", re.ASCII)
+# So many files' hashes are looked through for each row as fast as its path is taken apart.
+_FEW_FILES = 500
 
 
 def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str]) -> DataFrame:
@@ -33,61 +40,115 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
 
 
 def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:
-    """SQL of the partition columns' values.
+    """SQL of the partition columns' values, as ``scan`` shows them.
 
     Args:
         table: The table.
         partitions: The directories that may occur.
-        directory: SQL of a row's partition directory, or of its file's path.
+        directory: SQL of a row's partition directory.
     """
-    depth = len(table.partition_columns)
-    if directory != PARTITION and depth:
-        directory = _from_path(partitions, depth, directory)
     return [
-        f"{_partition_value(partitions, ordinal, column, directory)} AS {quote(column.name)}"
+        f"{_value(partitions, ordinal, column, directory)} AS {quote(column.name)}"
         for ordinal, column in enumerate(table.partition_columns)
     ]
 
 
-def partition_sql(listings: Sequence[Listing], table: Table) -> str:
-    """The partition directory of a row, from its file's path."""
-    if not table.partition_columns:
-        return "''"
-    partitions = [listing.partition for listing in listings]
-    return _from_path(partitions, len(table.partition_columns), PATH)
+class PathPartitions:
+    """SQL that tells a row's partition, if need be by its file's path, ``PATH``.
 
-
-def needs_path(table: Table, partitions: Sequence[str]) -> bool:
-    """Whether the partition can only be told from a row's file.
-
-    Where it need not be, ``PATH`` is not asked for: Spark makes all of ``_metadata`` anew for each
-    row, used or not.
+    Args:
+        table: The table.
+        files: The paths that are scanned, by partition directory ("" if unpartitioned).
     """
-    return bool(table.partition_columns) and len(partitions) > 1
+
+    def __init__(self, table: Table, files: Mapping[str, Sequence[str]]) -> None:
+        self._table = table
+        self._files = files
+        self._names = list(files)
+
+    @property
+    def needs_path(self) -> bool:
+        """Whether ``PATH`` is asked for: Spark makes all of ``_metadata`` anew for each row."""
+        return len(self._names) > 1
+
+    @property
+    def directory(self) -> str:
+        """The partition directory."""
+        if not self.needs_path:
+            return literal(self._names[0])
+        return self._known({name: literal(name) for name in self._names}, self._from_path)
+
+    @property
+    def values(self) -> list[str]:
+        """The partition columns' values, each under its name."""
+        return [
+            f"{self._value(ordinal, column)} AS {quote(column.name)}"
+            for ordinal, column in enumerate(self._table.partition_columns)
+        ]
+
+    def number(self, numbers: Mapping[str, int]) -> str:
+        """A number of the partition, as given by directory."""
+        if not self.needs_path:
+            return str(numbers[self._names[0]])
+        of_each = {name: str(numbers[name]) for name in self._names}
+        return self._known(of_each, number_of(self._from_path, of_each))
+
+    def _value(self, ordinal: int, column: Column) -> str:
+        of_each = {name: _value([name], ordinal, column, "") for name in self._names}
+        if len(set(of_each.values())) == 1:
+            return of_each[self._names[0]]
+        return self._known(of_each, _value(self._names, ordinal, column, self._from_path))
+
+    def _known(self, of_each: Mapping[str, str], otherwise: str) -> str:
+        """What belongs to a row's partition, by the hash of its file's path."""
+        urls = {_url(path): name for name, paths in self._files.items() for path in paths}
+        if len(urls) > _FEW_FILES or not all(map(_PLAIN.fullmatch, urls)):
+            return otherwise
+        entries = (f"xxhash64('{url}'), {of_each[name]}" for url, name in urls.items())
+        # Not all of Spark's file systems write a path alike.
+        return f"coalesce(try_element_at(map({', '.join(entries)}), xxhash64({PATH})), {otherwise})"
+
+    @property
+    def _from_path(self) -> str:
+        depth = len(self._table.partition_columns)
+        levels = {
+            path.rpartition(f"/{name}/")[2].count("/") + 1
+            for name, paths in self._files.items()
+            for path in paths
+        }
+        if len(levels) == 1:  # …/p1=a/p2=1/delta_…/bucket_…
+            tail = f"substring_index({PATH}, '/', {-depth - levels.pop()})"
+            sql = f"substring_index({tail}, '/', {depth})"
+        else:  # files of an insert-only table may lie deeper
+            above = f"((?:[^/]+/){{{depth - 1}}}[^/]+)"
+            pattern = f"^.*/{above}/(?:base|delta|delete_delta)_[^/]+/.+$"
+            sql = f"regexp_extract({PATH}, '{pattern}', 1)"
+        if all(map(_PLAIN.fullmatch, self._names)):
+            return sql
+        # Spark shows paths with URL escapes; url_decode would also turn '+' into a blank.
+        return f"url_decode(replace({sql}, '+', '%2B'))"
 
 
-def _from_path(partitions: Sequence[str], depth: int, path: str) -> str:
-    if len(partitions) == 1:
-        return literal(partitions[0])
-    # …/p1=a/p2=1/delta_…/bucket_…; files of an insert-only table may lie deeper.
-    above = f"((?:[^/]+/){{{depth - 1}}}[^/]+)"
-    sql = f"regexp_extract({path}, '^.*/{above}/(?:base|delta|delete_delta)_[^/]+/.+$', 1)"
-    if all(url_quote(name, safe=f"/{_SAFE}") == name and "%" not in name for name in partitions):
-        return sql
-    # Spark shows paths with URL escapes; url_decode would also turn '+' into a blank.
-    return f"url_decode(replace({sql}, '+', '%2B'))"
+def number_of(directory: str, numbers: Mapping[str, object]) -> str:
+    """SQL of the number that belongs to a partition directory."""
+    entries = ", ".join(f"{literal(name)}, {number}" for name, number in numbers.items())
+    return f"try_element_at(map({entries}), {directory})"
 
 
-def _partition_value(
-    partitions: Sequence[str], ordinal: int, column: Column, directory: str
-) -> str:
+def _url(path: str) -> str:
+    """A path as Spark's ``_metadata.file_path`` shows it, if there is nothing odd in it."""
+    return f"file:{path}" if path.startswith("/") else path
+
+
+def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:
     """One partition column's value, from the partition directory's name."""
     values = {parse_partition_name(name)[ordinal][1] for name in partitions}
     if len(values) == 1:
         value = values.pop()
         text = "CAST(NULL AS STRING)" if value is None else literal(value)
     else:
-        text = f"regexp_extract({directory}, '^(?:[^/]*/){{{ordinal}}}[^/=]*=([^/]*)', 1)"
+        pair = f"substring_index(substring_index({directory}, '/', {ordinal + 1}), '/', -1)"
+        text = f"substring_index({pair}, '=', -1)"  # Hive escapes one that is in a value
         if any("%" in name for name in partitions):
             text = f"url_decode(replace({text}, '+', '%2B'))"
     if column.type == "string" or column.type.startswith(("varchar", "char")):

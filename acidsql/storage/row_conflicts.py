@@ -43,7 +43,7 @@ def changed_a_common_row(
     own = [path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)]
     if not own:
         return False
-    keys = key_columns(table)
+    keys = key_columns(partitions=1)
     common = _keys(spark, fs, table, partition, theirs).join(
         _keys(spark, fs, table, partition, own), keys, "left_semi"
     )
@@ -62,7 +62,7 @@ def _keys(
 ) -> DataFrame:
     files = tuple(_files(fs, directories))
     listing = Listing(partition, deletes=files)
-    return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)), [listing])
+    return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)))
 
 
 def _files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:

@@ -32,15 +32,21 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
-from acidsql.storage.deletes import without_deleted
+from acidsql.storage.deletes import key_columns, without_deleted
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
-from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION,
+    PARTITION_NUMBER,
+    ROW_ID,
+    WRITE_ID,
+)
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
 from acidsql.storage.partition_columns import (
     PATH,
-    needs_path,
-    partition_sql,
+    PathPartitions,
+    number_of,
     partition_values,
 )
 from acidsql.storage.row_schema import RowSchema
@@ -65,6 +71,11 @@ class Scan:
     listings: Sequence[Listing]
     write_ids: ValidWriteIdList
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """A number for each partition directory."""
+        return {listing.partition: number for number, listing in enumerate(self.listings)}
+
 
 def scan(spark: SparkSession, what: Scan) -> DataFrame:
     """The live rows of a snapshot, lazily.
@@ -75,21 +86,24 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
         the table's, "" if unpartitioned), the table's columns, its partition columns. Timestamps
         are TIMESTAMP_NTZ, CHAR is padded.
     """
-    with_deletes = [listing for listing in what.listings if listing.deletes]
-    without = [listing for listing in what.listings if not listing.deletes]
-    parts = []
-    if without:
-        parts += [_events(spark, what, group) for group in _by_reader(spark, what.table, without)]
-    if with_deletes:
-        deletes = delete_keys(spark, what, with_deletes)
-        files = [file for listing in with_deletes for file in listing.deletes]
-        parts += [
-            without_deleted(_events(spark, what, group), deletes, files, what.table)
-            for group in _by_reader(spark, what.table, with_deletes)
-        ]
-    if not parts:
-        return empty(spark, what.table)
-    return _dressed(reduce(DataFrame.unionAll, parts), what)
+    offset = jvm.zone_offset_micros(spark)
+    changed = replace(what, listings=[one for one in what.listings if one.deletes])
+    unchanged = replace(what, listings=[one for one in what.listings if not one.deletes])
+    parts = _inserts(spark, unchanged, offset)
+    if inserts := _inserts(spark, changed, offset):
+        files = [file for listing in changed.listings for file in listing.deletes]
+        parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
+    return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
+
+
+def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
+    """Insert events, deleted or not, by how they are read."""
+    return [_events(spark, what, group, offset) for group in _by_reader(what, offset)]
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    # Some parts have a number of the partition, which only the join with deletes asks for.
+    return reduce(DataFrame.unionAll, parts)
 
 
 def empty(spark: SparkSession, table: Table) -> DataFrame:
@@ -115,17 +129,15 @@ class _Group:
     names: Names | None
 
 
-def _by_reader(spark: SparkSession, table: Table, listings: Sequence[Listing]) -> list[_Group]:
-    zone_hides_wall_clocks = (
-        has_timestamp(column.type for column in table.columns)
-        and jvm.zone_offset_micros(spark) is None
-    )
+def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
+    columns = what.table.columns
+    zone_hides_wall_clocks = offset is None and has_timestamp(column.type for column in columns)
     python: list[Listing] = []
     native: list[Listing] = []
-    for listing in listings:
+    for listing in what.listings:
         odd = listing.originals or any(file.length is not None for file in listing.data)
         (python if odd or zone_hides_wall_clocks else native).append(listing)
-    groups = _by_names(table, native)
+    groups = _by_names(what.table, native)
     python += groups.pop(None, [])
     found = [_Group(group, names) for names, group in groups.items()]
     if any(listing.data or listing.originals for listing in python):
@@ -154,58 +166,63 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     return found
 
 
-def _events(spark: SparkSession, what: Scan, group: _Group) -> DataFrame:
-    """Insert events, flat: key columns, path or partition, user columns as the user sees them."""
+def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) -> DataFrame:
+    """Insert events, flat: key columns, partition, all columns as the user sees them."""
     if group.names is None:
         return _python_events(spark, what, group.listings)
-    files = [file for listing in group.listings for file in listing.data]
-    offset = jvm.zone_offset_micros(spark)
     columns = list(zip(group.names.row, what.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns)
-    partitions = [listing.partition for listing in group.listings]
-    events = _read_orc(
-        spark,
-        files,
-        group.names.events,
-        f"struct<{fields}>",
-        with_path=needs_path(what.table, partitions),
-    )
+    where = PathPartitions(what.table, {one.partition: _paths(one.data) for one in group.listings})
+    files = [path for listing in group.listings for path in _paths(listing.data)]
+    row = f"struct<{fields}>"
+    events = _read_orc(spark, files, group.names.events, row, with_path=where.needs_path)
     kept = events.where(_alive(what, group.listings, event.INSERT))
-    return kept.selectExpr(
-        *_key_expressions(),
-        f"{partition_sql(group.listings, what.table)} AS {PARTITION}",
+    return jvm.select(
+        kept,
+        *(f"{sql} AS {name}" for name, sql in _KEYS.items()),
+        f"{where.number(what.numbers)} AS {PARTITION_NUMBER}",
+        f"{where.directory} AS {PARTITION}",
         *(
             f"{shown(f'{_ROW}.{quote(name)}', c.type, zone_offset_micros=offset)} "
             f"AS {quote(c.name)}"
             for name, c in columns
         ),
+        *where.values,
     )
 
 
-def delete_keys(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     """The row ids that delete events name, lazily; columns as ``key_columns``."""
-    files = [file for listing in listings for file in listing.deletes]
+    files = [file for listing in what.listings for file in listing.deletes]
     names = names_by_directory(files)
     groups: dict[tuple[str, ...], list[EventFile]] = {}
     for file in files:
         groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
     # Their rows are null structs; of a struct one column must be asked for, whatever it is.
     row = "struct<__acidsql_none: int>"
-    with_path = needs_path(what.table, [listing.partition for listing in listings])
-    events = reduce(
-        DataFrame.unionAll,
-        (_read_orc(spark, group, own, row, with_path=with_path) for own, group in groups.items()),
+    where = PathPartitions(
+        what.table, {one.partition: _paths(one.deletes) for one in what.listings}
     )
-    kept = events.where(_alive(what, listings, event.DELETE))
-    keys = [*_key_expressions()]
-    if what.table.partition_columns:
-        keys.append(f"{partition_sql(listings, what.table)} AS {PARTITION}")
-    return kept.selectExpr(*keys)
+    events = _union(
+        [
+            _read_orc(spark, _paths(group), own, row, with_path=where.needs_path)
+            for own, group in groups.items()
+        ]
+    )
+    kept = events.where(_alive(what, what.listings, event.DELETE))
+    keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS}
+    return jvm.select(
+        kept, *(f"{keys[name]} AS {name}" for name in key_columns(len(what.listings)))
+    )
+
+
+def _paths(files: Sequence[EventFile]) -> list[str]:
+    return [file.path for file in files]
 
 
 def _read_orc(
     spark: SparkSession,
-    files: Sequence[EventFile],
+    paths: Sequence[str],
     names: Sequence[str],
     row_type: str,
     *,
@@ -214,10 +231,11 @@ def _read_orc(
     """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-    paths = [file.path for file in files]
     events = open_files(spark, paths, schema, by_position=False, with_path=with_path)
+    if tuple(names) == event.EVENT_COLUMNS:
+        return events
     hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
-    return events.selectExpr(*hives, *([PATH] if with_path else []))
+    return jvm.select(events, *hives, *([PATH] if with_path else []))
 
 
 def open_files(
@@ -245,7 +263,7 @@ def open_files(
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
     with _no_listing_job(spark, len(names)):
         rows = jvm.load(reader.format(file_format), spark, names)
-    return rows.selectExpr("*", f"_metadata.file_path AS {PATH}") if with_path else rows
+    return jvm.select(rows, "*", f"_metadata.file_path AS {PATH}") if with_path else rows
 
 
 @contextmanager
@@ -283,32 +301,31 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     return " AND ".join(terms)
 
 
-def _key_expressions() -> list[str]:
-    return [
-        f"originalTransaction AS {WRITE_ID}",
-        f"bucket AS {BUCKET_PROPERTY}",
-        f"rowId AS {ROW_ID}",
-    ]
+_KEYS = {WRITE_ID: "originalTransaction", BUCKET_PROPERTY: "bucket", ROW_ID: "rowId"}
 
 
-def _dressed(events: DataFrame, what: Scan) -> DataFrame:
-    table = what.table
+def _dressed(events: DataFrame, table: Table) -> DataFrame:
     parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
     fields = ", ".join(f"'{name}', {column}" for name, column in parts)
     row_id = f"named_struct({fields})"
-    partitions = [listing.partition for listing in what.listings]
-    rows = events.selectExpr(
-        f"{row_id} AS {ROW__ID}",
-        PARTITION,
-        *(quote(column.name) for column in table.columns),
-        *partition_values(table, partitions, PARTITION),
-    )
+    columns = (quote(column.name) for column in table.all_columns)
+    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", PARTITION, *columns)
     return as_char(rows, table)
 
 
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The same columns as ``_events``, read by Python tasks, one file or bucket a task."""
-    return python_rows(spark, what.table, plan_reads(listings, what.write_ids))
+    rows = python_rows(spark, what.table, plan_reads(listings, what.write_ids))
+    names = [listing.partition for listing in listings]
+    numbers = {name: what.numbers[name] for name in names}
+    return jvm.select(
+        rows,
+        *_KEYS,
+        f"{number_of(PARTITION, numbers)} AS {PARTITION_NUMBER}",
+        PARTITION,
+        *(quote(column.name) for column in what.table.columns),
+        *partition_values(what.table, names, PARTITION),
+    )
 
 
 def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
@@ -327,7 +344,7 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
         f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for c in table.columns
     )
-    return events.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *padded)
+    return jvm.select(events, WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *padded)
 
 
 def _reader(

@@ -32,8 +32,6 @@ def test_deleted_rows_stay_away_whether_the_events_are_sent_to_every_task_or_not
 
 
 def test_row_ids_that_mix_to_the_same_number_are_still_told_apart(spark):
-    from acidsql.acid.table import Column, Table, TableName
-
     def row(write_id, bucket, row_id):
         return (write_id, bucket, row_id)
 
@@ -42,6 +40,5 @@ def test_row_ids_that_mix_to_the_same_number_are_still_told_apart(spark):
     same = [row(1, 536870912, 1 << 20), row(1, 536870913, 0), row(65537, 536870913, 0)]
     events = spark.createDataFrame([*same, row(2, 536870912, 0)], columns)
     gone = spark.createDataFrame([same[1]], columns)
-    table = Table(TableName("default", "t"), "/t", (Column("id", "int"),))
-    left = deletes.without_deleted(events, gone, [], table)
+    left = deletes.without_deleted(events, gone, [])
     assert sorted(map(tuple, left.collect())) == sorted([same[0], same[2], row(2, 536870912, 0)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from kit import rows
+from kit import ordered, rows
 
-from acidsql.storage import orc_schema
+from acidsql.storage import orc_schema, partition_columns
 from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.partition_columns import PathPartitions
 
 
 @pytest.fixture
@@ -60,3 +61,33 @@ def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t,
     looked.clear()
     assert rows(t, "SELECT count(*) FROM t") == [(120,)]
     assert len(looked) == 2
+
+
+@pytest.mark.parametrize("by", ["path", "hash of the path"])
+@pytest.mark.parametrize(
+    "values", [["a", "b"], ["a b", "c%d", "e=f", "g/h", "ü+&", "", None], ["x'y", 'z"', "\\", "#?"]]
+)
+def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, values):
+    if by == "path":
+        monkeypatch.setattr(partition_columns, "_FEW_FILES", 0)
+    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING, d DATE)")
+    for number, value in enumerate(values):
+        acid.sql(f"INSERT INTO u VALUES ({number}, ?, DATE'2024-01-0{number + 1}')", [value])
+    acid.sql("INSERT INTO u SELECT id + 100, p, d FROM u")
+    acid.sql("DELETE FROM u WHERE id = 100")
+    default = "__HIVE_DEFAULT_PARTITION__"
+    assert rows(acid, "SELECT id, p, CAST(d AS STRING) FROM u") == ordered(
+        (number + more, value or default, f"2024-01-0{number + 1}")
+        for number, value in enumerate(values)
+        for more in (0, 100)
+        if number + more != 100
+    )
+    assert rows(acid, "SELECT id FROM u WHERE d = DATE'2024-01-02'") == [(1,), (101,)]
+
+
+def test_a_local_files_partition_is_known_by_the_hash_of_its_path(acid, spark, monkeypatch):
+    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO u VALUES (1, 1), (2, 2)")
+    apart = "raise_error('it was taken apart')"
+    monkeypatch.setattr(PathPartitions, "_from_path", apart)
+    assert rows(acid, "SELECT * FROM u") == [(1, 1), (2, 2)]
