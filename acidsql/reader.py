@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
+from acidsql.acid.predicate import ANYTHING, Predicate, some_of
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.explain import locks_section, tables_section
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan import lower
+from acidsql.plan.demands import demands
 from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, argument_name, placeholders, rewrite
@@ -23,7 +25,7 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.result import rows_frame
 from acidsql.sql.references import mentioned_tables
-from acidsql.sql.statements import Reads, SparkStatement
+from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.storage import jvm
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.filesystem import filesystem_for
@@ -31,11 +33,9 @@ from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import Repeatable, repeatable
-from acidsql.storage.scan import ROW__ID, empty
+from acidsql.storage.scan import ROW__ID, empty, unread
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
-
-_MANY_PARTITIONS = 50  # to list so many costs more than to ask which of them matter
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 Views = Mapping[str, DataFrame]
@@ -80,31 +80,38 @@ class Reader:
 
     def views(
         self,
-        standins: Iterable[StandIn],
+        standins: Collection[StandIn],
         snapshot: Snapshot,
-        pruned: Mapping[str, Sequence[str]] | None = None,
+        queries: Sequence[Text],
+        said: Said,
     ) -> dict[str, DataFrame]:
-        """What the stand-ins show in a snapshot, lazily; ``pruned``: of some partitions only."""
-        only = pruned or {}
+        """What the stand-ins show in a snapshot, lazily, as far as these queries depend on it."""
+
+        @cache
+        def demanded() -> Mapping[str, Predicate]:
+            return self._demands(standins, queries, said)
+
         return {
-            standin.view: self.rows(standin, snapshot, only.get(standin.view))
+            standin.view: self._rows(standin, snapshot, partial(_demand_of, standin.view, demanded))
             for standin in standins
         }
 
-    def pruned(self, prepared: Prepared, said: Said) -> dict[str, list[str]]:
-        """Of a target with many partitions those that its statement can change, by view.
-
-        Call it under the statement's locks: a partition that came before them is among these.
-        """
-        found = {}
-        for standin in prepared.standins:
-            query = prepared.queries[0]
-            if not standin.is_target or query.partitions is None:
-                continue
-            if len(self._transactions.partitions(standin.table)) > _MANY_PARTITIONS:
-                names = self.touched(query, said)
-                found.update({} if names is None else {standin.view: names})
-        return found
+    def _demands(
+        self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
+    ) -> dict[str, Predicate]:
+        """What the queries demand of the stand-ins' rows, by view; no job runs."""
+        views = {
+            standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
+            for standin in standins
+        }
+        found: dict[str, list[Predicate]] = {}
+        for query in queries:
+            plan = jvm.lasting_plan(self._frame(query, views, said))
+            if plan is None:
+                return {}
+            for view, demand in demands(plan, views).items():
+                found.setdefault(view, []).append(demand)
+        return {view: some_of(of_each) for view, of_each in found.items()}
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """The same without rows: enough to analyse a statement with."""
@@ -113,10 +120,13 @@ class Reader:
             for standin in standins
         }
 
-    def rows(
-        self, standin: StandIn, snapshot: Snapshot, only: Collection[str] | None = None
+    def _rows(
+        self,
+        standin: StandIn,
+        snapshot: Snapshot,
+        demanded: Callable[[], Predicate] = lambda: ANYTHING,
     ) -> DataFrame:
-        """What one stand-in shows; ``only``: of these partitions.
+        """What one stand-in shows.
 
         Raises:
             CatalogError: The table, or a partition of it, was dropped while its files were listed:
@@ -124,14 +134,14 @@ class Reader:
         """
         table = standin.table
         partitions = self._transactions.partitions(table)
-        chosen = None if only is None else set(only)
         names = [partition.location.removeprefix(f"{table.location}/") for partition in partitions]
         rows = read_rows(
             self._spark,
             table,
-            names if chosen is None else [name for name in names if name in chosen],
+            names,
             snapshot.write_ids[table.name],
             snapshot.valid_txns,
+            demanded,
         )
         self._still_there(table, partitions)
         return _shaped(rows, standin)
@@ -192,7 +202,7 @@ class Reader:
                 f"{table.name} is an insert-only table: its rows have no row__id.",
                 condition="UNSUPPORTED_FEATURE.ROW_ID",
             )
-        return self.rows(StandIn("", table, row_id), self._transactions.look([table.name]))
+        return self._rows(StandIn("", table, row_id), self._transactions.look([table.name]))
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
@@ -205,15 +215,19 @@ class Reader:
         if not found.standins:
             return self._verbatim(said.text, args)
         snapshot = self._transactions.look([standin.table.name for standin in found.standins])
-        views = self.views(found.standins, snapshot)
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
+        mode, span = statement.explained or (None, statement.span)
+        query = text.verbatim(span)
+        # What is no query would be run, were it asked what it demands.
+        is_query = statement.effect is Effect.READS
+        views = self.views(found.standins, snapshot, [query] if is_query else [], said)
         if statement.explained is not None:
-            mode, span = statement.explained
-            rows = lower.frame(self._spark, text.verbatim(span), views, said.args)
+            rows = lower.frame(self._spark, query, views, said.args)
             plan = self._explained(rows, found.standins, snapshot, mode)
             return rows_frame(self._spark, "plan string", [(plan,)])
-        with _views_keep_their_plan(self._spark):
-            return lower.frame(self._spark, text.verbatim(statement.span), views, said.args)
+        # A temporary view keeps the plan, not the text, which names stand-ins that will be gone.
+        with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
+            return lower.frame(self._spark, query, views, said.args)
 
     def _verbatim(self, text: str, args: Args) -> DataFrame:
         if not args:
@@ -237,7 +251,7 @@ class Reader:
     ) -> DataFrame:
         """What a statement locks and reads, and Spark's plan of its events."""
         snapshot = self._transactions.look(prepared.reads)
-        views = self.views(prepared.standins, snapshot)
+        views = self.views(prepared.standins, snapshot, prepared.texts, said)
         named = ""
         if prepared.source is not None:
             source = prepared.source
@@ -267,6 +281,10 @@ class Reader:
         return list_table(fs, table.location, where, write_ids, snapshot.valid_txns), write_ids
 
 
+def _demand_of(view: str, demanded: Callable[[], Mapping[str, Predicate]]) -> Predicate:
+    return demanded().get(view, ANYTHING)
+
+
 def used(text: Text, views: Views) -> dict[str, DataFrame]:
     """The views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
@@ -285,15 +303,3 @@ def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
     if standin.is_target:
         return rows
     return rows.drop(PARTITION) if standin.row_id else rows.drop(PARTITION, ROW__ID)
-
-
-@contextmanager
-def _views_keep_their_plan(spark: SparkSession) -> Iterator[None]:
-    """A temporary view keeps the plan, not the text, which names stand-ins that will be gone."""
-    name = "spark.sql.legacy.storeAnalyzedPlanForView"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(name, str(before))

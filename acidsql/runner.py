@@ -312,8 +312,9 @@ class Runner:
     ) -> None:
         """Write and publish each target's events; what is published is added to the work."""
         with clock("do"):
-            pruned = self._reader.pruned(held.prepared, said)
-            views = self._reader.views(held.prepared.standins, held.snapshot, pruned)
+            views = self._reader.views(
+                held.prepared.standins, held.snapshot, held.prepared.texts, said
+            )
         with self._source(transaction.txn, held.prepared, views, said):
             for query, touched in zip(held.prepared.queries, held.touched, strict=True):
                 if not query.table.partition_columns:

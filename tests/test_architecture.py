@@ -59,7 +59,7 @@ HOMES = {
     "click": {"cli.py"},
     "rich": {"cli.py"},
     "jdk": {"java.py"},
-    "py4j": set(),
+    "py4j": {"storage/sargs.py"},
     "pandas": set(),  # PySpark asks for it, we do not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
@@ -71,7 +71,7 @@ HOMES = {
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
-JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py")
+JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py", "storage/sargs.py")
 
 # Where rows may come to the driver, and how many at most.
 COLLECTS = {
@@ -79,6 +79,7 @@ COLLECTS = {
     "storage/load.py": "one record for each file (I7)",
     "storage/literal_rows.py": "up to acidsql.values.max.rows or acidsql.driver.max.rows",
     "reader.py": "the values of one PARTITION clause; names of partitions",
+    "storage/partition_columns.py": "names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",

@@ -27,8 +27,10 @@ from acidsql.plan.assignment import RAISED
 from acidsql.plan.event_query import Fields
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
+from acidsql.storage.jvm import changed_conf
 
 Args = Mapping[str, Any] | None
+_LATERAL_ALIASES = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 _KINDS = {
     T.BooleanType: "boolean",
     T.ByteType: "tinyint",
@@ -69,7 +71,9 @@ def frame(
     Raises:
         SqlSyntaxError, AnalysisError: Spark's own, with a caret at the user's text.
     """
-    with _views(views), _lateral_aliases(spark), mapped_errors(text):
+    # Composed text names aliases of its own SELECT (MERGE's clause); a session can forbid that.
+    lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"})
+    with _views(views), lateral, mapped_errors(text):
         return spark.sql(text.sql, args=dict(args) if args else None)
 
 
@@ -111,21 +115,6 @@ def mapped_errors(text: Text) -> Iterator[None]:
         raise _sql_error(AnalysisError, error, text) from None
     except PySparkException as error:
         raise _job_error(error, text) from error
-
-
-@contextmanager
-def _lateral_aliases(spark: SparkSession) -> Iterator[None]:
-    """Composed text names aliases of its own SELECT (MERGE's clause); a session can forbid that."""
-    name = "spark.sql.lateralColumnAlias.enableImplicitResolution"
-    before = str(spark.conf.get(name, "true"))
-    if before == "true":
-        yield
-        return
-    spark.conf.set(name, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
 
 
 @contextmanager

@@ -55,6 +55,11 @@ class Prepared:
     source: Derived | None = None
 
     @property
+    def texts(self) -> list[Text]:
+        """All that reads a stand-in."""
+        return [*([self.source.query] if self.source else []), *(q.query for q in self.queries)]
+
+    @property
     def reads(self) -> list[TableName]:
         """The tables that are read, targets of UPDATE, DELETE and MERGE included."""
         return list(dict.fromkeys(standin.table.name for standin in self.standins))

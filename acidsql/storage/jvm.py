@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,53 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
 def _strings(jvm: Any, texts: Sequence[str]) -> Any:
     """An array of the JVM's; no path and no SQL of ours has a NUL in it."""
     return jvm.java.util.regex.Pattern.compile("\0").split("\0".join(texts))
+
+
+# Casts of these words give another day each day.
+_SPECIAL_DAYS = re.compile(r"\b(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
+_PLAIN_PLANS = {
+    "spark.sql.debug.maxToStringFields": "1000000",
+    # IN with many values stays a list, and a relation keeps all of its columns.
+    "spark.sql.optimizer.inSetConversionThreshold": "1000",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+}
+
+
+def lasting_plan(frame: DataFrame) -> str | None:
+    """Spark's JSON of a DataFrame's optimised plan, if that is the same at any time. No job runs.
+
+    Where a query depends on the time of day Spark puts that into the plan, and would put another
+    when the query is run. None, too, if there is no JVM to ask.
+    """
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return None
+    with changed_conf(frame.sparkSession, _PLAIN_PLANS):
+        execution = frame._jdf.queryExecution()
+        analyzed = execution.analyzed()
+        patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        if analyzed.containsPattern(patterns.CURRENT_LIKE()):
+            return None
+        if _SPECIAL_DAYS.search(str(analyzed.toString())):
+            return None
+        return str(execution.optimizedPlan().toJSON())
+
+
+@contextmanager
+def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Run with other values of runtime settings."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    changed = {name: value for name, value in settings.items() if before[name] != value}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            if (old := before[name]) is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, str(old))
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:

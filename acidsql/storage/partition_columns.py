@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
+from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Predicate, Some, about
 from acidsql.acid.table import Column, Table
 from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
@@ -37,6 +38,32 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     )
     values = partition_values(table, partitions, PARTITION) if partitions else []
     return as_char(names.selectExpr(PARTITION, *values), table)
+
+
+def matching(
+    spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
+) -> list[str]:
+    """The partitions that can have rows that a condition holds of."""
+    columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
+    known = about(condition, columns)
+    if known == ANYTHING:
+        return list(partitions)
+    frame = partitions_frame(spark, table, partitions).where(_sql(known)).select(PARTITION)
+    wanted = {row[0] for row in frame.collect()}
+    return [name for name in partitions if name in wanted]
+
+
+def _sql(predicate: Predicate) -> str:
+    match predicate:
+        case All(terms):
+            return "(" + " AND ".join(map(_sql, terms)) + ")"
+        case Some(terms):
+            return "(" + " OR ".join(map(_sql, terms)) + ")"
+        case No(term):
+            return f"NOT {_sql(term)}"
+        case Comparison(column, operator, values):
+            casts = ", ".join(f"CAST({literal(v.text)} AS {v.type})" for v in values)
+            return f"({quote(column)} {operator} {f'({casts})' if operator == 'in' else casts})"
 
 
 def partition_values(table: Table, partitions: Sequence[str], directory: str) -> list[str]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from acidsql.acid.predicate import ANYTHING, Predicate
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
+from acidsql.storage.bucket_pruning import in_buckets
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_inserts_only, list_table
 from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.orc_schema import columns_of
+from acidsql.storage.partition_columns import matching
 from acidsql.storage.scan import ROW__ID, Scan, scan
+
+MANY_PARTITIONS = 8
+MUCH_DATA = 16 * 1024 * 1024  # bytes
 
 Schema = str | StructType | Sequence[tuple[str, str]]
 
@@ -29,6 +35,7 @@ def read_rows(
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
+    demanded: Callable[[], Predicate] = lambda: ANYTHING,
 ) -> DataFrame:
     """A snapshot's live rows, as ``storage.scan`` gives them.
 
@@ -38,14 +45,22 @@ def read_rows(
         partitions: Its partition directories, ``p1=a/p2=1``; of an unpartitioned table ignored.
         write_ids: The table's valid write ids.
         txns: The valid transactions.
+        demanded: What holds of every row that matters. It is asked only where that could spare
+            more than it takes: of a table with many partitions or much data.
     """
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
+    if len(where) > MANY_PARTITIONS:
+        where = matching(spark, table, where, demanded())
     if table.is_insert_only:
         files = _inserts(fs, table.location, where, write_ids, txns)
         return read_inserts_only(spark, table, files, "orc")
     listings = list_table(fs, table.location, where, write_ids, txns)
-    return scan(spark, Scan(table, listings, write_ids))
+    if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
+        return scan(spark, Scan(table, listings, write_ids))
+    condition = demanded()
+    chosen = in_buckets(listings, table, condition)
+    return scan(spark, Scan(table, chosen, write_ids, condition))
 
 
 def read(

@@ -4,8 +4,8 @@ Spark's own ORC reader does the reading wherever it can. What it needs from us (
 tested):
 
 * every one of the six event columns must be referenced, or the read fails (I8);
-* a filter on an event column must not be pushed down, because ORC would resolve its name among
-  the *user's* columns: ``coalesce`` keeps it up;
+* no filter may be pushed down by Spark: ORC looks for an event column's name among the *user's*
+  columns, and finds none of those under ``row.x`` (``sargs``): ``coalesce`` keeps filters up;
 * no partition columns in the scan's schema: their values come from the file's path;
 * exact files, never a directory, and with every character of a glob escaped (``open_files``).
 
@@ -19,8 +19,7 @@ hybrid calendar that Spark's reader goes through, come out ten days later.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -28,9 +27,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid import event
+from acidsql.acid.predicate import ANYTHING, Predicate
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage import jvm
+from acidsql.storage import jvm, sargs
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.deletes import key_columns, without_deleted
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
@@ -54,6 +54,7 @@ from acidsql.storage.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
 _ROW = "row"
+_NO_OPTIONS: Mapping[str, str] = {}
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 
 
@@ -65,11 +66,13 @@ class Scan:
         table: Columns, partition columns, location.
         listings: The files, by partition directory.
         write_ids: The snapshot's; events of others are dropped where a file holds any.
+        condition: What holds of every row that matters: others need not be read.
     """
 
     table: Table
     listings: Sequence[Listing]
     write_ids: ValidWriteIdList
+    condition: Predicate = ANYTHING
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -114,6 +117,23 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
     return as_char(spark.range(0).selectExpr(*columns), table)
+
+
+def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
+    """The columns that ``scan`` gives, over no files, which Spark does not know to be none.
+
+    Conditions stay where Spark has pushed them, above this. There is one column more, ``marker``.
+    """
+    kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
+    ddl = ", ".join(
+        [
+            f"{ROW__ID} struct<writeid:bigint,bucketid:int,rowid:bigint>",
+            f"{PARTITION} string",
+            *(f"{name} {kind}" for name, kind in kinds),
+            f"{quote(marker)} int",
+        ]
+    )
+    return as_char(spark.read.schema(ddl).format("orc").load([]), table).drop(marker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +190,16 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     """Insert events, flat: key columns, partition, all columns as the user sees them."""
     if group.names is None:
         return _python_events(spark, what, group.listings)
-    columns = list(zip(group.names.row, what.table.columns, strict=True))
-    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in columns)
+    named = list(zip(group.names.row, what.table.columns, strict=True))
+    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in named)
+    columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
     where = PathPartitions(what.table, {one.partition: _paths(one.data) for one in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}>"
-    events = _read_orc(spark, files, group.names.events, row, with_path=where.needs_path)
+    skipping = sargs.read_options(spark, what.table, group.names.row, what.condition)
+    events = _read_orc(
+        spark, files, group.names.events, row, with_path=where.needs_path, options=skipping
+    )
     kept = events.where(_alive(what, group.listings, event.INSERT))
     return jvm.select(
         kept,
@@ -183,9 +207,8 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
         f"{where.number(what.numbers)} AS {PARTITION_NUMBER}",
         f"{where.directory} AS {PARTITION}",
         *(
-            f"{shown(f'{_ROW}.{quote(name)}', c.type, zone_offset_micros=offset)} "
-            f"AS {quote(c.name)}"
-            for name, c in columns
+            f"{shown(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+            for field, c in columns
         ),
         *where.values,
     )
@@ -227,11 +250,14 @@ def _read_orc(
     row_type: str,
     *,
     with_path: bool,
+    options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
     """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-    events = open_files(spark, paths, schema, by_position=False, with_path=with_path)
+    events = open_files(
+        spark, paths, schema, by_position=False, with_path=with_path, options=options
+    )
     if tuple(names) == event.EVENT_COLUMNS:
         return events
     hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
@@ -246,6 +272,7 @@ def open_files(
     *,
     by_position: bool = True,
     with_path: bool = True,
+    options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
     """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
 
@@ -257,25 +284,17 @@ def open_files(
         # Missing files are an error, never missing rows.
         ignoreMissingFiles="false",
         ignoreCorruptFiles="false",
+        **options,
     )
     # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
     # files twice: of several paths, each that looks like a pattern stands for all of them.
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
-    with _no_listing_job(spark, len(names)):
+    # Of many paths Spark would look at each in a job, ten times slower: we listed them already.
+    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    at_least = max(len(names), int(spark.conf.get(threshold) or 0))
+    with jvm.changed_conf(spark, {threshold: str(at_least)}):
         rows = jvm.load(reader.format(file_format), spark, names)
     return jvm.select(rows, "*", f"_metadata.file_path AS {PATH}") if with_path else rows
-
-
-@contextmanager
-def _no_listing_job(spark: SparkSession, paths: int) -> Iterator[None]:
-    """Of many paths Spark would look at each in a job, ten times slower: we listed them already."""
-    name = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    before = spark.conf.get(name)
-    spark.conf.set(name, str(max(paths, int(before or 0))))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, str(before))
 
 
 def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
@@ -301,7 +320,11 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     return " AND ".join(terms)
 
 
-_KEYS = {WRITE_ID: "originalTransaction", BUCKET_PROPERTY: "bucket", ROW_ID: "rowId"}
+_KEYS = {
+    WRITE_ID: sargs.unpushed("originalTransaction"),
+    BUCKET_PROPERTY: sargs.unpushed("bucket"),
+    ROW_ID: sargs.unpushed("rowId"),
+}
 
 
 def _dressed(events: DataFrame, table: Table) -> DataFrame:

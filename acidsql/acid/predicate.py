@@ -1,0 +1,102 @@
+"""What must hold of a row, as far as that can be read off a query: to leave files out, no more.
+
+A predicate is always weaker than the query's own condition, which Spark evaluates on each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal.
+
+    Attributes:
+        type: In Hive's words, ``bigint``.
+        text: The value as text that casts to it.
+    """
+
+    type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A column against literals.
+
+    Attributes:
+        column: Its name, in lower case.
+        operator: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` or ``is null``.
+        values: One; of ``in`` some; of ``is null`` none.
+    """
+
+    column: str
+    operator: str
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """All of these hold; of none: nothing is known."""
+
+    terms: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """One of these holds at least."""
+
+    terms: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """This does not hold (where it is NULL, this is NULL, too)."""
+
+    term: Comparison
+
+
+Predicate = Comparison | All | Some | No
+
+ANYTHING = All()
+
+
+def all_of(terms: Sequence[Predicate]) -> Predicate:
+    """AND; what is not known of a term is not known of the whole."""
+    known = tuple(term for term in terms if term != ANYTHING)
+    return known[0] if len(known) == 1 else All(known)
+
+
+def some_of(terms: Sequence[Predicate]) -> Predicate:
+    """OR; nothing is known of it if nothing is known of one of the terms."""
+    if ANYTHING in terms:
+        return ANYTHING
+    return terms[0] if len(terms) == 1 else Some(tuple(terms))
+
+
+def about(predicate: Predicate, columns: Collection[str]) -> Predicate:
+    """What it says of these columns alone; weaker, where others are mentioned."""
+    match predicate:
+        case Comparison(column) | No(Comparison(column)):
+            return predicate if column in columns else ANYTHING
+        case All(terms):
+            return all_of([about(term, columns) for term in terms])
+        case Some(terms):
+            return some_of([about(term, columns) for term in terms])
+
+
+def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
+    """The only values that a column can have; None: that is not known."""
+    match predicate:
+        case Comparison(name, "=" | "in", values) if name == column:
+            return values
+        case All(terms):
+            found = (equals(term, column) for term in terms)
+            return next((values for values in found if values is not None), None)
+        case Some(terms):
+            of_each = [equals(term, column) for term in terms]
+            known = [values for values in of_each if values is not None]
+            return sum(known, ()) if len(known) == len(of_each) else None
+    return None

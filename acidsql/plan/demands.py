@@ -1,0 +1,140 @@
+"""What a query demands of the rows of each stand-in, read off Spark's own optimised plan.
+
+Spark pushes conditions down to the relations as far as they go: through views, subqueries, joins.
+What stands right above a relation must hold of each of its rows, or the query does not depend on
+the row. The plan is read as Spark's JSON of it; what is not understood demands nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from acidsql.acid.predicate import (
+    ANYTHING,
+    Comparison,
+    No,
+    Predicate,
+    Value,
+    all_of,
+    some_of,
+)
+
+_COMPARISONS = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Doubles (NaN), timestamps (time zones) and collated strings are compared in ways of their own.
+_TYPES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "date": "date",
+    "string": "string",
+    "boolean": "boolean",
+}
+
+_Node = Mapping[str, Any]
+
+
+class _Tree:
+    """A node of Spark's JSON, which lists a tree's nodes each before its children."""
+
+    def __init__(self, nodes: Iterator[_Node]) -> None:
+        self.node = next(nodes)
+        self.name = self.node["class"].rpartition(".")[2]
+        self.children = [_Tree(nodes) for _ in range(self.node["num-children"])]
+
+
+def demands(plan: str, views: Collection[str]) -> dict[str, Predicate]:
+    """What a plan demands of the rows of views.
+
+    Args:
+        plan: Spark's JSON of an optimised plan, in which each view is a relation that has a column
+            of the view's own name.
+        views: Their names.
+
+    Returns:
+        By view; of one that is not among them nothing is demanded.
+    """
+    found: dict[str, list[Predicate]] = {}
+    for relation, condition in _relations(json.loads(plan)):
+        names = {column[0]["name"] for column in relation.node["output"]}
+        for view in names.intersection(views):
+            found.setdefault(view, []).append(_weaker(condition) if condition else ANYTHING)
+    # A view that is read twice shows what either reading needs.
+    return {view: some_of(of_each) for view, of_each in found.items()}
+
+
+def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
+    """The relations anywhere in a JSON value, each with the condition right above it."""
+    if isinstance(value, list):
+        if value and isinstance(value[0], dict) and "num-children" in value[0]:
+            yield from _relations_below(_Tree(iter(value)), None)
+        else:
+            for item in value:
+                yield from _relations(item)
+
+
+def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tree, _Tree | None]]:
+    if tree.name == "LogicalRelation":
+        yield tree, condition
+        return
+    for value in tree.node.values():  # subqueries are in expressions
+        yield from _relations(value)
+    own = _Tree(iter(tree.node["condition"])) if tree.name == "Filter" else None
+    for child in tree.children:
+        yield from _relations_below(child, own)
+
+
+def _weaker(tree: _Tree) -> Predicate:
+    """What follows from a condition that is true."""
+    if tree.name == "And":
+        return all_of([_weaker(child) for child in tree.children])
+    if tree.name == "Or":
+        return some_of([_weaker(child) for child in tree.children])
+    if tree.name == "Not":
+        term = _comparison(tree.children[0])
+        return ANYTHING if term is None else No(term)
+    if tree.name == "IsNotNull":
+        column = _column(tree.children[0])
+        return ANYTHING if column is None else No(Comparison(column, "is null"))
+    return _comparison(tree) or ANYTHING
+
+
+def _comparison(tree: _Tree) -> Comparison | None:
+    """Exactly what a condition says, if that is simple."""
+    if tree.name == "IsNull":
+        column = _column(tree.children[0])
+        return None if column is None else Comparison(column, "is null")
+    if tree.name not in (*_COMPARISONS, "In"):
+        return None
+    first, *others = tree.children
+    operator = _COMPARISONS.get(tree.name, "in")
+    if first.name == "Literal" and operator != "in":
+        first, others, operator = others[0], [first], _TURNED[operator]
+    column, values = _column(first), [_value(other) for other in others]
+    known = tuple(value for value in values if value is not None)
+    if column is None or len(known) < len(values):
+        return None
+    return Comparison(column, operator, known)
+
+
+def _column(tree: _Tree) -> str | None:
+    return str(tree.node["name"]).lower() if tree.name == "AttributeReference" else None
+
+
+def _value(tree: _Tree) -> Value | None:
+    if tree.name != "Literal" or tree.node["value"] is None:
+        return None
+    kind = tree.node["dataType"]
+    if not isinstance(kind, str):
+        return None
+    hive = kind if kind.startswith("decimal(") else _TYPES.get(kind)
+    return None if hive is None else Value(hive, str(tree.node["value"]))

@@ -1,0 +1,89 @@
+"""CLUSTERED BY: of a bucketed table only the files in which a row that matters can be."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from acidsql.acid.predicate import Predicate, Value, equals
+from acidsql.acid.table import Table
+from acidsql.acid.types import parse_type
+from acidsql.storage.bucketing import bucket_ids
+from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.row_schema import arrow_type
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_MOST = 1000  # combinations of values that are looked at
+
+
+def in_buckets(
+    listings: Sequence[Listing], table: Table, condition: Predicate
+) -> Sequence[Listing]:
+    """Leave files out whose bucket no row of a condition is in, and delete events with them.
+
+    Files without event columns stay: nothing says that they were written into buckets.
+    """
+    buckets = _buckets(table, condition)
+    if buckets is None:
+        return listings
+    return [
+        replace(
+            listing,
+            data=tuple(file for file in listing.data if _may_hold(file, buckets)),
+            deletes=tuple(file for file in listing.deletes if _may_hold(file, buckets)),
+        )
+        for listing in listings
+    ]
+
+
+def _may_hold(file: EventFile, buckets: frozenset[int]) -> bool:
+    # bucket_00001, and bucket_00001_0 of a second attempt.
+    number = file.path.rpartition("/")[2].removeprefix("bucket_").partition("_")[0]
+    return not number.isdigit() or int(number) in buckets
+
+
+def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
+    """The buckets that rows of a condition are in; None: that is not known."""
+    if not table.is_bucketed:
+        return None
+    kinds = {column.name: column.type for column in table.columns}
+    types = [kinds[name] for name in table.bucket_columns]
+    of_each = [_values(condition, *pair) for pair in zip(table.bucket_columns, types, strict=True)]
+    known = [values for values in of_each if values]
+    rows = list(itertools.islice(itertools.product(*known), _MOST + 1))
+    if len(known) < len(of_each) or len(rows) > _MOST:
+        return None
+    columns = [
+        pa.array(column, arrow_type(kind))
+        for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+    ]
+    return frozenset(
+        bucket_ids(columns, types, table.num_buckets, table.bucketing_version).tolist()
+    )
+
+
+def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
+    """The only values that a bucketing column can have; None: that is not known."""
+    found = equals(condition, column)
+    if found is None or any(value.type != _plain(kind) for value in found):
+        return None
+    return [_python(value) for value in found]
+
+
+def _plain(kind: str) -> str | None:
+    """Types whose values have one form each; CHAR is padded, doubles have two zeros."""
+    name = parse_type(kind).kind
+    if name in (*_INTEGERS, "string", "decimal"):
+        return kind
+    return "string" if name == "varchar" else None
+
+
+def _python(value: Value) -> Any:
+    if value.type in _INTEGERS:
+        return int(value.text)
+    return Decimal(value.text) if value.type.startswith("decimal") else value.text

@@ -1,0 +1,186 @@
+"""Search arguments: what lets ORC pass over stripes and row groups that hold no row of interest.
+
+Spark makes them of the conditions that it pushes down, but ORC looks for their columns within the
+``row`` of an ACID file, and Spark names them ``row.x``: nothing would be found, and nothing passed
+over. So they are made here, with names as ORC wants them, and handed over as options of the read.
+Spark replaces them by its own where it pushes anything; ``unpushed`` keeps it from that (and from
+an error of Spark 4.3, which cannot push ``x IN (1, NULL)`` down to ORC).
+
+Only what ORC and Spark compare alike is used: no doubles (NaN), no timestamps (time zones), no CHAR
+(padding), no days of the hybrid calendar, no strings that UTF-8 and UTF-16 sort differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from acidsql.acid import event
+from acidsql.acid.predicate import (
+    ANYTHING,
+    All,
+    Comparison,
+    No,
+    Predicate,
+    Some,
+    Value,
+    all_of,
+    some_of,
+)
+from acidsql.acid.table import Column, Table
+
+_EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_GREGORIAN = "1582-10-15"  # as text it sorts as the days do, from year 0 to 9999
+_LAST_ALIKE = "\ud7ff"  # above are surrogates: UTF-16 sorts them before U+E000
+
+
+def read_options(
+    spark: SparkSession, table: Table, names: Sequence[str], condition: Predicate
+) -> dict[str, str]:
+    """Options of an ORC read that pass over what a condition rules out; none: nothing is.
+
+    Args:
+        spark: The session.
+        table: The table.
+        names: What the files call its columns.
+        condition: What holds of every row that matters.
+    """
+    same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
+    known = _known(condition, {column.name: column for column in same})
+    jvm = getattr(spark, "_jvm", None)
+    if known == ANYTHING or jvm is None:
+        return {}
+    try:
+        return _serialised(jvm, same, _Filters(spark, jvm).of(known))
+    except Py4JError:
+        return {}  # Spark's and ORC's inner classes: where they changed, all is read
+
+
+def unpushed(column: str) -> str:
+    """SQL of a column in a form that Spark does not push conditions down through."""
+    return f"coalesce({column}, {column})"
+
+
+def _known(predicate: Predicate, columns: dict[str, Column]) -> Predicate:
+    """The part of a condition that ORC decides as Spark does."""
+    match predicate:
+        case Comparison(name) | No(Comparison(name)):
+            return predicate if name in columns and _is_alike(predicate, columns) else ANYTHING
+        case All(terms):
+            return all_of([_known(term, columns) for term in terms])
+        case Some(terms):
+            return some_of([_known(term, columns) for term in terms])
+
+
+def _is_alike(predicate: Comparison | No, columns: dict[str, Column]) -> bool:
+    term = predicate.term if isinstance(predicate, No) else predicate
+    kind = columns[term.column].type
+    if not _is_simple(term.column):
+        return False
+    if kind.startswith("varchar"):
+        kind = "string"
+    if kind not in (*_INTEGERS, "date", "string", "boolean") and not kind.startswith("decimal"):
+        return False
+    return all(value.type == kind and _is_plain(value) for value in term.values)
+
+
+def _is_simple(name: str) -> bool:
+    """ORC takes dots and backticks in a name for a path; other names could be of event columns."""
+    return name.isidentifier() and name.isascii() and name not in _EVENT_COLUMNS
+
+
+def _is_plain(value: Value) -> bool:
+    if value.type == "date":
+        return len(value.text) == len(_GREGORIAN) and value.text > _GREGORIAN
+    if value.type == "string":
+        return all(character <= _LAST_ALIKE for character in value.text)
+    return True
+
+
+class _Filters:
+    """Builds Spark's data source filters in the JVM."""
+
+    def __init__(self, spark: SparkSession, jvm: Any) -> None:
+        self._jvm = jvm
+        gateway: Any = spark.sparkContext._gateway
+        self._new_array = gateway.new_array
+        self._filters = jvm.org.apache.spark.sql.sources
+
+    def of(self, predicate: Predicate) -> Any:
+        match predicate:
+            case All(terms):
+                return self._folded(self._filters.And, terms)
+            case Some(terms):
+                return self._folded(self._filters.Or, terms)
+            case No(term):
+                return self._filters.Not(self.of(term))
+            case Comparison(column, "is null"):
+                return self._filters.IsNull(column)
+            case Comparison(column, "in", values):
+                array = self._new_array(self._jvm.java.lang.Object, len(values))
+                for at, value in enumerate(values):
+                    array[at] = self._value(value)
+                return self._filters.In(column, array)
+            case Comparison(column, operator, (value,)):
+                return getattr(self._filters, _NAMES[operator])(column, self._value(value))
+        raise AssertionError(predicate)
+
+    def _folded(self, joined: Any, terms: Sequence[Predicate]) -> Any:
+        first, *others = terms
+        found = self.of(first)
+        for term in others:
+            found = joined(found, self.of(term))
+        return found
+
+    def _value(self, value: Value) -> Any:
+        if value.type in _INTEGERS:
+            return int(value.text)
+        if value.type == "boolean":
+            return value.text == "true"
+        if value.type == "date":
+            return self._jvm.java.sql.Date.valueOf(value.text)
+        return Decimal(value.text) if value.type.startswith("decimal") else value.text
+
+
+_NAMES = {
+    "=": "EqualTo",
+    "<": "LessThan",
+    "<=": "LessThanOrEqual",
+    ">": "GreaterThan",
+    ">=": "GreaterThanOrEqual",
+}
+
+
+def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
+    """A filter as ORC takes it from a configuration."""
+    columns = [column for column in columns if _is_simple(column.name)]
+    ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+    made = _create_filter(jvm, schema, jvm.PythonUtils.toSeq([filters]))
+    if made.isEmpty():
+        return {}
+    configuration = jvm.org.apache.hadoop.conf.Configuration(False)
+    names = jvm.java.util.regex.Pattern.compile(",").split(",".join(c.name for c in columns))
+    jvm.org.apache.orc.mapred.OrcInputFormat.setSearchArgument(configuration, made.get(), names)
+    keys = ("orc.kryo.sarg", "orc.sarg.column.names")
+    return {key: str(configuration.get(key)) for key in keys}
+
+
+def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
+    orc_filters = jvm.org.apache.spark.sql.execution.datasources.orc.OrcFilters
+    try:
+        third = getattr(orc_filters, "createFilter$default$3")()
+    except Py4JError:  # before Spark 4.3
+        return orc_filters.createFilter(schema, filters)
+    return orc_filters.createFilter(schema, filters, third)
+
+
+def _spark_type(hive_type: str) -> str:
+    """Types that no filter is about need no name of their own."""
+    is_known = hive_type in (*_INTEGERS, "date", "boolean") or hive_type.startswith("decimal")
+    return hive_type if is_known else "string"

@@ -1,0 +1,189 @@
+"""What a query's condition rules out is not read: counted, not timed; and no row is lost by it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from kit import ordered, rows
+
+from acidsql.storage import read as reading
+
+ROWS = 60_000  # six row groups
+
+
+@pytest.fixture(autouse=True)
+def any_size_is_worth_it(monkeypatch):
+    monkeypatch.setattr(reading, "MUCH_DATA", 0)
+    monkeypatch.setattr(reading, "MANY_PARTITIONS", 0)
+
+
+@pytest.fixture
+def t(acid):
+    acid.sql(
+        "CREATE TABLE t (id BIGINT, small INT, name STRING, day DATE, price DECIMAL(12,2), "
+        "ratio DOUBLE, code VARCHAR(10)) TBLPROPERTIES ('orc.bloom.filter.columns'='name')"
+    )
+    acid.sql(
+        "INSERT INTO t SELECT id, CAST(id AS INT), concat('n', id * 7919 % 60000), "
+        "date_add(DATE'2020-01-01', CAST(id / 1000 AS INT)), CAST(id AS DECIMAL(12,2)) / 4, "
+        f"id / 3.0D, lpad(id, 10, '0') FROM range(0, {ROWS}, 1, 1)"
+    )
+    return acid
+
+
+def rows_read(frame):
+    """How many rows the files' readers gave, before any condition was looked at."""
+    frame.collect()
+    return _rows_read(frame._jdf.queryExecution().executedPlan())
+
+
+def _rows_read(plan):
+    name = plan.getClass().getSimpleName()
+    if name == "AdaptiveSparkPlanExec":
+        return _rows_read(plan.executedPlan())
+    if name.endswith("QueryStageExec"):
+        return _rows_read(plan.plan())
+    if name == "FileSourceScanExec":
+        return plan.metrics().apply("numOutputRows").value()
+    children = plan.children()
+    return sum(_rows_read(children.apply(at)) for at in range(children.size()))
+
+
+SKIPPING = [
+    "id = 5000",
+    "id IN (7, 45000)",
+    "id IN (" + ", ".join(str(number) for number in range(20)) + ")",
+    "id BETWEEN 100 AND 300",
+    "100 > id",
+    "small >= 59000",
+    "day = DATE'2020-01-20'",
+    "price < 2.5",
+    "code = '0000012345'",
+    "id < 10 OR id > 59990",
+    "id = 12345 AND ratio > 0 AND name LIKE 'n%'",
+    "id = :one",
+]
+
+
+def test_row_groups_that_cannot_hold_such_rows_are_not_read(t):
+    assert rows_read(t.sql("SELECT * FROM t WHERE coalesce(id, 0) >= 0")) == ROWS
+    whole = t.sql("SELECT * FROM t").persist()
+    for condition in SKIPPING:
+        args = {"one": 77} if ":one" in condition else None
+        found = t.sql(f"SELECT * FROM t WHERE {condition}", args)
+        assert rows_read(found) <= ROWS // 3, condition
+        expected = whole.where(condition.replace(":one", "77"))
+        assert ordered(found.collect()) == ordered(expected.collect()) != [], condition
+    whole.unpersist()
+
+
+def test_bloom_filters_leave_row_groups_out(t):
+    assert rows_read(t.sql("SELECT id FROM t WHERE name = 'n42'")) <= ROWS // 3
+    assert rows_read(t.sql("SELECT id FROM t WHERE name = 'none of them'")) == 0
+    assert rows(t, "SELECT name FROM t WHERE name = 'n42'") == [("n42",)]
+
+
+READING = [
+    "ratio < 1",  # NaN
+    "id = (SELECT max(id) FROM t)",
+    "id % 1000 = 5",
+    "id = 5 OR rand() > 0.5",
+    "day = current_date()",
+    "day > CAST('today' AS DATE) OR id = 1",
+    "name > '\U0001f600'",
+]
+
+
+def test_what_orc_may_decide_otherwise_or_another_time_is_read(t):
+    for condition in READING:
+        found = t.sql(f"SELECT id FROM t WHERE {condition}")
+        assert rows_read(found) >= ROWS, condition
+
+
+def test_a_table_that_is_read_twice_shows_what_either_reading_needs(t):
+    t.sql("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT id, name FROM t")
+    assert rows(
+        t, "WITH w AS (SELECT id FROM t) "
+        "SELECT a.id, b.id FROM w a JOIN w b ON a.id + 50000 = b.id WHERE a.id = 5 AND b.id > 6"
+    ) == [(5, 50005)]  # fmt: skip
+    assert rows(t, "SELECT count(*) FROM t WHERE id = 3 UNION ALL SELECT count(*) FROM t") == [
+        (1,), (ROWS,),
+    ]  # fmt: skip
+
+
+def test_changes_are_found_where_files_are_passed_over(t):
+    t.sql("UPDATE t SET name = 'changed' WHERE id = 50000")
+    t.sql("DELETE FROM t WHERE id BETWEEN 10 AND 19")
+    t.sql("MERGE INTO t USING (SELECT 5 AS id) s ON t.id = s.id AND t.id < 100 "
+          "WHEN MATCHED THEN UPDATE SET name = 'merged'")  # fmt: skip
+    assert rows(t, "SELECT id, name FROM t WHERE id = 50000 OR name = 'merged'") == [
+        (5, "merged"), (50000, "changed"),
+    ]  # fmt: skip
+    assert rows(t, "SELECT count(*) FROM t WHERE id < 20") == [(10,)]
+    assert rows(t, "SELECT count(*), count(DISTINCT id) FROM t") == [(ROWS - 10, ROWS - 10)]
+
+
+def test_a_partition_of_no_such_rows_is_not_opened(acid):
+    acid.sql("CREATE TABLE p (id INT) PARTITIONED BY (day DATE, kind STRING)")
+    acid.sql(
+        "INSERT INTO p SELECT CAST(id AS INT), date_add(DATE'2024-01-01', CAST(id % 10 AS INT)), "
+        "IF(id % 2 = 0, 'even', NULL) FROM range(0, 100)"
+    )
+    for condition in (
+        "day = DATE'2024-01-03'",
+        "day IN (DATE'2024-01-03', DATE'2030-01-01') AND kind IS NOT NULL",
+        "NOT (kind = '__HIVE_DEFAULT_PARTITION__') AND day < DATE'2024-01-02'",
+    ):
+        plan = acid.sql(f"EXPLAIN FORMATTED SELECT * FROM p WHERE {condition}").first()[0]
+        assert "partitions: 1 of 10" in plan
+        assert rows(acid, f"SELECT count(*) FROM p WHERE {condition}") == [(10,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"), [("INT", 1), ("STRING", 2), ("DECIMAL(10,2)", 2), ("VARCHAR(9)", 1)]
+)
+def test_of_a_bucketed_table_only_the_buckets_files_are_opened(acid, kind, version):
+    acid.sql(
+        f"CREATE TABLE b (k {kind}, v INT) CLUSTERED BY (k, v) INTO 4 BUCKETS "
+        f"TBLPROPERTIES ('bucketing_version'='{version}')"
+    )
+    acid.sql("INSERT INTO b SELECT id, CAST(id % 3 AS INT) FROM range(0, 60, 1, 1)")
+    acid.sql("DELETE FROM b WHERE v = 2 AND k > 30")
+    for value in (0, 14, 35, 59):
+        literal = f"CAST({value} AS {kind.replace('VARCHAR(9)', 'STRING')})"
+        query = f"SELECT k, v FROM b WHERE k = {literal} AND v IN ({value % 3})"
+        found = acid.sql(query)
+        assert len(found.collect()) == (0 if value % 3 == 2 and value > 30 else 1)
+        files = {path.rpartition("/")[2] for path in found.inputFiles()}
+        assert len(files) == 1
+
+
+def test_random_conditions_give_what_reading_everything_gives(acid, monkeypatch):
+    acid.sql("CREATE TABLE r (a INT, b STRING, c DATE, d DECIMAL(6,1)) CLUSTERED BY (a) "
+             "INTO 3 BUCKETS")  # fmt: skip
+    acid.sql(
+        "INSERT INTO r SELECT IF(id % 11 = 0, NULL, CAST(id % 50 AS INT)), "
+        "IF(id % 7 = 0, NULL, concat('s', id % 30)), date_add(DATE'1582-10-15', CAST(id AS INT)), "
+        "CAST(id / 10 AS DECIMAL(6,1)) FROM range(0, 3000, 1, 2)"
+    )
+    acid.sql("DELETE FROM r WHERE a % 5 = 1")
+    whole = acid.sql("SELECT * FROM r").persist()
+    chance = random.Random(5)
+    terms = [
+        "a = {n}", "a <> {n}", "{n} >= a", "a IN ({n}, 7, NULL)", "a NOT IN ({n}, 9)",
+        "a IS NULL", "a <=> {n}", "b = 's{n}'", "b > 's{n}'", "b IS NOT NULL", "b LIKE 's1%'",
+        "c < DATE'1583-{m}-05'", "c = DATE'1582-10-15'", "c > DATE'1582-10-11'", "d >= {n}.5",
+        "NOT (d = {n} OR b IS NULL)", "a = d", "a + 1 = {n}",
+    ]  # fmt: skip
+    for _ in range(15):
+        parts = [
+            chance.choice(terms).format(n=chance.randint(0, 50), m=f"{chance.randint(1, 12):02d}")
+            for _ in range(chance.randint(1, 4))
+        ]
+        condition = parts[0]
+        for part in parts[1:]:
+            condition = f"({condition}) {chance.choice(['AND', 'OR', 'AND NOT'])} ({part})"
+        found = acid.sql(f"SELECT * FROM r WHERE {condition}")
+        assert ordered(found.collect()) == ordered(whole.where(condition).collect()), condition
+    whole.unpersist()
