@@ -164,8 +164,10 @@ class Reader:
     def touched(self, query: EventQuery, said: Said) -> list[str] | None:
         """The partitions that a statement can change, as far as its text tells; None: any."""
         table = query.table
+        if not table.partition_columns:
+            return None
         names = [column.name for column in table.partition_columns]
-        if query.static_partition is not None and names:
+        if query.static_partition is not None:
             with lower.mapped_errors(query.static_partition):
                 row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
             return [partition_name(names, list(row))]
@@ -297,6 +299,19 @@ def by_name(args: Args) -> dict[str, Any] | None:
     if isinstance(args, Mapping):
         return dict(args)
     return {argument_name(number): value for number, value in enumerate(args)}
+
+
+def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
+    """Whether ``"…"`` is a name in this session; there are none in a text without quotes."""
+    names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
+    return '"' in text and all(
+        str(spark.conf.get(name, "false")).lower() == "true" for name in names
+    )
+
+
+def is_utc(spark: SparkSession) -> bool:
+    """Whether the session's clock is UTC by a name that leaves no doubt."""
+    return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")
 
 
 def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:

@@ -134,7 +134,7 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
         for c in receipt.counts
     )
     values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
-    return spark.sql(f"SELECT * FROM VALUES {values} AS t({', '.join(COUNT_COLUMNS)})")
+    return spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})")
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:

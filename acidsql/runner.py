@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,14 +30,14 @@ from acidsql.plan.event_query import EventQuery, Fields
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
 from acidsql.plan.names import Names
-from acidsql.plan.query import StandIn, rewrite
+from acidsql.plan.query import Resolve, StandIn, rewrite
 from acidsql.plan.rewrite import Derived, Prepared, plan_dml
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Args, Reader, Said, by_name, used
+from acidsql.reader import Args, Reader, Said, by_name, has_double_quoted_names, is_utc, used
 from acidsql.result import Receipt, counts_frame, nothing, receipt, rows_frame
 from acidsql.settings import Settings, is_setting
 from acidsql.shows import Shows
-from acidsql.sql.parser import parse
+from acidsql.sql.parser import Plain, parse
 from acidsql.sql.statements import CreateTable, Dml, Explain, SparkStatement, Statement
 from acidsql.storage import jvm
 from acidsql.storage.filesystem import filesystem_for
@@ -168,19 +169,19 @@ class Runner:
         clock = _Clock()
         with clock("say"):
             text = jvm.substitute_variables(self._spark, text)
-            quoted = _is_true(self._spark, "spark.sql.ansi.doubleQuotedIdentifiers")
-            said = Said(
-                text, by_name(args), quoted and _is_true(self._spark, "spark.sql.ansi.enabled")
-            )
+            said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
+            # What the text names is looked up once; under the locks it is looked at again.
+            resolve = cache(self._names.resolve)
             statement = parse(
                 text,
-                is_acid=self._names.is_acid,
+                is_acid=lambda parts: resolve(parts) is not None,
                 is_setting=is_setting,
                 double_quoted_identifiers=said.double_quoted,
+                plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
         if isinstance(statement, Dml):
-            return self._change(statement, said, clock)
+            return self._change(statement, said, clock, resolve)
         match statement:
             case SparkStatement():
                 return self._reader.pass_on(statement, said, args)
@@ -190,6 +191,9 @@ class Runner:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
 
+    def _plain(self) -> Plain:
+        return Plain(self._txns.settings.values_max_rows, lambda: is_utc(self._spark))
+
     def _command(self, statement: Statement, text: str) -> DataFrame:
         for family in (self._commands, self._of_transactions, self._loads):
             if family.knows(statement):
@@ -197,16 +201,16 @@ class Runner:
                 return nothing(self._spark)
         return self._shows.run(statement, text)
 
-    def _prepare(self, statement: Dml, said: Said) -> Prepared:
+    def _prepare(self, statement: Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
+        resolve = resolve or self._names.resolve
+
         def analyse(query: Text, standins: tuple[StandIn, ...], derived: Derived | None) -> Fields:
             views = self._reader.empty_views(standins)
             if derived is not None:
                 views[derived.view] = lower.frame(self._spark, derived.query, views, said.args)
             return lower.fields(self._spark, query, used(query, views), said.args)
 
-        return plan_dml(
-            said.text, statement, self._names.resolve, analyse, double_quoted=said.double_quoted
-        )
+        return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
 
     def _prepare_create(self, statement: CreateTable, said: Said) -> Prepared:
         assert statement.query is not None
@@ -230,10 +234,10 @@ class Runner:
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _change(self, statement: Dml, said: Said, clock: _Clock) -> DataFrame:
+    def _change(self, statement: Dml, said: Said, clock: _Clock, resolve: Resolve) -> DataFrame:
         """A statement that changes rows, in the session's transaction or one of its own."""
         with clock("say"):
-            prepared = self._prepare(statement, said)
+            prepared = self._prepare(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
             with transaction.statement() as work:
                 with clock("hold"):
@@ -373,6 +377,9 @@ class Runner:
     def _write(
         self, writing: Writing, query: EventQuery, views: Mapping[str, DataFrame], said: Said
     ) -> None:
+        if query.plain_rows is not None:
+            writing.plain_rows(query.plain_rows)
+            return
         events = self._reader.events(query, views, said)
         with lower.mapped_errors(query.query):
             rows = query.literal_rows
@@ -385,10 +392,6 @@ class Runner:
             events.source.refuse_changed(self._spark)
         if query.overwrite:
             writing.replace_static_partition()
-
-
-def _is_true(spark: SparkSession, name: str) -> bool:
-    return str(spark.conf.get(name, "false")).lower() == "true"
 
 
 def _receipt(said: Said, transaction: Transaction, work: Work, clock: _Clock) -> Receipt:

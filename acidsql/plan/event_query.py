@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType
@@ -56,6 +57,8 @@ class EventQuery:
         merge: A row matched twice is a cardinality violation, not an error of ours.
         allow_duplicate_deletes: … but not here (an only, unconditional WHEN MATCHED DELETE).
         literal_rows: Rows of a VALUES list; None for any other source.
+        plain_rows: The rows themselves, by column, if they are known without asking Spark: then
+            there is no query.
         partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
             change, as far as the statement's text tells; None: any.
         maybe_few: It has a condition that is cheap to evaluate, and that few rows may meet.
@@ -70,6 +73,7 @@ class EventQuery:
     merge: bool = False
     allow_duplicate_deletes: bool = False
     literal_rows: int | None = None
+    plain_rows: Mapping[str, Sequence[Any]] | None = None
     partitions: Text | None = None
     reduced: Reduced | None = None
     maybe_few: bool = False

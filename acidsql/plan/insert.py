@@ -20,7 +20,7 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default
-from acidsql.sql.statements import Insert, PartitionItem, Values
+from acidsql.sql.statements import Insert, Literals, PartitionItem, Values
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import VALUE
@@ -154,6 +154,7 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
     source = planned.new()
     if statement.ctes is not None:
         source.verbatim(statement.ctes).raw("\n")
+    assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
         return source.verbatim(statement.source.span), None
     return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)

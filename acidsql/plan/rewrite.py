@@ -11,6 +11,7 @@ from acidsql.plan.delete import plan_delete
 from acidsql.plan.event_query import EventQuery, Fields, Planned
 from acidsql.plan.insert import plan_insert, plan_source
 from acidsql.plan.merge import plan_merge
+from acidsql.plan.plain_values import plan_plain
 from acidsql.plan.query import (
     Resolve,
     StandIn,
@@ -23,7 +24,17 @@ from acidsql.plan.query import (
 from acidsql.plan.sqltext import Text
 from acidsql.plan.update import plan_update
 from acidsql.sql.binder import bind_insert
-from acidsql.sql.statements import Delete, Dml, Insert, InsertBranch, Merge, MultiInsert, Update
+from acidsql.sql.parser import parse
+from acidsql.sql.statements import (
+    Delete,
+    Dml,
+    Insert,
+    InsertBranch,
+    Literals,
+    Merge,
+    MultiInsert,
+    Update,
+)
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
 
@@ -87,6 +98,11 @@ def plan_dml(
     Raises:
         SqlError: A name, a type or a count is wrong, or something is refused by name.
     """
+    if isinstance(statement, Insert) and isinstance(statement.source, Literals):
+        plain = plan_plain(text, statement, _target(text, statement, resolve))
+        if plain is not None:
+            return Prepared((plain,), ())
+        statement = _read_again(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     blank = Text(text, [*rewritten.edits, *placeholders(text)])
@@ -101,6 +117,13 @@ def plan_dml(
         view = standins[-1].view
     planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, None))
     return Prepared((_plan(statement, planned, rewritten.source_view),), standins)
+
+
+def _read_again(text: str, double_quoted: bool) -> Insert:
+    """An INSERT of plain literals as the grammar reads it: expressions, for Spark to look at."""
+    statement = parse(text, is_acid=lambda _: True, double_quoted_identifiers=double_quoted)
+    assert isinstance(statement, Insert)
+    return statement
 
 
 def _plan(statement: Dml, planned: Planned, source_view: str | None) -> EventQuery:

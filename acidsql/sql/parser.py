@@ -21,12 +21,13 @@ from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
 from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
+from acidsql.sql.plain_values import Plain, plain_insert
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
-__all__ = ["IsAcid", "IsSetting", "parse"]
+__all__ = ["IsAcid", "IsSetting", "Plain", "parse"]
 
 # What follows these words is no SQL (`SET x=it's`, `ADD JAR /a'b`): it is read raw.
 _RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
@@ -39,6 +40,7 @@ def parse(
     is_acid: IsAcid,
     is_setting: IsSetting = lambda name: False,
     double_quoted_identifiers: bool = False,
+    plain: Plain | None = None,
 ) -> Statement:
     """Reads one statement.
 
@@ -47,11 +49,15 @@ def parse(
         is_acid: Whether a name, unquoted and perhaps qualified, is a table of our catalog.
         is_setting: Whether a name is a setting of ours; SET of any other is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name (else a string).
+        plain: Read an INSERT of plain literals at a glance: its source is ``Literals`` then.
 
     Raises:
         SqlSyntaxError: The text is ours and does not parse, or holds no or two statements.
         UnsupportedError: The statement is understood and refused by name.
     """
+    found = None if plain is None else plain_insert(text, plain)
+    if found is not None and is_acid(found.target.parts):
+        return found
     try:
         tokens = tokenize(text, double_quoted_identifiers=double_quoted_identifiers)
     except SqlError:

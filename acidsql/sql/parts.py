@@ -48,6 +48,17 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
+class Literals:
+    """The rows of ``INSERT … VALUES`` where every value is a plain literal (``plain_values``).
+
+    ``columns`` are the literals as they were written, column by column, none of them empty.
+    """
+
+    span: Span
+    columns: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionItem:
     """``p = value`` (static) or ``p`` (dynamic, value None) of a PARTITION clause."""
 

@@ -16,6 +16,7 @@ from acidsql.sql.parts import ColumnChange as ColumnChange
 from acidsql.sql.parts import ColumnDef as ColumnDef
 from acidsql.sql.parts import Default as Default
 from acidsql.sql.parts import InsertAction as InsertAction
+from acidsql.sql.parts import Literals as Literals
 from acidsql.sql.parts import Matched as Matched
 from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
@@ -46,7 +47,7 @@ class Insert:
     """
 
     target: Name
-    source: Query | Values
+    source: Query | Values | Literals
     columns: tuple[Name, ...] | None = None
     partition: tuple[PartitionItem, ...] = ()
     overwrite: bool = False

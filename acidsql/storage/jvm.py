@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,14 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
         return any(t.isTemporary and t.name == name for t in spark.catalog.listTables())
     jvm = _jvm(spark)
     assert jvm is not None
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name)
+    identifier = _table_identifier(jvm)(name)
     return bool(session.sessionState().catalog().isTempView(identifier))
+
+
+@lru_cache(maxsize=1)
+def _table_identifier(jvm: Any) -> Any:
+    """A class of the JVM's, which stays the same: to find it takes a message for each package."""
+    return jvm.org.apache.spark.sql.catalyst.TableIdentifier
 
 
 def ship_package(spark: SparkSession) -> None:

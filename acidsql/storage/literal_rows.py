@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,12 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
         hashed, or a year that its dates do not know.
     """
     return _in_arrow(rows, table, None)
+
+
+def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
+    """The same of values that were never Spark's, by column; their types are plain, too."""
+    types = {column.name: arrow_type(column.type) for column in table.columns}
+    return pa.table({name: pa.array(column, types[name]) for name, column in values.items()})
 
 
 def collect_few(rows: DataFrame, table: Table, limit: int) -> pa.Table | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,7 +14,7 @@ from acidsql.errors import WriteError
 from acidsql.storage import load
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.literal_rows import collect_few, collect_rows
+from acidsql.storage.literal_rows import collect_few, collect_rows, plain_rows
 from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import (
@@ -104,6 +105,11 @@ class Writing:
             self.events(rows)
         else:
             self._take(write_rows(collected, table, self._spec))
+
+    def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
+        """Write a few rows of plain values, by column. Raises as ``events``."""
+        table = self._what.table
+        self._take(write_rows(plain_rows(values, table), table, self._spec))
 
     def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
         """Copy files of others beside the statement's own; without Spark the driver does it."""
