@@ -202,7 +202,7 @@ class Settings:
     )
     driver_max_rows: int = _count(
         "acidsql.driver.max.rows",
-        "0",
+        "1000",
         "UPDATE and DELETE look for so many rows first, and write them from the driver.",
         least=0,
     )
