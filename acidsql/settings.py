@@ -203,7 +203,7 @@ class Settings:
     driver_max_rows: int = _count(
         "acidsql.driver.max.rows",
         "1000",
-        "UPDATE and DELETE look for so many rows first, and write them from the driver.",
+        "UPDATE and DELETE look for so many rows first, to write them from the driver; 0: never.",
         least=0,
     )
     max_dynamic_partitions: int = _count(
