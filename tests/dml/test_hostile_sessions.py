@@ -96,7 +96,7 @@ def test_few_rows_become_the_same_in_every_session(acid, conf, name):
             f"array(DATE'0001-01-01', NULL), named_struct('x', {ntz}, 'Y', id), "
             "if(id = 2, float('NaN'), 1 / 3), concat('p/', id % 2) FROM range(0, 6, 1, 1)"
         )
-        acid.sql(f"INSERT INTO {table} (id) VALUES (6)")
+        acid.sql(f"INSERT INTO {table} (id, p) VALUES (6, NULL)")
         done = [
             counts(acid, f"UPDATE {table} SET d = d + 1, v = nullif(v, 'ü3') WHERE id > 1"),
             counts(acid, f"DELETE FROM {table} WHERE id = 0 OR p = 'p/1' AND id > 4"),
