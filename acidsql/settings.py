@@ -202,8 +202,8 @@ class Settings:
     )
     driver_max_rows: int = _count(
         "acidsql.driver.max.rows",
-        "0",
-        "UPDATE and DELETE look for so many rows first, and write them from the driver.",
+        "1000",
+        "UPDATE and DELETE look for so many rows first, to write them from the driver; 0: never.",
         least=0,
     )
     max_dynamic_partitions: int = _count(

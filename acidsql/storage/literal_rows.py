@@ -1,20 +1,30 @@
-"""A few rows of a query, brought to the driver: what they become is written without a Spark job."""
+"""A few rows of a query, brought to the driver: what they become is written without a Spark job.
+
+They come as values of Python's, which are not all that Spark has. What would arrive as something
+else, or would take much memory, is left to a job: a text that is no UTF-8 arrives mended, a map
+with a key twice arrives with one of them, and 1,000 rows may be a gigabyte.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.storage.event_records import KEY_SCHEMA, VALUE
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import KEY_SCHEMA, PREFIX, VALUE
 from acidsql.storage.row_schema import arrow_type
 
 _TASKS_AT_ONCE = 8
+_BYTES_MAX = 16 * 1024 * 1024  # of all that is looked for; each task finds at most so much
+_FITS = f"{PREFIX}fits"
 
 
 def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
@@ -24,9 +34,12 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
 
     Returns:
         The same columns. None where Python has no such values: a map with keys that cannot be
-        hashed, or a year that its dates do not know.
+        hashed, a year that its dates do not know, a text that is no UTF-8.
     """
-    return _in_arrow(rows, table, None)
+    types = _types(rows, table)
+    if any(map(_has_odd_keys, types.values())):
+        return None
+    return _in_arrow(_marked(rows, types, None), types)
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
@@ -36,23 +49,72 @@ def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
 
 
 def collect_few(rows: DataFrame, table: Table, limit: int) -> pa.Table | None:
-    """Collect the events of a query if they are no more than ``limit``; else None."""
-    with _several_tasks_at_once(rows.sparkSession):
-        return _in_arrow(rows.limit(limit + 1), table, limit)
+    """Collect the events of a query if they are no more than ``limit``, and small; else None.
 
-
-def _in_arrow(rows: DataFrame, table: Table, limit: int | None) -> pa.Table | None:
-    types = {column.name: parse_type(column.type) for column in table.columns}
-    if any(map(_has_odd_keys, types.values())):
+    None too where Python has no such values. Spark need not have made them, as it has literals:
+    a map that was read from a file may have a key twice.
+    """
+    types = _types(rows, table)
+    if any(_holds(kind, "map") for kind in types.values()):
         return None
+    found = _marked(rows, types, _BYTES_MAX // limit).limit(limit + 1)
+    with _several_tasks_at_once(rows.sparkSession):
+        try:
+            return _in_arrow(found, types, limit)
+        except Exception as error:
+            # Each task finds up to the limit, and there may be thousands of tasks.
+            if "spark.driver.maxResultSize" in str(error):
+                return None
+            raise
+
+
+def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
+    """Hive's types of the columns that are the user's."""
+    columns = {column.name: column.type for column in table.columns}
+    return {name: parse_type(columns[name]) for name in rows.columns if name in columns}
+
+
+def _marked(rows: DataFrame, types: dict[str, HiveType], bytes_max: int | None) -> DataFrame:
+    """The rows, and whether all of each can be had as Python's; of those that cannot, no text."""
+    texts = {name: kind for name, kind in types.items() if _has_text(kind)}
+    texts |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
+    checks = [_is_utf8(name, kind) for name, kind in texts.items() if kind.kind != "binary"]
+    if bytes_max is not None:
+        sizes = [F.coalesce(F.octet_length(_text(*it)), F.lit(0)) for it in texts.items()]
+        checks.append(sum(sizes, F.lit(0).cast("bigint")) <= bytes_max)
+    fits = functools.reduce(lambda one, other: one & other, checks, F.lit(True))
+    return rows.select(
+        *(
+            F.when(fits, F.col(quote(name))).alias(name) if name in texts else F.col(quote(name))
+            for name in rows.columns
+        ),
+        fits.alias(_FITS),
+    )
+
+
+def _text(name: str, kind: HiveType) -> Column:
+    """A column as text, or bytes; of an array, a map or a struct all that is in it."""
+    column = F.col(quote(name))
+    return column.cast("string") if kind.children else column
+
+
+def _is_utf8(name: str, kind: HiveType) -> Column:
+    return F.coalesce(F.is_valid_utf8(_text(name, kind)), F.lit(True))
+
+
+def _in_arrow(
+    rows: DataFrame, types: dict[str, HiveType], limit: int | None = None
+) -> pa.Table | None:
     try:
         collected = rows.collect()
     except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999
         return None
     if limit is not None and len(collected) > limit:
         return None
+    if not all(row[-1] for row in collected):
+        return None
     columns: dict[str, pa.Array] = {}
-    for i, name in enumerate(rows.columns):
+    for i, name in enumerate(rows.columns[:-1]):
         if name in types:
             values = [_plain(row[i], types[name]) for row in collected]
             columns[name] = pa.array(values, arrow_type(types[name]))
@@ -63,7 +125,11 @@ def _in_arrow(rows: DataFrame, table: Table, limit: int | None) -> pa.Table | No
 
 def _type_of(name: str) -> pa.DataType:
     """Of a column that is ours: a partition value's text, or a part of the row's id."""
-    return pa.string() if name.startswith(VALUE) else KEY_SCHEMA.field(name).type
+    return pa.string() if _is_value(name) else KEY_SCHEMA.field(name).type
+
+
+def _is_value(name: str) -> bool:
+    return name.startswith(VALUE) and name not in KEY_SCHEMA.names
 
 
 @contextmanager
@@ -72,7 +138,10 @@ def _several_tasks_at_once(spark: SparkSession) -> Iterator[None]:
     few: right for many rows, and slow for few."""
     name = "spark.sql.limit.initialNumPartitions"
     before = str(spark.conf.get(name))
-    spark.conf.set(name, str(max(_TASKS_AT_ONCE, int(before))))
+    if int(before) >= _TASKS_AT_ONCE:
+        yield
+        return
+    spark.conf.set(name, str(_TASKS_AT_ONCE))
     try:
         yield
     finally:
@@ -82,6 +151,15 @@ def _several_tasks_at_once(spark: SparkSession) -> Iterator[None]:
 def _has_odd_keys(kind: HiveType) -> bool:
     odd = kind.kind == "map" and (kind.children[0].children or kind.children[0].kind == "binary")
     return bool(odd) or any(map(_has_odd_keys, kind.children))
+
+
+def _holds(kind: HiveType, *kinds: str) -> bool:
+    return kind.kind in kinds or any(_holds(child, *kinds) for child in kind.children)
+
+
+def _has_text(kind: HiveType) -> bool:
+    """It may be long, or no UTF-8."""
+    return _holds(kind, "string", "char", "varchar", "binary", "array", "map")
 
 
 def _plain(value: Any, kind: HiveType) -> Any:

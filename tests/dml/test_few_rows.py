@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
-from kit import counts, rows
+from kit import counts, fill, rows
+from pyarrow import orc
 
+from acidsql.errors import ConstraintError
 from acidsql.storage import save
 
 ALL = (
     "CREATE TABLE t (id INT, s STRING, c CHAR(5), d DATE, ts TIMESTAMP, n DECIMAL(10, 2), "
-    "b BINARY, a ARRAY<INT>, m MAP<STRING, INT>, r STRUCT<x: INT, y: STRING>) "
+    "b BINARY, a ARRAY<INT>, r STRUCT<x: INT, y: STRING>, f FLOAT, l ARRAY<STRUCT<k: STRING>>) "
 )
 
 
@@ -38,18 +41,19 @@ def test_few_rows_of_all_types_are_changed_without_a_writing_job(acid, jobs, lay
     last = ", CAST(id % 2 AS STRING)" if "p STRING" in layout else ""
     acid.sql(
         "INSERT INTO t SELECT CAST(id AS INT), 'é', 'x', DATE'2024-02-29', "
-        "TIMESTAMP_NTZ'2024-01-01 12:34:56.789', 1.50, X'00FF', array(1, NULL), map('k', 1), "
-        f"named_struct('x', 1, 'y', 'z'){last} FROM range(0, 20, 1, 3)"
+        "TIMESTAMP_NTZ'2024-01-01 12:34:56.789', 1.50, X'00FF', array(1, NULL), "
+        "named_struct('x', 1, 'y', 'z'), CAST(0.1 AS FLOAT), array(named_struct('k', 'ü'))"
+        f"{last} FROM range(0, 20, 1, 3)"
     )
     jobs.clear()
     assert counts(acid, "UPDATE t SET s = concat(s, '!') WHERE id IN (3, 4, 11)") == (0, 3, 0)
     assert counts(acid, "DELETE FROM t WHERE id = 4 OR id > 17") == (0, 0, 3)
     assert counts(acid, "DELETE FROM t WHERE id = 1000") == (0, 0, 0)
     assert jobs == []
-    found = rows(acid, "SELECT id, s, c, d, ts, n, b, a, m, r FROM t WHERE id IN (3, 4, 11)")
+    found = rows(acid, "SELECT id, s, c, d, ts, n, b, a, r, f, l FROM t WHERE id IN (3, 4, 11)")
     rest = (
         "é!", "x    ", date(2024, 2, 29), datetime(2024, 1, 1, 12, 34, 56, 789000), Decimal("1.50"),
-        bytearray(b"\x00\xff"), [1, None], {"k": 1}, (1, "z"),
+        bytearray(b"\x00\xff"), [1, None], (1, "z"), 0.10000000149011612, [("ü",)],
     )  # fmt: skip
     assert sorted(found) == [(3, *rest), (11, *rest)]
     assert rows(acid, "SELECT count(*), count(DISTINCT row__id) FROM t") == [(17, 17)]
@@ -64,12 +68,112 @@ def test_more_rows_are_written_by_a_job(acid, jobs):
     assert rows(acid, "SELECT * FROM t") == [(11,), (12,), (13,)]
 
 
-def test_what_python_cannot_hold_and_what_has_no_condition_is_left_to_a_job(acid, jobs):
-    acid.sql("SET acidsql.driver.max.rows = 10")
-    acid.sql("CREATE TABLE t (id INT, m MAP<ARRAY<INT>, INT>)")
-    acid.sql("INSERT INTO t SELECT 1, map(array(1), 2)")
+def test_what_has_no_cheap_condition_is_left_to_a_job(acid, jobs):
+    fill(acid, "t (id INT)", "1", "2")
+    assert counts(acid, "UPDATE t SET id = 3 WHERE id IN (SELECT max(id) FROM t)") == (0, 1, 0)
+    assert counts(acid, "DELETE FROM t") == (0, 0, 2)
+    assert len(jobs) == 2
+
+
+def test_no_rows_at_all_turn_it_off(acid, jobs):
+    acid.sql("SET acidsql.driver.max.rows = 0")
+    fill(acid, "t (id INT)", "1", "2")
+    assert counts(acid, "UPDATE t SET id = 3 WHERE id = 1") == (0, 1, 0)
+    assert len(jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("STRING", "{}", "v"),
+        ("ARRAY<STRING>", "array({})", "v[0]"),
+        ("STRUCT<x: STRING>", "named_struct('x', {})", "v.x"),
+    ],
+)
+def test_a_text_that_is_no_utf8_keeps_its_bytes(acid, jobs, kind, value, text):
+    """Python would get it with other characters in it."""
+    value = value.format("CAST(X'61FF' AS STRING)")
+    acid.sql(f"CREATE TABLE t (id INT, v {kind})")
+    acid.sql(f"INSERT INTO t SELECT 1, {value}")
+    acid.sql(f"INSERT INTO t VALUES (2, {value})")
+    jobs.clear()
+    assert counts(acid, "UPDATE t SET id = id + 10 WHERE id < 5") == (0, 2, 0)
+    assert len(jobs) == 1
+    assert rows(acid, f"SELECT id, hex({text}) FROM t") == [(11, "61FF"), (12, "61FF")]
+    assert counts(acid, "DELETE FROM t WHERE id = 11") == (0, 0, 1)
+    assert len(jobs) == 1  # a delete event has no text
+
+
+def test_a_map_with_a_key_twice_keeps_both(acid, jobs, tmp_path):
+    """Python would get one of them."""
+    kinds = pa.schema([("id", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])
+    found = pa.table([[1, 2], [[("k", 1), ("k", 2)], None]], schema=kinds)
+    orc.write_table(found, tmp_path / "twice.orc")
+    acid.sql("CREATE TABLE t (id INT, m MAP<STRING, INT>)")
+    acid.sql(f"LOAD DATA LOCAL INPATH '{tmp_path}/twice.orc' INTO TABLE t")
+    acid.sql("UPDATE t SET id = 10 WHERE id = 1")
+    assert len(jobs) == 1
+    shown = "SELECT id, transform(map_entries(m), e -> e.value) FROM t"
+    assert rows(acid, shown) == [(10, [1, 2]), (2, None)]
+
+
+def test_days_and_times_that_python_does_not_know_are_left_to_a_job(acid, jobs):
+    acid.sql("CREATE TABLE t (id INT, d DATE)")
+    acid.sql("INSERT INTO t SELECT 1, make_date(12024, 2, 29)")
     jobs.clear()
     acid.sql("UPDATE t SET id = 2 WHERE id = 1")
-    acid.sql("DELETE FROM t")
-    assert len(jobs) == 2
-    assert rows(acid, "SELECT id FROM t") == []
+    assert len(jobs) == 1
+    assert rows(acid, "SELECT id, string(d) FROM t") == [(2, "+12024-02-29")]
+
+
+def test_long_values_are_not_brought_to_the_driver(acid, jobs):
+    acid.sql("SET acidsql.driver.max.rows = 1000")
+    acid.sql("CREATE TABLE t (id INT, b BINARY, s STRING, a ARRAY<INT>)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), X'00', 'a', array(1) FROM range(3)")
+    jobs.clear()
+    for value in (
+        "b = CAST(repeat('x', 100000) AS BINARY)", "s = repeat('x', 100000)",
+        "a = array_repeat(7, 100000)",
+    ):  # fmt: skip
+        assert counts(acid, f"UPDATE t SET {value} WHERE id = 1") == (0, 1, 0)
+        assert counts(acid, f"UPDATE t SET {value} WHERE id = 1") == (0, 1, 0)
+    assert len(jobs) == 6
+    assert counts(acid, "UPDATE t SET s = 'b' WHERE id = 2") == (0, 1, 0)
+    assert len(jobs) == 6
+    shown = "SELECT id, length(b), length(s), size(a) FROM t"
+    assert rows(acid, shown) == [(0, 1, 1, 1), (1, 100000, 100000, 100000), (2, 1, 1, 1)]
+
+
+def test_what_is_found_may_be_more_than_spark_hands_to_the_driver(acid, jobs, spark):
+    """Each task finds up to the limit."""
+    acid.sql("CREATE TABLE t (id INT, s STRING)")
+    acid.sql(
+        "INSERT INTO t SELECT CAST(id AS INT), sha2(string(id), 512) FROM range(0, 4000, 1, 2)"
+    )
+    jobs.clear()
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.driver.maxResultSize", "50k")
+    try:
+        assert counts(acid, "UPDATE t SET s = concat(s, '!') WHERE id % 5 = 0") == (0, 800, 0)
+    finally:
+        conf.remove("spark.driver.maxResultSize")
+    assert len(jobs) == 1
+    assert rows(acid, "SELECT count(*), count_if(s LIKE '%!') FROM t") == [(4000, 800)]
+
+
+def test_a_null_where_none_may_be_is_refused(acid, jobs):
+    fill(acid, "t (id INT NOT NULL, v STRING)", "1, 'a'", "2, 'b'")
+    with pytest.raises(ConstraintError):
+        acid.sql("UPDATE t SET id = nullif(id, 2) WHERE id > 0")
+    assert jobs == []
+    assert rows(acid, "SELECT * FROM t") == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_an_error_in_a_value_changes_nothing(acid, jobs, limit):
+    acid.sql(f"SET acidsql.driver.max.rows = {limit}")
+    fill(acid, "t (id INT, v INT)", "1, 1", "2, 0")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        acid.sql("UPDATE t SET v = 1 / v WHERE id > 0")
+    assert rows(acid, "SELECT * FROM t") == [(1, 1), (2, 0)]
+    assert len(jobs) == (1 if limit == 0 else 0)

@@ -75,6 +75,38 @@ def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
     ])  # fmt: skip
 
 
+@pytest.mark.parametrize("name", SESSIONS)
+def test_few_rows_become_the_same_in_every_session(acid, conf, name):
+    """Whether the driver writes them, from Python's values, or a job."""
+    for key, value in SESSIONS[name].items():
+        if key != "spark.speculation":
+            conf(key, value)
+    ntz = "TIMESTAMP_NTZ'2024-03-10 02:30:00.000001'"  # does not exist in New York
+    shown = "id, v, string(d), hex(b), string(at), to_json(a), to_json(s), string(f), p"
+    found = []
+    for limit, table in ((0, "by_jobs"), (1000, "by_the_driver")):
+        acid.sql(f"SET acidsql.driver.max.rows = {limit}")
+        acid.sql(
+            f"CREATE TABLE {table} (id INT, v CHAR(4), d DECIMAL(8,2), b BINARY, at TIMESTAMP, "
+            "a ARRAY<DATE>, s STRUCT<x: TIMESTAMP, Y: TINYINT>, f FLOAT) "
+            "PARTITIONED BY (p STRING) CLUSTERED BY (id) INTO 2 BUCKETS"
+        )
+        acid.sql(
+            f"INSERT INTO {table} SELECT id, concat('ü', id), id / 3.0, X'00FF80', {ntz}, "
+            f"array(DATE'0001-01-01', NULL), named_struct('x', {ntz}, 'Y', id), "
+            "if(id = 2, float('NaN'), 1 / 3), concat('p/', id % 2) FROM range(0, 6, 1, 1)"
+        )
+        acid.sql(f"INSERT INTO {table} (id, p) VALUES (6, NULL)")
+        done = [
+            counts(acid, f"UPDATE {table} SET d = d + 1, v = nullif(v, 'ü3') WHERE id > 1"),
+            counts(acid, f"DELETE FROM {table} WHERE id = 0 OR p = 'p/1' AND id > 4"),
+        ]
+        assert done == [(0, 5, 0), (0, 0, 2)]
+        found.append(ordered(acid.sql(f"SELECT {shown} FROM {table}").collect()))
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+
+
 def test_quotes_and_backslashes_mean_what_the_session_says(acid, conf):
     acid.sql("CREATE TABLE t (id INT, v STRING)")
     acid.sql("INSERT INTO t VALUES (1, \"double\"), (2, 'back\\\\slash'), (3, r'raw\\n')")

@@ -226,7 +226,10 @@ def test_inside_each_read_sees_what_plain_python_says_and_outside_nobody_sees_a_
     def run(start, sequences):
         place = acid.warehouse
         with (
-            acidsql.connect(spark, warehouse=place) as one,
+            # Few rows by the driver, more by jobs.
+            acidsql.connect(
+                spark, warehouse=place, settings={"acidsql.driver.max.rows": "3"}
+            ) as one,
             acidsql.connect(spark, warehouse=place) as other,
         ):
             scene = Scene(one, other, layouts)

@@ -54,6 +54,7 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     _remember_scans(patch, memory)
     frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
     patch.setattr(save, "write_events", replayed)
+    patch.setattr(save, "collect_few", functools.partial(_collect_few, memory, save.collect_few))
     patch.setattr(runner, "staged", _staged)
     patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
     patch.setattr(jvm, "is_temp_view", lambda _spark, _name: False)
@@ -118,6 +119,15 @@ def _scan_key(what: Any) -> Any:
             files.append((listing.partition, file.path, content))
     filtered = any(listing.needs_filter for listing in what.listings)
     return repr(what.table), tuple(files), repr(what.write_ids) if filtered else ""
+
+
+def _collect_few(
+    memory: Memory, collect: Callable[..., Any], events: Any, table: Table, limit: int
+) -> pa.Table | None:
+    found: pa.Table | None = memory.ask(
+        ("few", id(events), limit), lambda: collect(events, table, limit)
+    )
+    return found
 
 
 @contextmanager

@@ -38,12 +38,14 @@ class Kind:
         probe: Another statement on its table, run after it.
         block: The first and the last step are the ends of a ``with acid.transaction()`` block;
             where the last is ROLLBACK, an exception leaves it.
+        by_jobs: UPDATE and DELETE of few rows are left to Spark's jobs.
     """
 
     name: str
     text: str | tuple[str, ...] = field(compare=False)
     probe: str = _PROBE_T
     block: bool = False
+    by_jobs: bool = False
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -91,7 +93,10 @@ KINDS = (
     Kind("update", "UPDATE t SET v = concat(v, '!') WHERE id <> 2"),
     Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
     Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
+    Kind("update_by_jobs", "UPDATE t SET v = concat(v, '!') WHERE id <> 2", by_jobs=True),
+    Kind("update_few_partitions", "UPDATE p SET v = concat(v, '!') WHERE id <> 2", _PROBE_P),
     Kind("delete", "DELETE FROM t WHERE id >= 2"),
+    Kind("delete_by_jobs", "DELETE FROM t WHERE id >= 2", by_jobs=True),
     Kind(
         "merge",
         "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN DELETE "
@@ -147,6 +152,16 @@ KINDS = (
     Kind("drop_database_cascade", "DROP DATABASE shop CASCADE", "CREATE DATABASE shop"),
     Kind("abort_transactions", "ABORT TRANSACTIONS {foreign}"),
 )
+_SAVEPOINTS = (
+    "BEGIN",
+    "INSERT INTO t VALUES (5, 'e'), (6, 'f')",
+    "SAVEPOINT a",
+    "UPDATE t SET v = 'undone' WHERE id >= 3",
+    "INSERT INTO p VALUES (5, 'undone', 9)",
+    "ROLLBACK TO a",
+    "DELETE FROM t WHERE id IN (2, 5)",
+    "COMMIT",
+)
 TRANSACTIONS = (
     Kind(
         "two_tables",
@@ -162,19 +177,8 @@ TRANSACTIONS = (
         ),
         _PROBE_P,
     ),
-    Kind(
-        "savepoints",
-        (
-            "BEGIN",
-            "INSERT INTO t VALUES (5, 'e'), (6, 'f')",
-            "SAVEPOINT a",
-            "UPDATE t SET v = 'undone' WHERE id >= 3",
-            "INSERT INTO p VALUES (5, 'undone', 9)",
-            "ROLLBACK TO a",
-            "DELETE FROM t WHERE id IN (2, 5)",
-            "COMMIT",
-        ),
-    ),
+    Kind("savepoints", _SAVEPOINTS),
+    Kind("savepoints_by_jobs", _SAVEPOINTS, by_jobs=True),
     Kind(
         "overwrite_after_insert",
         (

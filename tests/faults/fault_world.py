@@ -18,7 +18,10 @@ from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
 from acidsql.session import Session
+from acidsql.settings import Settings
 from acidsql.storage.filesystem import wrap_filesystems
+
+DRIVER_ROWS = "acidsql.driver.max.rows"
 
 
 @dataclass(frozen=True)
@@ -99,17 +102,19 @@ class World(Place):
         """
         kind = Kind("", what) if isinstance(what, str) else what
         self._line = line or Line()
-        self._use_session(same_session)
+        self._use_session(
+            same_session, SETTINGS.with_(DRIVER_ROWS, 0) if kind.by_jobs else SETTINGS
+        )
         self.begins = []
         with wrap_filesystems(self.wrap), sql_faults(self.mine, self._line):
             return self._block(kind) if kind.block else self._steps(kind.steps, start)
 
-    def _use_session(self, same: bool) -> None:
+    def _use_session(self, same: bool, settings: Settings) -> None:
         if same and self.session is not None:
             self.session.metastore._line = self._line  # the session keeps its store
             return
         store = FaultyStore(self.mine, self._line)
-        self.session = Session(self._spark, str(self.warehouse), store, SETTINGS, 0)
+        self.session = Session(self._spark, str(self.warehouse), store, settings, 0)
         self.session._runner._txns._sleep = lambda _: None
         # No thread: it would count calls when nobody expects it. "(beat)" says when it beats.
         self.session._runner._txns.heartbeat._thread = threading.current_thread()

@@ -23,7 +23,8 @@ pytestmark = [
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
 # Statements that write in every way there is; the others of their kind take the same way.
 _CHOSEN = (
-    "insert_new_partitions", "merge", "multi_insert", "overwrite_partition", "create_table",
+    "insert_new_partitions", "update", "update_by_jobs", "delete", "delete_by_jobs",
+    "update_few_partitions", "merge", "multi_insert", "overwrite_partition", "create_table",
     "create_table_on_files", "create_partitioned_as_select", "drop_table", "drop_partition",
     "truncate", "add_columns", "rename", "create_database", "drop_database_cascade",
     "abort_transactions",

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 VICTIM = Path(__file__).with_name("victim.py")
 # Who is killed is noticed soon; who lives beats four times a second.
 SHORT = {"hive.txn.timeout": "4s", "acidsql.lock.poll.interval": "100ms"}
+BY_JOBS = {**SHORT, "acidsql.driver.max.rows": "0"}
 _A_WHILE = 300  # seconds; a machine may be busy
 
 
@@ -67,6 +68,7 @@ def warehouse(spark: Any, tmp_path: Path) -> Path:
     [
         ("after open_txn", False),
         ("in the job", False),
+        ("in the driver's writing", False),
         ("between two renames", False),
         ("after commit", True),
     ],
@@ -75,7 +77,8 @@ def test_a_killed_process_leaves_the_table_whole_and_its_locks_go(
     spark: Any, warehouse: Path, where: str, happened: bool
 ) -> None:
     update = "UPDATE t SET n = n + 1 WHERE id <> 3"
-    killed = start(warehouse, where, update)
+    settings = BY_JOBS if where == "in the job" else SHORT
+    killed = start(warehouse, where, update, ACIDSQL_VICTIM_SETTINGS=json.dumps(settings))
     assert answers(killed) == []
     assert killed.returncode == -signal.SIGKILL
     after = 1 if happened else 0
@@ -129,8 +132,9 @@ def test_a_process_that_is_killed_in_a_transaction_leaves_all_of_it_or_nothing(
         assert rows(acid, "SHOW LOCKS") == []
 
 
+@pytest.mark.parametrize("settings", [SHORT, BY_JOBS], ids=["few_by_the_driver", "by_jobs"])
 def test_two_processes_lose_no_update_and_double_no_row(
-    spark: Any, warehouse: Path, tmp_path: Path
+    spark: Any, warehouse: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     merge = (
         "MERGE INTO t USING (SELECT explode(array(2, 3, {0})) AS id) AS s ON t.id = s.id "
@@ -143,7 +147,7 @@ def test_two_processes_lose_no_update_and_double_no_row(
             "UPDATE t SET n = n + 1 WHERE id < 3", merge.format(name * 100),
             f"INSERT INTO t VALUES ({name * 1000}, 0)", merge.format(777),
             "UPDATE t SET n = n + 1 WHERE id < 3", f"DELETE FROM t WHERE id = {name * 1000}",
-            ACIDSQL_VICTIM_STARTS=str(now),
+            ACIDSQL_VICTIM_STARTS=str(now), ACIDSQL_VICTIM_SETTINGS=json.dumps(settings),
         )
         for name in (1, 2)
     ]  # fmt: skip

@@ -91,6 +91,19 @@ def _in_the_job() -> None:
     LocalFileSystem.create_directory = create_directory  # type: ignore[method-assign]
 
 
+def _in_the_drivers_writing() -> None:
+    """When this process, not a worker, has written one of two files and opened the other."""
+    opened, seen = LocalFileSystem.open_output, []
+
+    def die_at_the_second(self: Any, path: str) -> Any:
+        file = opened(self, path)
+        if "/_tmp_" in path:
+            seen.append(path)
+        return file if len(seen) < 2 else _die()
+
+    LocalFileSystem.open_output = die_at_the_second  # type: ignore[method-assign]
+
+
 def _between_renames() -> None:
     """When the first of two directories is in its place."""
     rename = LocalFileSystem.rename
@@ -138,6 +151,7 @@ def _after_commit() -> None:
 PLACES = {
     "after open_txn": _after_open,
     "in the job": _in_the_job,
+    "in the driver's writing": _in_the_drivers_writing,
     "between two renames": _between_renames,
     "after the first statement": _after_the_first_statement,
     "while undoing": _while_undoing,
