@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -36,6 +37,9 @@ from acidsql.storage.repeatable import Repeatable, repeatable
 from acidsql.storage.scan import ROW__ID, empty, unread
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
+
+# Without one of these words a query hardly has a condition to be pushed down.
+_CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 Views = Mapping[str, DataFrame]
@@ -106,6 +110,8 @@ class Reader:
         }
         found: dict[str, list[Predicate]] = {}
         for query in queries:
+            if not _CONDITION.search(query.sql):
+                return {}
             plan = jvm.lasting_plan(self._frame(query, views, said))
             if plan is None:
                 return {}

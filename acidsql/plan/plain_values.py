@@ -8,6 +8,7 @@ error, all that is rounded, and all that a constraint, a default or a partition 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -26,6 +27,7 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DIGITS = {"float": 6, "double": 15}
 _BIGINT_DIGITS = 20  # what Spark counts for a whole number beside decimals, at most
 _DECIMAL_DIGITS = 38
+_CAST = re.compile(r"\w+\s*\(\s*(\S+)\s+\w+\s+\w+\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*\)")
 _TRUTH = {"true": True, "false": False}
 
 _Values = list[Any] | None
@@ -92,6 +94,8 @@ def _integers(literals: Sequence[str], kind: HiveType) -> _Values:
 
 def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
     numbers = [x for x in literals if not _is_null(x)]
+    if kind.kind == "double" and all(x[-1] in "dD" for x in numbers):
+        return [None if _is_null(x) else float(x[:-1]) for x in literals]
     digits = max((len(x.lstrip("-").replace(".", "")) for x in numbers), default=0)
     if digits > _DIGITS[kind.kind]:
         return None
@@ -101,6 +105,10 @@ def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
 
 def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     precision, scale = kind.parameters
+    casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
+    if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
+        # Each already has the column's type; that it fits is seen as if it had none.
+        literals = [x if _is_null(x) else _in_cast(x) for x in literals]
     whole_max = precision - scale
     has_whole = False
     for literal in literals:
@@ -112,6 +120,10 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     if has_whole and scale > _DECIMAL_DIGITS - _BIGINT_DIGITS:
         return None  # beside decimals Spark might have no digits left for the fraction
     return [None if _is_null(x) else _decimal(x) for x in literals]
+
+
+def _in_cast(literal: str) -> str:
+    return literal[literal.index("(") + 1 :].split()[0]
 
 
 def _decimal(literal: str) -> Decimal:

@@ -34,12 +34,15 @@ _NO_TARGETS = words(
     "INTO OVERWRITE OPTIONS USING AS"
 )
 
-# No escapes, no quote in a string, and nothing that is no text; no suffixes and no exponents.
+# No escapes, no quote in a string, and nothing that is no text; no exponents, no suffix but D.
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_NUMBER = r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?"
 _LITERAL = (
     r"('[^'\\\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]*'"
-    r"|-?[0-9]{1,38}(?:\.[0-9]{1,38})?"
+    rf"|{_NUMBER}[dD]?"
+    rf"|(?i:CAST){_S}\({_S}{_NUMBER}{_GAP}(?i:AS){_GAP}"
+    rf"(?i:DECIMAL){_S}\({_S}[0-9]{{1,2}}{_S},{_S}[0-9]{{1,2}}{_S}\){_S}\)"
     r"|(?i:NULL|TRUE|FALSE)"
     rf"|(?i:DATE){_S}'{_DAY}'"
     rf"|(?i:TIMESTAMP(?:_NTZ)?){_S}'{_DAY} {_TIME}')"

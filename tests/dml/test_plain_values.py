@@ -59,6 +59,7 @@ def asked(spark, monkeypatch):
         "insert into table t values (-1, NULL, 3, 3, null), (2, '', 1.5, -0.5, NULL);",
         "INSERT INTO default.t (s, `I`) VALUES ('only', 1)",
         "INSERT INTO df (j, i) VALUES (1, 2)",
+        "INSERT INTO t (d, n) VALUES (0.25D, CAST(1.50 AS DECIMAL(10,2))), (-1D, NULL)",
     ],
 )
 def test_spark_is_not_asked_about_plain_rows(t, asked, text):
@@ -182,6 +183,15 @@ LITERALS = {
         st.sampled_from(["''", "'a b '", "'é𝄞\t\n'", "'1'", "'true'", "'it''s'", "'-- ? :x'",
                          "'2024-01-01'", "'${x}'", "'ab\\\\'"]),
     ),
+    "double": st.one_of(
+        st.builds("{}{}.{}D".format, _sign, _digits, _digits),
+        st.builds("{}{}.{}d".format, _sign, _many_digits, _many_digits),
+        st.sampled_from(["-0D", "-0.0D", "0.1D", "9007199254740993D"]),
+    ),
+    "cast": st.builds(
+        "CAST({}{}.{} AS DECIMAL({}))".format, _sign, _digits, _digits,
+        st.sampled_from(["5,2", "5, 2", "10,2", "3,0", "38,0"]),
+    ),
     "truth": st.sampled_from(["true", "FALSE", "True"]),
     "day": st.dates().map("DATE'{}'".format)
     | st.sampled_from(["date '0000-01-01'", "DATE'2023-02-29'", "DATE'1582-10-10'"]),
@@ -207,8 +217,8 @@ def inserts(draw):
     for name in names:
         suited = st.just(SUITED[name])
         kinds = [draw(suited | suited | suited | st.sampled_from(list(LITERALS)))]
-        if SUITED[name] == "decimal" and draw(st.booleans()):
-            kinds.append("whole")
+        if SUITED[name] == "decimal":
+            kinds = draw(st.sampled_from([kinds, [*kinds, "whole"], ["double"], ["cast"]]))
         value = st.one_of(st.just("NULL"), *(LITERALS[kind] for kind in kinds))
         columns.append(draw(st.lists(value, min_size=height, max_size=height)))
     rows = ", ".join(f"({', '.join(row)})" for row in zip(*columns, strict=True))
@@ -256,6 +266,10 @@ def test_both_ways_write_the_same(spark, acid, attempt, conf):
     @example({}, "(d, f) VALUES (-0.0, -0), (0.1, 0.1)")
     @example({}, "(n18, d) VALUES (12345678901234567890, 1), (0.123456789012345678, 1.5)")
     @example({}, "(si, s) VALUES (1, 'a', 1)")
+    @example({}, "(d) VALUES (0.1D), (-0.0D), (NULL)")
+    @example({}, "(d) VALUES (0.1D), (1)")
+    @example({}, "(n5) VALUES (CAST(1.5 AS DECIMAL(5,2))), (CAST(-0.05 AS DECIMAL(5,2)))")
+    @example({}, "(n5) VALUES (CAST(1.555 AS DECIMAL(5,2))), (CAST(1 AS DECIMAL(10,2)))")
     @example({}, "(nope) VALUES (1)")
     @example({"spark.sql.session.timeZone": "America/New_York"},
              "(ts) VALUES (TIMESTAMP'2024-03-10 02:30:00')")  # fmt: skip

@@ -28,7 +28,8 @@ def literals(text: str, plain: Plain = UTC) -> tuple[tuple[str, ...], ...] | Non
         f"\n INSERT\tINTO `my t` (`a`, B) VALUES {ROW} ,{ROW};", "INSERT INTO t VALUES (1);",
         "INSERT INTO t(a) VALUES ('it is \"so\" -- /* not */ ? :x ; ( , ä日𝄞\t\n')",
         "INSERT INTO t VALUES (00012, -0, 0.50, -0.0)", "INSERT INTO t VALUES (date '2024-13-77')",
-        "INSERT INTO t VALUES (\n 1 ,\r\n'' )",
+        "INSERT INTO t VALUES (\n 1 ,\r\n'' )", "INSERT INTO t VALUES (1.5D, -2d, 0D)",
+        "INSERT INTO t VALUES (CAST(1.50 AS DECIMAL(12,2)), cast( -1\tas\ndecimal ( 3 , 0 ) ))",
     ],
 )  # fmt: skip
 def test_plain_literals_are_read_as_the_grammar_reads_them(text):
@@ -55,7 +56,8 @@ def assert_same(text: str) -> bool:
 @pytest.mark.parametrize(
     "value",
     [
-        "1L", "1S", "1Y", "1.5BD", "1.5D", "1.5F", "1e3", "1.", ".5", "+1", "- 1", "--1", "1+1",
+        "1L", "1S", "1Y", "1.5BD", "1.5F", "1DD", "CAST(1 AS DECIMAL(5))",
+        "CAST('1' AS DECIMAL(5,1))", "1e3", "1.", ".5", "+1", "- 1", "--1", "1+1",
         "(1)", "''''", "'it''s'", "'a' 'b'", r"'a\n'", '"a"', "r'a'", "N'a'", "x'00'", "DEFAULT",
         "NaN", "nullx", "upper('a')", "a", "?", ":a", "${a}", "'${a}'", "'__acidsql_x'",
         "current_date", "DATE'2024-1-1'", "DATE'2024-01-01 '", "DATE 'now'", "INTERVAL '1' DAY",
