@@ -187,3 +187,30 @@ def test_random_conditions_give_what_reading_everything_gives(acid, monkeypatch)
         found = acid.sql(f"SELECT * FROM r WHERE {condition}")
         assert ordered(found.collect()) == ordered(whole.where(condition).collect()), condition
     whole.unpersist()
+
+
+def test_bloom_filters_of_every_type_find_what_is_there(acid):
+    kinds = {
+        "a": "INT", "b": "BIGINT", "c": "SMALLINT", "d": "DATE", "e": "DECIMAL(12,2)",
+        "f": "DECIMAL(30,10)", "g": "VARCHAR(20)", "h": "STRING", "i": "TINYINT",
+    }  # fmt: skip
+    columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+    acid.sql(
+        f"CREATE TABLE bl ({columns}) "
+        f"TBLPROPERTIES ('orc.bloom.filter.columns'='{','.join(kinds)}')"
+    )
+    # Scattered, so that minima and maxima leave nothing out.
+    acid.sql(
+        "INSERT INTO bl SELECT n, n * 1000003L, n % 30000, date_add(DATE'1990-01-01', n % 20000), "
+        "n / 4, CAST(n AS DECIMAL(30,10)) / 8, concat('v', n), IF(n % 5 = 0, '', concat('é', n)), "
+        "n % 100 FROM (SELECT CAST(id * 7919 % 30011 - 15000 AS INT) n FROM range(0, 30000, 1, 1))"
+    )
+    whole = acid.sql("SELECT * FROM bl").persist()
+    for row in whole.where("a IN (0, -1, 8, 12500)").collect():
+        for name, kind in kinds.items():
+            literal = f"CAST('{row[name]}' AS {kind.replace('VARCHAR(20)', 'STRING')})"
+            found = acid.sql(f"SELECT * FROM bl WHERE {name} = {literal}")
+            same = whole.where(f"{name} = {literal}")
+            assert found.count() == same.count() >= 1, (name, literal)
+    assert rows_read(acid.sql("SELECT a FROM bl WHERE b = 5")) == 0
+    whole.unpersist()
