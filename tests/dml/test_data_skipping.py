@@ -102,7 +102,6 @@ def test_what_orc_may_decide_otherwise_or_another_time_is_read(t):
 
 
 def test_a_table_that_is_read_twice_shows_what_either_reading_needs(t):
-    t.sql("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT id, name FROM t")
     assert rows(
         t, "WITH w AS (SELECT id FROM t) "
         "SELECT a.id, b.id FROM w a JOIN w b ON a.id + 50000 = b.id WHERE a.id = 5 AND b.id > 6"
