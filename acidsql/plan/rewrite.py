@@ -67,8 +67,11 @@ class Prepared:
 
     @property
     def texts(self) -> list[Text]:
-        """All that reads a stand-in."""
-        return [*([self.source.query] if self.source else []), *(q.query for q in self.queries)]
+        """All that reads a stand-in, if each can be analysed by itself.
+
+        None of a multi-insert, whose branches read a view of what its source has given.
+        """
+        return [] if self.source else [query.query for query in self.queries]
 
     @property
     def reads(self) -> list[TableName]:

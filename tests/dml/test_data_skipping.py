@@ -213,3 +213,16 @@ def test_bloom_filters_of_every_type_find_what_is_there(acid):
             assert found.count() == same.count() >= 1, (name, literal)
     assert rows_read(acid.sql("SELECT a FROM bl WHERE b = 5")) == 0
     whole.unpersist()
+
+
+def test_a_multi_inserts_source_and_branches_have_conditions_of_their_own(acid):
+    acid.sql("CREATE TABLE s (id INT)")
+    acid.sql("CREATE TABLE low (id INT)")
+    acid.sql("CREATE TABLE high (id INT)")
+    acid.sql("INSERT INTO s SELECT CAST(id AS INT) FROM range(0, 100)")
+    acid.sql(
+        "FROM (SELECT id FROM s WHERE id < 50) x "
+        "INSERT INTO low SELECT id WHERE id < 2 INSERT INTO high SELECT id WHERE id > 48"
+    )
+    assert rows(acid, "SELECT * FROM low") == [(0,), (1,)]
+    assert rows(acid, "SELECT * FROM high") == [(49,)]
