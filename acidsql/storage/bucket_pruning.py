@@ -26,19 +26,19 @@ def in_buckets(
 ) -> Sequence[Listing]:
     """Leave files out whose bucket no row of a condition is in, and delete events with them.
 
-    Files without event columns stay: nothing says that they were written into buckets.
+    Files without event columns stay, since nothing says that they were written into buckets, and
+    with them all delete events of their partition.
     """
     buckets = _buckets(table, condition)
     if buckets is None:
         return listings
-    return [
-        replace(
-            listing,
-            data=tuple(file for file in listing.data if _may_hold(file, buckets)),
-            deletes=tuple(file for file in listing.deletes if _may_hold(file, buckets)),
-        )
-        for listing in listings
-    ]
+    return [one if one.originals else _in_buckets(one, buckets) for one in listings]
+
+
+def _in_buckets(listing: Listing, buckets: frozenset[int]) -> Listing:
+    data = tuple(file for file in listing.data if _may_hold(file, buckets))
+    deletes = tuple(file for file in listing.deletes if _may_hold(file, buckets))
+    return replace(listing, data=data, deletes=deletes)
 
 
 def _may_hold(file: EventFile, buckets: frozenset[int]) -> bool:

@@ -1,0 +1,42 @@
+"""Which files of a bucketed table are left out, and that deletes stay with what they delete."""
+
+from __future__ import annotations
+
+from acidsql.acid.layout import parse_directory
+from acidsql.acid.predicate import Comparison, Value
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.storage.bucket_pruning import in_buckets
+from acidsql.storage.listing import EventFile, Listing, OriginalFiles
+
+TABLE = Table(
+    TableName("default", "t"), "/t", (Column("id", "int"),), bucket_columns=("id",), num_buckets=4
+)
+ONE = Comparison("id", "=", (Value("int", "1"),))
+
+
+def files(directory, *names):
+    return tuple(EventFile(f"/t/{directory}/{n}", parse_directory(directory), 1) for n in names)
+
+
+ALL = ("bucket_00000", "bucket_00001", "bucket_00002_0", "bucket_00003", "odd")
+DATA, DELETES = files("delta_1_1_0000", *ALL), files("delete_delta_2_2_0000", *ALL)
+
+
+def names(found):
+    return [file.path.rpartition("/")[2] for file in found]
+
+
+def test_the_files_of_one_bucket_are_left_and_those_whose_names_say_nothing():
+    (found,) = in_buckets([Listing("", DATA, DELETES)], TABLE, ONE)
+    assert len(names(found.data)) == 2 and "odd" in names(found.data)
+    assert names(found.deletes) == names(found.data)
+
+
+def test_where_a_column_can_have_any_value_nothing_is_left_out():
+    listing = Listing("", DATA, DELETES)
+    assert in_buckets([listing], TABLE, Comparison("id", ">", ONE.values)) == [listing]
+
+
+def test_rows_without_event_columns_keep_all_delete_events():
+    listing = Listing("", DATA, DELETES, (OriginalFiles(("/t/000000_0",)),))
+    assert in_buckets([listing], TABLE, ONE) == [listing]
