@@ -34,7 +34,12 @@ def listed(monkeypatch):
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE t SET v = 'b' WHERE p = 7", "DELETE FROM t WHERE p IN (7, 1000) AND v = 'a'"],
+    [
+        "UPDATE t SET v = 'b' WHERE p = 7",
+        "DELETE FROM t WHERE p IN (7, 1000) AND v = 'a'",
+        "MERGE INTO t USING (VALUES (7), (8)) AS s(id) ON t.id = s.id AND t.p = 7 "
+        "WHEN MATCHED THEN DELETE",
+    ],
 )
 def test_only_the_partitions_that_a_statement_can_change_are_listed(t, listed, statement):
     t.sql(statement)

@@ -75,8 +75,11 @@ def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
 def test_what_could_give_other_rows_the_second_time_is_read_once(spark, t, files, query):
     # Declared to give the same each time, and nobody can know.
     spark.udf.register("same", lambda number: number, "int")
-    assert "LeftSemi" not in plan_of(t, f"({query})")
-    t.sql(MERGE.format(source=f"({query})"))
+    try:
+        assert "LeftSemi" not in plan_of(t, f"({query})")
+        t.sql(MERGE.format(source=f"({query})"))
+    finally:
+        spark.sql("DROP TEMPORARY FUNCTION same")
     assert rows(t, "SELECT count(*) - count(DISTINCT id) FROM t") == [(0,)]
 
 
