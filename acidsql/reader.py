@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -95,10 +95,10 @@ class Reader:
         def demanded() -> Mapping[str, Predicate]:
             return self._demands(standins, queries, said)
 
-        return {
-            standin.view: self._rows(standin, snapshot, partial(_demand_of, standin.view, demanded))
-            for standin in standins
-        }
+        def rows(standin: StandIn) -> DataFrame:
+            return self._rows(standin, snapshot, lambda: demanded().get(standin.view, ANYTHING))
+
+        return {standin.view: rows(standin) for standin in standins}
 
     def _demands(
         self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
@@ -287,10 +287,6 @@ class Reader:
         where = self._transactions.partition_names(table) if table.partition_columns else [""]
         fs = filesystem_for(table.location)
         return list_table(fs, table.location, where, write_ids, snapshot.valid_txns), write_ids
-
-
-def _demand_of(view: str, demanded: Callable[[], Mapping[str, Predicate]]) -> Predicate:
-    return demanded().get(view, ANYTHING)
 
 
 def used(text: Text, views: Views) -> dict[str, DataFrame]:

@@ -5,8 +5,11 @@ A predicate is always weaker than the query's own condition, which Spark evaluat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,13 @@ class Value:
 
     type: str
     text: str
+
+    @property
+    def python(self) -> int | Decimal | str:
+        """A whole number or a DECIMAL as such; of all other types the text."""
+        if self.type in INTEGERS:
+            return int(self.text)
+        return Decimal(self.text) if self.type.startswith("decimal") else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +88,20 @@ def some_of(terms: Sequence[Predicate]) -> Predicate:
 
 def about(predicate: Predicate, columns: Collection[str]) -> Predicate:
     """What it says of these columns alone; weaker, where others are mentioned."""
+    return weakened(predicate, lambda term: term.column in columns)
+
+
+def weakened(predicate: Predicate, is_known: Callable[[Comparison], bool]) -> Predicate:
+    """What is left of it when nothing is known of some comparisons."""
     match predicate:
-        case Comparison(column) | No(Comparison(column)):
-            return predicate if column in columns else ANYTHING
+        case Comparison():
+            return predicate if is_known(predicate) else ANYTHING
+        case No(term):
+            return predicate if is_known(term) else ANYTHING
         case All(terms):
-            return all_of([about(term, columns) for term in terms])
+            return all_of([weakened(term, is_known) for term in terms])
         case Some(terms):
-            return some_of([about(term, columns) for term in terms])
+            return some_of([weakened(term, is_known) for term in terms])
 
 
 def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:

@@ -108,7 +108,7 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
         # Each already has the column's type; that it fits is seen as if it had none.
-        literals = [x if _is_null(x) else _in_cast(x) for x in literals]
+        literals = [_CAST.sub(r"\1", x) for x in literals]
     whole_max = precision - scale
     has_whole = False
     for literal in literals:
@@ -120,10 +120,6 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     if has_whole and scale > _DECIMAL_DIGITS - _BIGINT_DIGITS:
         return None  # beside decimals Spark might have no digits left for the fraction
     return [None if _is_null(x) else _decimal(x) for x in literals]
-
-
-def _in_cast(literal: str) -> str:
-    return literal[literal.index("(") + 1 :].split()[0]
 
 
 def _decimal(literal: str) -> Decimal:

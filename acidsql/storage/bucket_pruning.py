@@ -5,19 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from acidsql.acid.predicate import Predicate, Value, equals
+from acidsql.acid.predicate import INTEGERS, Predicate, equals
 from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.row_schema import arrow_type
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _MOST = 1000  # combinations of values that are looked at
 
 
@@ -72,18 +70,12 @@ def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
     found = equals(condition, column)
     if found is None or any(value.type != _plain(kind) for value in found):
         return None
-    return [_python(value) for value in found]
+    return [value.python for value in found]
 
 
 def _plain(kind: str) -> str | None:
     """Types whose values have one form each; CHAR is padded, doubles have two zeros."""
     name = parse_type(kind).kind
-    if name in (*_INTEGERS, "string", "decimal"):
+    if name in (*INTEGERS, "string", "decimal"):
         return kind
     return "string" if name == "varchar" else None
-
-
-def _python(value: Value) -> Any:
-    if value.type in _INTEGERS:
-        return int(value.text)
-    return Decimal(value.text) if value.type.startswith("decimal") else value.text

@@ -8,8 +8,7 @@ with a key twice arrives with one of them, and 1,000 rows may be a gigabyte.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEY_SCHEMA, PREFIX, VALUE
+from acidsql.storage.jvm import changed_conf
 from acidsql.storage.row_schema import arrow_type
 
 _TASKS_AT_ONCE = 8
@@ -58,7 +58,7 @@ def collect_few(rows: DataFrame, table: Table, limit: int) -> pa.Table | None:
     if any(_holds(kind, "map") for kind in types.values()):
         return None
     found = _marked(rows, types, _BYTES_MAX // limit).limit(limit + 1)
-    with _several_tasks_at_once(rows.sparkSession):
+    with changed_conf(rows.sparkSession, _several_tasks_at_once(rows.sparkSession)):
         try:
             return _in_arrow(found, types, limit)
         except Exception as error:
@@ -132,20 +132,11 @@ def _is_value(name: str) -> bool:
     return name.startswith(VALUE) and name not in KEY_SCHEMA.names
 
 
-@contextmanager
-def _several_tasks_at_once(spark: SparkSession) -> Iterator[None]:
+def _several_tasks_at_once(spark: SparkSession) -> dict[str, str]:
     """Spark looks for the rows of a LIMIT in one task first, and in others only if there are too
     few: right for many rows, and slow for few."""
     name = "spark.sql.limit.initialNumPartitions"
-    before = str(spark.conf.get(name))
-    if int(before) >= _TASKS_AT_ONCE:
-        yield
-        return
-    spark.conf.set(name, str(_TASKS_AT_ONCE))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
+    return {name: str(max(_TASKS_AT_ONCE, int(spark.conf.get(name) or 1)))}
 
 
 def _has_odd_keys(kind: HiveType) -> bool:

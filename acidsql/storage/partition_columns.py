@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -128,14 +129,21 @@ class PathPartitions:
 
     def _known(self, of_each: Mapping[str, str], otherwise: str) -> str:
         """What belongs to a row's partition, by the hash of its file's path."""
-        urls = {_url(path): name for name, paths in self._files.items() for path in paths}
-        if len(urls) > _FEW_FILES or not all(map(_PLAIN.fullmatch, urls)):
+        if self._urls is None:
             return otherwise
-        entries = (f"xxhash64('{url}'), {of_each[name]}" for url, name in urls.items())
+        entries = (f"xxhash64('{url}'), {of_each[name]}" for url, name in self._urls.items())
         # Not all of Spark's file systems write a path alike.
         return f"coalesce(try_element_at(map({', '.join(entries)}), xxhash64({PATH})), {otherwise})"
 
-    @property
+    @cached_property
+    def _urls(self) -> dict[str, str] | None:
+        """Each file as Spark shows it, and its partition; None: too many, or not all are plain."""
+        if sum(map(len, self._files.values())) > _FEW_FILES:
+            return None
+        urls = {_url(path): name for name, paths in self._files.items() for path in paths}
+        return urls if all(map(_PLAIN.fullmatch, urls)) else None
+
+    @cached_property
     def _from_path(self) -> str:
         depth = len(self._table.partition_columns)
         levels = {

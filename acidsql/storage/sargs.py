@@ -12,8 +12,7 @@ Only what ORC and Spark compare alike is used: no doubles (NaN), no timestamps (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -22,19 +21,18 @@ from pyspark.sql import SparkSession
 from acidsql.acid import event
 from acidsql.acid.predicate import (
     ANYTHING,
+    INTEGERS,
     All,
     Comparison,
     No,
     Predicate,
     Some,
     Value,
-    all_of,
-    some_of,
+    weakened,
 )
 from acidsql.acid.table import Column, Table
 
 _EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _GREGORIAN = "1582-10-15"  # as text it sorts as the days do, from year 0 to 9999
 _LAST_ALIKE = "\ud7ff"  # above are surrogates: UTF-16 sorts them before U+E000
 
@@ -51,7 +49,8 @@ def read_options(
         condition: What holds of every row that matters.
     """
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
-    known = _known(condition, {column.name: column for column in same})
+    kinds = {column.name: column.type for column in same if _is_simple(column.name)}
+    known = weakened(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
     jvm = getattr(spark, "_jvm", None)
     if known == ANYTHING or jvm is None:
         return {}
@@ -66,25 +65,12 @@ def unpushed(column: str) -> str:
     return f"coalesce({column}, {column})"
 
 
-def _known(predicate: Predicate, columns: dict[str, Column]) -> Predicate:
-    """The part of a condition that ORC decides as Spark does."""
-    match predicate:
-        case Comparison(name) | No(Comparison(name)):
-            return predicate if name in columns and _is_alike(predicate, columns) else ANYTHING
-        case All(terms):
-            return all_of([_known(term, columns) for term in terms])
-        case Some(terms):
-            return some_of([_known(term, columns) for term in terms])
-
-
-def _is_alike(predicate: Comparison | No, columns: dict[str, Column]) -> bool:
-    term = predicate.term if isinstance(predicate, No) else predicate
-    kind = columns[term.column].type
-    if not _is_simple(term.column):
-        return False
+def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
+    """Whether ORC decides it as Spark does."""
+    kind = kinds[term.column]
     if kind.startswith("varchar"):
         kind = "string"
-    if kind not in (*_INTEGERS, "date", "string", "boolean") and not kind.startswith("decimal"):
+    if kind not in (*INTEGERS, "date", "string", "boolean") and not kind.startswith("decimal"):
         return False
     return all(value.type == kind and _is_plain(value) for value in term.values)
 
@@ -138,13 +124,11 @@ class _Filters:
         return found
 
     def _value(self, value: Value) -> Any:
-        if value.type in _INTEGERS:
-            return int(value.text)
         if value.type == "boolean":
             return value.text == "true"
         if value.type == "date":
             return self._jvm.java.sql.Date.valueOf(value.text)
-        return Decimal(value.text) if value.type.startswith("decimal") else value.text
+        return value.python
 
 
 _NAMES = {
@@ -182,5 +166,5 @@ def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
 
 def _spark_type(hive_type: str) -> str:
     """Types that no filter is about need no name of their own."""
-    is_known = hive_type in (*_INTEGERS, "date", "boolean") or hive_type.startswith("decimal")
+    is_known = hive_type in (*INTEGERS, "date", "boolean") or hive_type.startswith("decimal")
     return hive_type if is_known else "string"

@@ -105,7 +105,6 @@ def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFr
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
-    # Some parts have a number of the partition, which only the join with deletes asks for.
     return reduce(DataFrame.unionAll, parts)
 
 

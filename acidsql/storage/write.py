@@ -6,7 +6,6 @@ The workers' part is in ``event_writer``; this is the driver's: how rows reach t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from acidsql.storage import event_records as ew
 from acidsql.storage import event_writer
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
+from acidsql.storage.jvm import changed_conf
 from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.worker_process import spare_later_tasks
 
@@ -63,26 +63,17 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
         records = deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
     else:
         records = placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
-    with _large_batches(records.sparkSession):
+    with changed_conf(records.sparkSession, _large_batches(records.sparkSession)):
         return [ew.Record.from_json(row[0]) for row in records.collect()]
 
 
-@contextmanager
-def _large_batches(spark: SparkSession) -> Iterator[None]:
+def _large_batches(spark: SparkSession) -> dict[str, str]:
     """Hand rows to Python by more than 10,000, unless somebody has chosen their number.
 
     That is an eighth faster. A batch's bytes are bounded by Spark too (maxBytesPerBatch).
     """
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name)
-    if before != "10000":
-        yield
-        return
-    spark.conf.set(name, str(BATCH_ROWS))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
+    return {name: str(BATCH_ROWS)} if spark.conf.get(name) == "10000" else {}
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
