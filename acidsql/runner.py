@@ -386,8 +386,9 @@ class Runner:
             if rows is not None and rows <= self._txns.settings.values_max_rows:
                 writing.literal_rows(events.rows)
             else:
-                few = self._txns.settings.driver_max_rows if query.maybe_few else 0
-                writing.events(events.rows, few)
+                is_tiny = events.source is not None and events.source.is_tiny
+                few = self._txns.settings.driver_max_rows if query.maybe_few or is_tiny else 0
+                writing.events(events.rows, few, if_small=query.if_small)
         if events.source is not None:
             events.source.refuse_changed(self._spark)
         if query.overwrite:

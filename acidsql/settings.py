@@ -202,8 +202,9 @@ class Settings:
     )
     driver_max_rows: int = _count(
         "acidsql.driver.max.rows",
-        "1000",
-        "UPDATE and DELETE look for so many rows first, to write them from the driver; 0: never.",
+        "10000",
+        "Statements that may change few rows look for so many first, to write them from the "
+        "driver; 0: never.",
         least=0,
     )
     max_dynamic_partitions: int = _count(

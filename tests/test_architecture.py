@@ -77,7 +77,8 @@ JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py", "storage/sargs.py")
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
     "storage/load.py": "one record for each file (I7)",
-    "storage/literal_rows.py": "up to acidsql.values.max.rows or acidsql.driver.max.rows",
+    "storage/literal_rows.py": "up to acidsql.values.max.rows",
+    "storage/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "reader.py": "the values of one PARTITION clause; names of partitions",
     "storage/partition_columns.py": "names of partitions",
     "partition_specs.py": "the values of one PARTITION clause",

@@ -47,6 +47,10 @@ class HiveType:
         """Hive's text; a name is back-quoted where it must be."""
         return _text(self, {})
 
+    def holds(self, *kinds: str) -> bool:
+        """Whether it, or a type within it, is one of these."""
+        return self.kind in kinds or any(child.holds(*kinds) for child in self.children)
+
 
 def parse_type(text: str) -> HiveType:
     """Parse Hive's type text.

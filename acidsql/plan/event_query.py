@@ -61,7 +61,8 @@ class EventQuery:
             there is no query.
         partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
             change, as far as the statement's text tells; None: any.
-        maybe_few: It has a condition that is cheap to evaluate, and that few rows may meet.
+        maybe_few: Few events may come of it, and to see that is cheap.
+        if_small: … but only where Spark estimates that they take few bytes.
         reduced: Another way to the same events, for a source that may be read twice; or None.
     """
 
@@ -77,6 +78,7 @@ class EventQuery:
     partitions: Text | None = None
     reduced: Reduced | None = None
     maybe_few: bool = False
+    if_small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ def plan_source(
         overwrite=overwrite,
         static_partition=_static_partition(planned, bound),
         literal_rows=literal_rows,
+        maybe_few=literal_rows is None,
+        if_small=True,
     )
 
 

@@ -50,7 +50,7 @@ def shown_type(hive_type: str) -> str:
 
 def has_timestamp(hive_types: Iterable[str]) -> bool:
     """True if one of the types is, or holds, a TIMESTAMP."""
-    return any(_holds(parse_type(text), "timestamp") for text in hive_types)
+    return any(parse_type(text).holds("timestamp") for text in hive_types)
 
 
 def shown(expression: str, hive_type: str, *, zone_offset_micros: int | None) -> str:
@@ -66,7 +66,7 @@ def shown(expression: str, hive_type: str, *, zone_offset_micros: int | None) ->
 
 
 def _shown(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
-    if not (_holds(node, "char") or (offset is not None and _holds(node, "timestamp"))):
+    if not (node.holds("char") or (offset is not None and node.holds("timestamp"))):
         return sql
     if node.kind == "char":
         return f"rpad({sql}, {node.parameters[0]}, ' ')"
@@ -106,10 +106,6 @@ def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignor
         for name, child in zip(node.names, node.children, strict=True)
     )
     return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({parts}) END"
-
-
-def _holds(node: HiveType, kind: str) -> bool:
-    return node.kind == kind or any(_holds(child, kind) for child in node.children)
 
 
 def as_char(rows: DataFrame, table: Table) -> DataFrame:

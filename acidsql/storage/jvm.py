@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -233,6 +234,19 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, str(old))
+
+
+def estimated_bytes(frame: DataFrame) -> float:
+    """Spark's estimate of what a query gives, or of what its LIMIT is of. No job runs.
+
+    Infinite if there is no JVM to ask.
+    """
+    if _jvm(frame.sparkSession) is None:
+        return math.inf
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    while plan.nodeName() in ("GlobalLimit", "LocalLimit"):
+        plan = plan.children().apply(0)
+    return int(str(plan.stats().sizeInBytes()))
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:

@@ -26,6 +26,7 @@ _STATUS = re.compile(
 # Spark sends a relation of up to spark.sql.autoBroadcastJoinThreshold bytes to every task. Of a
 # source that is only what ON names, so that all of it may be some times as large.
 _WIDER = 8
+_TINY = 128 * 1024
 
 _Stamp = tuple[str, str, str]  # path, bytes, milliseconds
 
@@ -46,6 +47,11 @@ class Repeatable:
         """Whether a few of its columns can be sent to every task."""
         limit = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
         return self.bytes <= int(limit) * _WIDER
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether a MERGE with it most likely changes few rows."""
+        return self.bytes <= _TINY
 
     def refuse_changed(self, spark: SparkSession) -> None:
         """Raise TransientTxnError if a file is not what it was."""

@@ -13,8 +13,9 @@ from acidsql.acid.table import Table
 from acidsql.errors import WriteError
 from acidsql.storage import load
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
+from acidsql.storage.few_rows import collect_few
 from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.literal_rows import collect_few, collect_rows, plain_rows
+from acidsql.storage.literal_rows import collect_rows, plain_rows
 from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import (
@@ -83,18 +84,21 @@ class Writing:
     def __exit__(self, *_: object) -> None:
         discard(self._fs, [self._spec.staging])
 
-    def events(self, events: DataFrame, few: int = 0) -> None:
-        """Write a query's events: here in the driver if they are no more than ``few``, else by a
-        job, which evaluates the query anew.
+    def events(self, events: DataFrame, few: int = 0, *, if_small: bool = False) -> None:
+        """Write a query's events: here in the driver if they are few, else by a job, which
+        evaluates the query anew. ``few`` and ``if_small``: see ``collect_few``; 0: they are not.
 
         Raises:
             ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
         """
-        collected = collect_few(events, self._what.table, few) if few else None
+        table = self._what.table
+        # Arrow and Spark do not sort all values alike.
+        is_tried = few and not table.sort_columns
+        collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
-            self._take(write_events(events, self._what.table, self._spec))
+            self._take(write_events(events, table, self._spec))
         else:
-            self._take(write_rows(collected, self._what.table, self._spec))
+            self._take(write_rows(collected, table, self._spec))
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""
