@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_spark import small_spark
 
 from acidsql.java import use_java
 
@@ -34,21 +33,8 @@ def java_home() -> str:
 @pytest.fixture(scope="session")
 def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark session of two threads that all tests share. Leave its conf as you found it."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
     warehouse = tmp_path_factory.mktemp("spark-warehouse")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("acidsql-tests")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(warehouse))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    session = small_spark(warehouse, threads=2, memory="2g", java_options="-Duser.timezone=UTC")
     yield session
     session.stop()
 

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
+from small_spark import JAVA_OPTIONS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -64,6 +65,7 @@ def test_submit(java_home, tmp_path):
     store = tmp_path / "store.db"
     command = [
         str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false",
+        "--driver-java-options", JAVA_OPTIONS,
         "--conf", f"spark.acidsql.warehouse={tmp_path / 'wh'}",
         "--conf", f"spark.acidsql.metastore=sqlite:///{store}",
         "--conf", "spark.acidsql.hive.txn.timeout=120s",

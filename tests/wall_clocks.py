@@ -7,7 +7,6 @@ Prints one JSON object: what was read from the directory, and what was written a
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 CLOCKS = [
@@ -57,21 +56,12 @@ def written(acid):
 
 def main():
     directory, warehouse, jvm_zone, session_zone = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
+    from small_spark import small_spark
 
     import acidsql
 
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.extraJavaOptions", f"-Duser.timezone={jvm_zone}")
-        .config("spark.sql.session.timeZone", session_zone)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.warehouse.dir", warehouse)
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = small_spark(warehouse, java_options=f"-Duser.timezone={jvm_zone}")
+    spark.conf.set("spark.sql.session.timeZone", session_zone)
     found = {"read": shown(acidsql.read(spark, directory))}
     with acidsql.connect(spark, warehouse=warehouse) as acid:
         found["written"] = written(acid)

@@ -18,7 +18,7 @@ from acidsql.errors import LockTimeoutError
 from acidsql.metastore.interface import LockComponent, LockType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-VICTIM = Path(__file__).with_name("victim.py")
+VICTIM, TESTS = Path(__file__).with_name("victim.py"), Path(__file__).parents[1]
 # Who is killed is noticed soon; who lives beats four times a second.
 SHORT = {"hive.txn.timeout": "4s", "acidsql.lock.poll.interval": "100ms"}
 BY_JOBS = {**SHORT, "acidsql.driver.max.rows": "0"}
@@ -34,7 +34,7 @@ def start(warehouse: Path, where: str, *statements: str, **environment: str) -> 
         text=True,
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_GATEWAY")},
-            "PYTHONPATH": str(Path(acidsql.__file__).parents[1]),
+            "PYTHONPATH": os.pathsep.join(map(str, [Path(acidsql.__file__).parents[1], TESTS])),
             "ACIDSQL_VICTIM_SETTINGS": json.dumps(SHORT),
             **environment,
         },

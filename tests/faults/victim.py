@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from small_spark import small_spark
+
 import acidsql
 from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
@@ -25,18 +27,8 @@ from acidsql.storage.save import Writing
 
 def main(warehouse: str, where: str, *statements: str) -> None:
     """Run statements one after the other; print how each ended, one JSON line each."""
-    from pyspark.sql import SparkSession
-
     use_java()
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.warehouse.dir", f"{warehouse}-spark")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = small_spark(f"{warehouse}-spark")
     with acidsql.connect(spark, warehouse=warehouse, settings=_settings()) as acid:
         print(json.dumps({"ready": os.getpid()}), flush=True)
         _wait_for(os.environ.get("ACIDSQL_VICTIM_STARTS"))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from history import FAIL, INFO, OK, Log
+from small_spark import small_spark
 
 import acidsql
 from acidsql.errors import AcidSqlError, CommitUnknownError, MetastoreError
@@ -90,18 +91,8 @@ def run(acid: Any, job: Job) -> None:
 
 def main(job: Job) -> None:
     """Start Spark, wait for the others, do the job."""
-    from pyspark.sql import SparkSession
-
     use_java()
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.warehouse.dir", f"{job.warehouse}-spark")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = small_spark(f"{job.warehouse}-spark")
     with acidsql.connect(spark, warehouse=job.warehouse, settings=job.settings) as acid:
         while not Path(job.start).exists():
             time.sleep(0.01)

@@ -30,7 +30,7 @@ MODES = [{}, {"hive.txn.xlock.write": "false"}]
 
 
 def start(job: Job) -> Any:
-    paths = [str(Path(acidsql.__file__).parents[1]), str(HERE)]
+    paths = [str(Path(acidsql.__file__).parents[1]), str(HERE), str(HERE.parent)]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_GATEWAY")}
     return subprocess.Popen(
         [sys.executable, str(HERE / "spark_worker.py"), json.dumps(asdict(job))],
