@@ -18,7 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    union,
+    update,
+)
 from sqlalchemy import Table as SqlTable
 
 from acidsql.acid.table import TableName
@@ -47,6 +57,42 @@ def of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[boo
     return and_(
         table.c[f"{prefix}_DATABASE"] == name.database, table.c[f"{prefix}_TABLE"] == name.name
     )
+
+
+def _of_bound(table: SqlTable, prefix: str) -> ColumnElement[bool]:
+    """The same with the parameters ``database`` and ``name``, for what is built only once: every
+    statement of a person's asks for write ids, and to build a question takes longer than it."""
+    return and_(
+        table.c[f"{prefix}_DATABASE"] == bindparam("database"),
+        table.c[f"{prefix}_TABLE"] == bindparam("name"),
+    )
+
+
+def _bound(name: TableName, **others: int) -> dict[str, str | int]:
+    return {"database": name.database, "name": name.name, **others}
+
+
+_NEXT = select(NWI.NWI_NEXT).where(_of_bound(NEXT_WRITE_ID, "NWI"))
+
+# What a snapshot does not see is young, or aborted by now. Two questions, since an OR of them would
+# read every row of the table.
+_OF_TABLE = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(_of_bound(TXN_TO_WRITE_ID, "T2W"))
+_UNSURE = union(
+    _OF_TABLE.where(T2W.T2W_TXNID >= bindparam("oldest")),
+    _OF_TABLE.where(
+        T2W.T2W_TXNID.in_(select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value))
+    ),
+)
+
+# Ids of earlier tables of this name that must not be seen in the present one.
+_DROPPED = select(DWI.DWI_WRITEID).where(
+    _of_bound(DROPPED_WRITE_IDS, "DWI"),
+    DWI.DWI_WRITEID
+    < select(TBLS.c.FIRST_WRITE_ID)
+    .join(DBS)
+    .where(DBS.c.NAME == bindparam("database"), TBLS.c.TBL_NAME == bindparam("name"))
+    .scalar_subquery(),
+)
 
 
 def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
@@ -83,9 +129,7 @@ def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
 
 def next_write_id(connection: Connection, name: TableName) -> int:
     """The number that the next transaction gets."""
-    found = connection.execute(
-        select(NWI.NWI_NEXT).where(of_table(NEXT_WRITE_ID, "NWI", name))
-    ).scalar()
+    found = connection.execute(_NEXT, _bound(name)).scalar()
     return 1 if found is None else int(found)
 
 
@@ -94,7 +138,7 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
     last = next_write_id(connection, name) - 1
     unsure = _unsure(connection, snapshot, name)
     mark = _high_water_mark(last, unsure, snapshot)
-    aborted, open_ids = set(_dropped(connection, name)), []
+    aborted, open_ids = set(connection.execute(_DROPPED, _bound(name)).scalars()), []
     aborted_txns = set(snapshot.aborted)
     for write_id, txn_id in sorted(unsure.items()):
         if write_id > mark:
@@ -108,13 +152,9 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
 
 def _unsure(connection: Connection, snapshot: ValidTxnList, name: TableName) -> dict[int, int]:
     """All write ids that the snapshot may not see, with their transactions."""
-    rows = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(of_table(TXN_TO_WRITE_ID, "T2W", name))
-    # What it does not see is young, or aborted by now. Two questions, since an OR of them would
-    # read every row of the table.
-    young = T2W.T2W_TXNID >= min(snapshot.min_open, snapshot.high_water_mark + 1)
-    dead = select(TXNS.c.TXN_ID).where(TXNS.c.TXN_STATE == TxnState.ABORTED.value)
-    found = union(rows.where(young), rows.where(T2W.T2W_TXNID.in_(dead)))
-    return {row.T2W_WRITEID: row.T2W_TXNID for row in connection.execute(found)}
+    oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
+    found = connection.execute(_UNSURE, _bound(name, oldest=oldest))
+    return {row.T2W_WRITEID: row.T2W_TXNID for row in found}
 
 
 def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnList) -> int:
@@ -126,20 +166,6 @@ def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnLis
     while last in unsure and unsure[last] > snapshot.high_water_mark:
         last -= 1
     return last
-
-
-def _dropped(connection: Connection, name: TableName) -> list[int]:
-    """Ids of earlier tables of this name that must not be seen in the present one."""
-    first = (
-        select(TBLS.c.FIRST_WRITE_ID)
-        .join(DBS)
-        .where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
-        .scalar_subquery()
-    )
-    found = select(DWI.DWI_WRITEID).where(
-        of_table(DROPPED_WRITE_IDS, "DWI", name), DWI.DWI_WRITEID < first
-    )
-    return list(connection.execute(found).scalars())
 
 
 # ── names that come and go ───────────────────────────────────────────────────────────────────
