@@ -1,23 +1,20 @@
 """A process that runs transactions by chance on the tables of ``lists``, and writes its history.
 
-``python worker.py <JSON>``: see ``Job``. All is real but for Spark: the store, locks, snapshots,
+``main`` does a ``Job``. All is real but for Spark: the store, locks, snapshots,
 write ids, files. A statement does what acidsql's runner does: lock, look, write, publish; a
 transaction is ``acidsql.transaction.Transaction``.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import broken
 from history import FAIL, INFO, OK, Log
@@ -323,17 +320,10 @@ class Worker:
         self._counting = kept
 
 
-def run(job: Job, store: Any) -> None:
+def main(job: Job) -> None:
     """Do a job, with what it says broken."""
-    save.write_events = write_here  # type: ignore[assignment] - no Spark here
-    broken.install(job.broken)
-    Worker(job, store).run()
-
-
-if __name__ == "__main__":
     # The machine does not go down in these tests, so nothing has to reach the disk.
     os.fsync = lambda _: None  # type: ignore[assignment]
-    told = json.loads(sys.argv[1])
-    told["modes"] = tuple(told["modes"])
-    the_job = Job(**told)
-    run(the_job, EmbeddedMetastore(the_job.url, warehouse=the_job.warehouse))
+    save.write_events = write_here  # type: ignore[assignment] - no Spark here
+    broken.install(job.broken)
+    Worker(job, EmbeddedMetastore(job.url, warehouse=job.warehouse)).run()

@@ -305,6 +305,8 @@ def test_under_load_every_transaction_is_accounted_for_and_nobody_sees_an_error(
 
 def in_processes(count, work, *args):
     """The results of as many processes that do the same at one time, one after the other."""
-    with multiprocessing.get_context("spawn").Pool(count) as pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.txn"])
+    with context.Pool(count) as pool:
         done = pool.starmap(work, [args] * count, chunksize=1)
     return [result for results in done for result in results]
