@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,15 @@ import pytest
 from small_spark import small_spark
 
 from acidsql.java import use_java
+
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+
+
+def pytest_configure() -> None:
+    """Let temporary directories lie in memory, where there is room: the power is not cut here, and
+    a statement syncs a dozen times."""
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,10 +52,26 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file that ``connect`` would make: its tables take longer than many a test."""
+    from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+
+    path = tmp_path_factory.mktemp("metastore") / "metastore.db"
+    EmbeddedMetastore(sqlite_url(path), warehouse="").close()
+    return path.read_bytes()
+
+
 @pytest.fixture
-def acid(spark: Any, tmp_path: Path) -> Iterator[Any]:
+def acid(spark: Any, tmp_path: Path, new_metastore: bytes) -> Iterator[Any]:
     """A session on a warehouse of the test's own."""
     import acidsql
 
-    with acidsql.connect(spark, warehouse=str(tmp_path / "warehouse")) as session:
+    warehouse = tmp_path / "warehouse"
+    metastore = warehouse / ".acidsql" / "metastore.db"
+    metastore.parent.mkdir(parents=True)
+    metastore.write_bytes(new_metastore)
+    with closing(sqlite3.connect(metastore)) as store, store:
+        store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [str(warehouse)])
+    with acidsql.connect(spark, warehouse=str(warehouse)) as session:
         yield session

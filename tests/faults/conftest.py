@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,32 +13,18 @@ from fault_replay import Memory, install
 from fault_world import World
 
 
-@pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory in memory where there is one: warehouses are put back a thousand times."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path_factory.mktemp("faults")
-        return
-    found = Path(tempfile.mkdtemp(prefix="acidsql-faults-", dir=memory))
-    yield found
-    shutil.rmtree(found)
-
-
 @pytest.fixture
-def copies(place: Path) -> Iterator[Path]:
+def copies(tmp_path: Path) -> Path:
     """For copies of a warehouse."""
-    found = Path(tempfile.mkdtemp(dir=place))
-    yield found
-    shutil.rmtree(found)
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
-def layer(place: Path) -> Iterator[Layer]:
+def layer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layer]:
     """Two tables and a session of the transaction layer alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # the machine does not go down
-        found = Layer(Path(tempfile.mkdtemp(dir=place)))
+        found = Layer(tmp_path_factory.mktemp("layer"))
         yield found
         found.let_go()
 
@@ -50,18 +34,19 @@ def _kept() -> Iterator[dict[str, Any]]:
     """What modules hand on to one another: the warehouse and what Spark said of it."""
     kept: dict[str, Any] = {"memory": Memory()}
     yield kept
-    print("ASKED", kept["memory"].asked, kept["memory"].seconds)
     if "world" in kept:
         kept["world"].let_go()
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, place: Path, _kept: dict[str, Any]) -> Iterator[World]:
+def world(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, _kept: dict[str, Any]
+) -> Iterator[World]:
     """A warehouse to break; Spark is asked each question once."""
     with pytest.MonkeyPatch.context() as patch:
         # The machine does not go down in these tests, so nothing has to reach the disk.
         patch.setattr(os, "fsync", lambda _: None)
         install(patch, _kept["memory"])
         if "world" not in _kept:
-            _kept["world"] = World(spark, place / "world")
+            _kept["world"] = World(spark, tmp_path_factory.mktemp("world"))
         yield _kept["world"]
