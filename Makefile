@@ -82,9 +82,15 @@ endef
 servers: ## Install PostgreSQL and MariaDB for the tests, where apt-get and root are to be had
 	@$(INSTALL_SERVERS)
 
+# Two processes share the modules out: of a statement the driver, the JVM and a worker do their parts
+# in turn, so one process keeps little more than one core busy. 5: pytest found no test to run.
+AT_ONCE = -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
 test: install ## Run the whole suite: fast tests first, then those with Spark (ARGS="-k merge")
-	@$(WITH_JAVA) $(PY) -m pytest $(ARGS)
+	@$(WITH_JAVA) failed=0 && for tests in "not spark" "spark"; do \
+	  $(PY) -m pytest -m "$$tests" $(AT_ONCE) $(ARGS) || [ $$? -eq 5 ] || failed=1; \
+	done && exit $$failed
 
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark
