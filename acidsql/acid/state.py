@@ -132,7 +132,7 @@ def _sort(children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxn
         directory = parse_directory(child.name) if child.is_directory else None
         if directory is None:
             found.originals.append(child.name)
-        elif directory.visibility_txn_id in txns.aborted:
+        elif txns.is_aborted(directory.visibility_txn_id):
             found.aborted.append(child.name)
         elif not txns.is_valid(directory.visibility_txn_id):
             continue
@@ -152,7 +152,7 @@ def _sort_base(
     found: _Sorted, base: AcidDirectory, is_compacted: bool, write_ids: ValidWriteIdList
 ) -> None:
     compacted = is_compacted or base.visibility_txn_id > 0
-    if not compacted and base.min_write_id in write_ids.aborted:
+    if not compacted and write_ids.is_aborted(base.min_write_id):
         found.aborted.append(base.name)
         return
     if base.min_write_id == ORIGINALS_BASE:

@@ -6,7 +6,8 @@ Source: Hive ``ValidReadTxnList``, ``ValidReaderWriteIdList`` (storage-api) and 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from acidsql.errors import FormatError
@@ -24,16 +25,23 @@ class Range(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Ids up to ``high_water_mark`` are valid, but for ``open`` and ``aborted`` ones."""
+    """Ids up to ``high_water_mark`` are valid, but for ``open`` and ``aborted`` ones.
+
+    Attributes:
+        high_water_mark: The highest id that is known.
+        open: Of those, the ones whose fate is open.
+        aborted: And those that will never be valid.
+        exceptions: Both, ascending. They are sorted once, for each directory asks.
+    """
 
     high_water_mark: int
     open: tuple[int, ...] = ()
     aborted: tuple[int, ...] = ()
+    exceptions: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def exceptions(self) -> tuple[int, ...]:
-        """Open and aborted ids, ascending."""
-        return tuple(sorted({*self.open, *self.aborted}))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "aborted", tuple(sorted(self.aborted)))
+        object.__setattr__(self, "exceptions", tuple(sorted({*self.open, *self.aborted})))
 
     @property
     def min_open(self) -> int:
@@ -42,16 +50,15 @@ class _Snapshot:
 
     def is_valid(self, number: int) -> bool:
         """I1: what was written under this id is visible."""
-        return (
-            number <= self.high_water_mark
-            and number not in self.open
-            and number not in self.aborted
-        )
+        return number <= self.high_water_mark and not _count(self.exceptions, number, number)
+
+    def is_aborted(self, number: int) -> bool:
+        """What was written under this id will never be visible."""
+        return _count(self.aborted, number, number) > 0
 
     def is_range_valid(self, first: int, last: int) -> Range:
         """How many ids of ``first..last`` (both included) are valid."""
-        exceptions = self.exceptions
-        hidden = bisect_right(exceptions, last) - bisect_left(exceptions, first)
+        hidden = _count(self.exceptions, first, last)
         # Exceptions never lie above the mark, so that the two counts do not overlap.
         hidden += max(0, last - max(self.high_water_mark, first - 1))
         if hidden == 0:
@@ -60,8 +67,7 @@ class _Snapshot:
 
     def is_range_aborted(self, first: int, last: int) -> bool:
         """True if every id of ``first..last`` was aborted."""
-        aborted = sorted(self.aborted)
-        return bisect_right(aborted, last) - bisect_left(aborted, first) == last - first + 1
+        return _count(self.aborted, first, last) == last - first + 1
 
     def _text(self) -> str:
         ids = (",".join(map(str, sorted(part))) for part in (self.open, self.aborted))
@@ -105,6 +111,11 @@ class ValidWriteIdList(_Snapshot):
 
 # Everything is visible: what ``acidsql.read`` takes where no snapshot is given.
 ALL_TXNS = ValidTxnList(NONE_OPEN)
+
+
+def _count(ids: Sequence[int], first: int, last: int) -> int:
+    """How many of these ascending ids are in ``first..last``."""
+    return bisect_right(ids, last) - bisect_left(ids, first)
 
 
 def _parse(rest: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

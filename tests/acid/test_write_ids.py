@@ -88,3 +88,11 @@ def test_a_text_that_is_no_snapshot_is_refused(text):
 
 def test_without_a_snapshot_everything_is_visible():
     assert ALL_TXNS.is_valid(10**18)
+
+
+def test_exceptions_are_sorted_once_however_often_directories_ask():
+    snapshot = ValidWriteIdList(9, open=(7, 3), aborted=(5, 2))
+    assert snapshot.exceptions == (2, 3, 5, 7)
+    assert snapshot.exceptions is snapshot.exceptions
+    assert [n for n in range(1, 12) if snapshot.is_valid(n)] == [1, 4, 6, 8, 9]
+    assert [n for n in range(1, 12) if snapshot.is_aborted(n)] == [2, 5]
