@@ -64,7 +64,8 @@ def _mixed(keys: Sequence[str]) -> str:
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
     )
     if PARTITION_NUMBER in keys:
-        numbers += f" ^ xxhash64({PARTITION_NUMBER})"
+        # The cast matters: a hash is another one of another type.
+        numbers += f" ^ xxhash64(CAST({PARTITION_NUMBER} AS BIGINT))"
     return f"({numbers})"
 
 

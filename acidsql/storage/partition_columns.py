@@ -9,9 +9,11 @@ up. Spark leaves files out by a condition on that, because it depends on nothing
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
@@ -33,10 +35,8 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     Columns: ``__acidsql_partition`` (the directory's name), then the partition columns. No job
     runs for it.
     """
-    rows = ", ".join(f"({literal(name)})" for name in partitions) or "(NULL)"
-    names = spark.sql(
-        f"SELECT * FROM VALUES {rows} AS t({PARTITION}) WHERE {PARTITION} IS NOT NULL"
-    )
+    # Not as VALUES: of thousands of rows Spark's parser and analyser take seconds.
+    names = spark.createDataFrame(pa.table({PARTITION: pa.array(partitions, pa.string())}))
     values = partition_values(table, partitions, PARTITION) if partitions else []
     return as_char(names.selectExpr(PARTITION, *values), table)
 
@@ -116,10 +116,11 @@ class PathPartitions:
 
     def number(self, numbers: Mapping[str, int]) -> str:
         """A number of the partition, as given by directory."""
-        if not self.needs_path:
-            return str(numbers[self._names[0]])
-        of_each = {name: str(numbers[name]) for name in self._names}
-        return self._known(of_each, number_of(self._from_path, of_each))
+        of_each = {name: numbers[name] for name in self._names}
+        if len(set(of_each.values())) == 1:
+            return str(of_each[self._names[0]])
+        texts = {name: str(number) for name, number in of_each.items()}
+        return self._known(texts, number_of(self._from_path, of_each))
 
     def _value(self, ordinal: int, column: Column) -> str:
         of_each = {name: _value([name], ordinal, column, "") for name in self._names}
@@ -164,10 +165,32 @@ class PathPartitions:
         return f"url_decode(replace({sql}, '+', '%2B'))"
 
 
-def number_of(directory: str, numbers: Mapping[str, object]) -> str:
+def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
+    """A number for each partition directory.
+
+    Of many it is made of the directory's name, where that gives no two the same: for each row it
+    would take as long to look a number up as there are partitions.
+    """
+    if len(partitions) > _FEW_FILES:
+        made = {name: _checksum(name) for name in partitions}
+        if len(set(made.values())) == len(made):
+            return made
+    return {name: number for number, name in enumerate(partitions)}
+
+
+def number_of(directory: str, numbers: Mapping[str, int]) -> str:
     """SQL of the number that belongs to a partition directory."""
+    if len(different := set(numbers.values())) == 1:
+        return str(different.pop())
+    if all(number == _checksum(name) for name, number in numbers.items()):
+        return f"crc32({directory})"
     entries = ", ".join(f"{literal(name)}, {number}" for name, number in numbers.items())
     return f"try_element_at(map({entries}), {directory})"
+
+
+def _checksum(name: str) -> int:
+    """What Spark's ``crc32`` says."""
+    return zlib.crc32(name.encode())
 
 
 def _url(path: str) -> str:

@@ -47,6 +47,7 @@ from acidsql.storage.partition_columns import (
     PATH,
     PathPartitions,
     number_of,
+    partition_numbers,
     partition_values,
 )
 from acidsql.storage.row_schema import RowSchema
@@ -76,8 +77,11 @@ class Scan:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """A number for each partition directory."""
-        return {listing.partition: number for number, listing in enumerate(self.listings)}
+        """A number for each partition directory that has delete events; 0 for the others."""
+        return {
+            **{listing.partition: 0 for listing in self.listings},
+            **partition_numbers([one.partition for one in self.listings if one.deletes]),
+        }
 
 
 def scan(spark: SparkSession, what: Scan) -> DataFrame:
@@ -283,6 +287,8 @@ def open_files(
         # Missing files are an error, never missing rows.
         ignoreMissingFiles="false",
         ignoreCorruptFiles="false",
+        # They are files: Spark need not look for partition columns in each one's path.
+        recursiveFileLookup="true",
         **options,
     )
     # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads

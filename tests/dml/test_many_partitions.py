@@ -96,3 +96,25 @@ def test_a_local_files_partition_is_known_by_the_hash_of_its_path(acid, spark, m
     apart = "raise_error('it was taken apart')"
     monkeypatch.setattr(PathPartitions, "_from_path", apart)
     assert rows(acid, "SELECT * FROM u") == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("checksum", [None, lambda name: 7])
+def test_deletes_meet_the_rows_of_their_own_partition_however_many_there_are(
+    acid, monkeypatch, checksum
+):
+    monkeypatch.setattr(partition_columns, "_FEW_FILES", 0)
+    if checksum is not None:  # two partitions with the same: they are numbered
+        monkeypatch.setattr(partition_columns, "_checksum", checksum)
+    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING)")
+    acid.sql("INSERT INTO u SELECT CAST(id AS INT), concat('ü ', id % 4) FROM range(0, 40, 1, 1)")
+    # Each partition has rows of the same ids, and loses others.
+    for rest in range(3):
+        acid.sql(f"DELETE FROM u WHERE p = 'ü {rest}' AND id % 3 = {rest}")
+    left = [(i, f"ü {i % 4}") for i in range(40) if i % 4 == 3 or i % 3 != i % 4]
+    assert rows(acid, "SELECT id, p FROM u") == ordered(left)
+
+
+def test_the_number_of_one_of_many_partitions_is_made_of_its_name():
+    numbers = partition_columns.partition_numbers([f"p={n}" for n in range(1000)])
+    assert len(set(numbers.values())) == 1000
+    assert partition_columns.number_of("d", numbers) == "crc32(d)"
