@@ -8,10 +8,12 @@ looked at. Two row ids may mix to the same number: that costs time, and nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from acidsql.acid.layout import STATEMENT_ID_MAX, AcidDirectory, Kind
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION_NUMBER,
@@ -20,15 +22,55 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.file_info import read_file_info
-from acidsql.storage.listing import EventFile
+from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.parallel import in_threads
 
 # So many delete events are sent to every task (some 60 bytes each in its memory); of more, each
 # task gets its share. Spark itself would go by bytes on disk, and an event may take hardly any.
 SENT_MAX = 3_000_000
 _SURELY_FEW_BYTES = 64 * 1024
+MUCH_LATER = 16 * 1024 * 1024  # bytes of files; for fewer another scan is not worth its while
 _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
+
+
+def parted(listings: Sequence[Listing]) -> tuple[list[Listing], list[Listing]]:
+    """What delete events may name rows of, with those events; and what none names a row of.
+
+    Statements that came after all delete events wrote none of the rows that those name. Where that
+    is much, it is read by a scan of its own, without the join.
+    """
+    changed = [listing for listing in listings if listing.deletes]
+    unchanged = [listing for listing in listings if not listing.deletes]
+    later = [replace(one, data=_later(one), deletes=(), originals=()) for one in changed]
+    if sum(file.size for listing in later for file in listing.data) < MUCH_LATER:
+        return changed, unchanged
+    found = {file for listing in later for file in listing.data}
+    earlier = [
+        replace(one, data=tuple(file for file in one.data if file not in found)) for one in changed
+    ]
+    return earlier, unchanged + [listing for listing in later if listing.data]
+
+
+def _later(listing: Listing) -> tuple[EventFile, ...]:
+    """The files of statements that came after all that deleted something.
+
+    A base has rows of all write ids up to its own, a range of write ids those of many statements.
+    """
+    last = max(
+        (file.directory.max_write_id, _statement(file.directory, STATEMENT_ID_MAX))
+        for file in listing.deletes
+    )
+    return tuple(
+        file
+        for file in listing.data
+        if file.directory.kind is not Kind.BASE
+        and (file.directory.min_write_id, _statement(file.directory, -1)) > last
+    )
+
+
+def _statement(directory: AcidDirectory, otherwise: int) -> int:
+    return otherwise if directory.statement_id is None else directory.statement_id
 
 
 def key_columns(partitions: int) -> list[str]:

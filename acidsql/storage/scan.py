@@ -32,7 +32,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm, sargs
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
-from acidsql.storage.deletes import key_columns, without_deleted
+from acidsql.storage.deletes import key_columns, parted, without_deleted
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -94,9 +94,9 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
         are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
-    changed = replace(what, listings=[one for one in what.listings if one.deletes])
-    unchanged = replace(what, listings=[one for one in what.listings if not one.deletes])
-    parts = _inserts(spark, unchanged, offset)
+    named, others = parted(what.listings)
+    changed = replace(what, listings=named)
+    parts = _inserts(spark, replace(what, listings=others), offset)
     if inserts := _inserts(spark, changed, offset):
         files = [file for listing in changed.listings for file in listing.deletes]
         parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
