@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
-from acidsql.acid.predicate import ANYTHING, Predicate, some_of
+from acidsql.acid.predicate import ANYTHING, Predicate, all_of, some_of
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
@@ -33,8 +33,9 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
-from acidsql.storage.repeatable import Repeatable, repeatable
+from acidsql.storage.repeatable import Repeatable, repeatable, source_changed
 from acidsql.storage.scan import ROW__ID, empty, unread
+from acidsql.storage.source_partitions import demanded_by_source
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
 
@@ -42,7 +43,16 @@ from acidsql.txn import Snapshot
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 
 Args = Mapping[str, Any] | Sequence[Any] | None
-Views = Mapping[str, DataFrame]
+
+
+class Views(dict[str, DataFrame]):
+    """DataFrames by the names that queries have for them.
+
+    Attributes:
+        pruned_by: The source of a MERGE, if it tells which partitions of the target are in here.
+    """
+
+    pruned_by: Repeatable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +92,51 @@ class Reader:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._transactions = transactions
 
-    def views(
+    def views(self, prepared: Prepared, snapshot: Snapshot, said: Said) -> Views:
+        """What a statement's stand-ins show in a snapshot, lazily, as far as it depends on it."""
+        return self._views(prepared.standins, snapshot, prepared.texts, said, prepared.queries[0])
+
+    def _views(
         self,
         standins: Collection[StandIn],
         snapshot: Snapshot,
         queries: Sequence[Text],
         said: Said,
-    ) -> dict[str, DataFrame]:
-        """What the stand-ins show in a snapshot, lazily, as far as these queries depend on it."""
+        change: EventQuery | None = None,
+    ) -> Views:
+        views = Views()
 
         @cache
         def demanded() -> Mapping[str, Predicate]:
             return self._demands(standins, queries, said)
 
-        def rows(standin: StandIn) -> DataFrame:
-            return self._rows(standin, snapshot, lambda: demanded().get(standin.view, ANYTHING))
+        @cache
+        def of_target() -> Predicate:
+            return ANYTHING if change is None else self._demanded_by_source(change, views, said)
 
-        return {standin.view: rows(standin) for standin in standins}
+        def rows(standin: StandIn) -> DataFrame:
+            def of_all() -> Predicate:
+                known = demanded().get(standin.view, ANYTHING)
+                return all_of([known, of_target()]) if standin.is_target else known
+
+            return self._rows(standin, snapshot, of_all)
+
+        # The target last: a source may tell what is needed of it.
+        for standin in sorted(standins, key=lambda standin: standin.is_target):
+            views[standin.view] = rows(standin)
+        return views
+
+    def _demanded_by_source(self, change: EventQuery, views: Views, said: Said) -> Predicate:
+        """What a MERGE's source tells of the target's partitions."""
+        if change.reduced is None or not change.reduced.partitions:
+            return ANYTHING
+        frame = self._frame(change.reduced.source, views, said)
+        source = repeatable(frame)
+        if source is None or not source.is_small(self._spark):
+            return ANYTHING
+        views.pruned_by = source
+        with lower.mapped_errors(change.reduced.source):
+            return demanded_by_source(frame, change.reduced.partitions)
 
     def _demands(
         self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
@@ -189,14 +227,21 @@ class Reader:
         return sorted(row[0] for row in rows)
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
-        """The lazy events of a statement. Raises as ``lower.frame``."""
+        """The lazy events of a statement.
+
+        Raises:
+            TransientTxnError: The source was changed since it was asked for partitions.
+            SqlError: As ``lower.frame``.
+        """
         if query.reduced is not None:
             source = repeatable(self._frame(query.reduced.source, views, said))
+            if views.pruned_by not in (None, source):
+                raise source_changed()
             if source is not None and source.is_small(self._spark):
                 return Events(self._frame(query.reduced.query, views, said), source)
         return Events(self._frame(query.query, views, said))
 
-    def _frame(self, text: Text, views: Views, said: Said) -> DataFrame:
+    def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
         return lower.frame(self._spark, text, used(text, views), said.args)
 
     def table(self, table: Table, *, row_id: bool) -> DataFrame:
@@ -228,7 +273,7 @@ class Reader:
         query = text.verbatim(span)
         # What is no query would be run, were it asked what it demands.
         is_query = statement.effect is Effect.READS
-        views = self.views(found.standins, snapshot, [query] if is_query else [], said)
+        views = self._views(found.standins, snapshot, [query] if is_query else [], said)
         if statement.explained is not None:
             rows = lower.frame(self._spark, query, views, said.args)
             plan = self._explained(rows, found.standins, snapshot, mode)
@@ -259,7 +304,7 @@ class Reader:
     ) -> DataFrame:
         """What a statement locks and reads, and Spark's plan of its events."""
         snapshot = self._transactions.look(prepared.reads)
-        views = self.views(prepared.standins, snapshot, prepared.texts, said)
+        views = self.views(prepared, snapshot, said)
         named = ""
         if prepared.source is not None:
             source = prepared.source
@@ -289,7 +334,7 @@ class Reader:
         return list_table(fs, table.location, where, write_ids, snapshot.valid_txns), write_ids
 
 
-def used(text: Text, views: Views) -> dict[str, DataFrame]:
+def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
 

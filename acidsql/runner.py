@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,7 +33,7 @@ from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve, StandIn, rewrite
 from acidsql.plan.rewrite import Derived, Prepared, plan_dml
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Args, Reader, Said, by_name, has_double_quoted_names, is_utc, used
+from acidsql.reader import Args, Reader, Said, Views, by_name, has_double_quoted_names, is_utc, used
 from acidsql.result import Receipt, counts_frame, nothing, receipt, rows_frame
 from acidsql.settings import Settings, is_setting
 from acidsql.shows import Shows
@@ -316,9 +316,7 @@ class Runner:
     ) -> None:
         """Write and publish each target's events; what is published is added to the work."""
         with clock("do"):
-            views = self._reader.views(
-                held.prepared.standins, held.snapshot, held.prepared.texts, said
-            )
+            views = self._reader.views(held.prepared, held.snapshot, said)
         with self._source(transaction.txn, held.prepared, views, said):
             for query, touched in zip(held.prepared.queries, held.touched, strict=True):
                 if not query.table.partition_columns:
@@ -342,9 +340,7 @@ class Runner:
         )
 
     @contextmanager
-    def _source(
-        self, txn: Txn, prepared: Prepared, views: dict[str, DataFrame], said: Said
-    ) -> Iterator[None]:
+    def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
         """The source of a multi-insert, evaluated once (I9) into files of our own."""
         if prepared.source is None:
             yield
@@ -374,9 +370,7 @@ class Runner:
             ),
         )
 
-    def _write(
-        self, writing: Writing, query: EventQuery, views: Mapping[str, DataFrame], said: Said
-    ) -> None:
+    def _write(self, writing: Writing, query: EventQuery, views: Views, said: Said) -> None:
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return

@@ -33,10 +33,13 @@ class Reduced:
     Attributes:
         query: As ``EventQuery.query``; it reads the source twice.
         source: The source by itself, to see whether that may be.
+        partitions: Partition columns of the target, and the source's columns that ON wants to be
+            equal to them.
     """
 
     query: Text
     source: Text
+    partitions: tuple[tuple[Column, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

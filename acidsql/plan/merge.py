@@ -30,7 +30,7 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
 from acidsql.plan.sqltext import Text
-from acidsql.sql.conditions import has_subquery
+from acidsql.sql.conditions import equated_columns, has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -107,7 +107,21 @@ def _reduced(
     target.raw("\nON ").user(statement.on).raw(")")
     alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
     pairs = _pairs(statement, planned, target, source, bound)
-    return Reduced(_acting(statement, planned, events, pairs), alone)
+    partitions = _equated_partitions(statement, planned)
+    return Reduced(_acting(statement, planned, events, pairs), alone, partitions)
+
+
+def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Column, str], ...]:
+    target = (statement.alias or statement.target.parts[-1]).lower()
+    equated = equated_columns(planned.text, statement.on)
+    return tuple(
+        (column, name)
+        for column in planned.table.partition_columns
+        for pair in equated
+        if (target, column.name) in pair
+        for qualifier, name in pair
+        if qualifier == (statement.source_alias or "").lower()
+    )
 
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:

@@ -57,11 +57,16 @@ class Repeatable:
         """Raise TransientTxnError if a file is not what it was."""
         for stamp in self.stamps:
             if _stamp_now(spark, stamp[0]) != stamp:
-                raise TransientTxnError(
-                    f"'{stamp[0]}', which the source is read from, was changed while the "
-                    "statement ran. Run it again.",
-                    condition="SOURCE_CHANGED",
-                )
+                raise source_changed(f"'{stamp[0]}'")
+
+
+def source_changed(path: str = "a file") -> TransientTxnError:
+    """The error of a source that is not what it was."""
+    return TransientTxnError(
+        f"{path}, which the source is read from, was changed while the statement ran. Run it "
+        "again.",
+        condition="SOURCE_CHANGED",
+    )
 
 
 def repeatable(frame: DataFrame) -> Repeatable | None:

@@ -7,7 +7,9 @@ import re
 import pytest
 from kit import ordered, rows
 
-from acidsql.storage import orc_schema, partition_columns
+from acidsql import reader
+from acidsql.errors import TransientTxnError
+from acidsql.storage import orc_schema, partition_columns, source_partitions
 from acidsql.storage.filesystem import LocalFileSystem
 from acidsql.storage.partition_columns import PathPartitions
 
@@ -45,6 +47,71 @@ def test_only_the_partitions_that_a_statement_can_change_are_listed(t, listed, s
     t.sql(statement)
     assert listed == {"p=7"}
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(59,)]
+
+
+MERGE = (
+    "MERGE INTO t USING {} s ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET v = 'new' "
+    "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'in', s.p)"
+)
+
+
+def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t, listed):
+    t.sql("CREATE TABLE u (id INT, p INT)")
+    t.sql("INSERT INTO u VALUES (3, 3), (50, 50), (3, 50), (77, 77), (9, NULL)")
+    listed.clear()
+    t.sql(MERGE.format("u"))
+    assert {"p=3", "p=50"} <= listed <= {"p=3", "p=50", "p=77"}
+    changed = "SELECT id, v, p FROM t WHERE v <> 'a'"
+    assert rows(t, changed) == ordered(
+        [(3, "new", 3), (50, "new", 50), (3, "in", 50), (77, "in", 77), (9, "in", None)]
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(SELECT id, id AS p FROM range(3, 5))",  # of another type
+        "(SELECT INT(id), INT(id) AS p FROM range(3, 9) ORDER BY id LIMIT 2)",  # twice the same?
+        "(SELECT INT(id), INT(id) AS p FROM range(3, 2000))",  # too many
+    ],
+)
+def test_a_source_that_cannot_tell_leaves_all_partitions_in(t, listed, source):
+    t.sql(MERGE.format(source).partition("WHEN NOT")[0])
+    assert {f"p={n}" for n in range(60)} <= listed
+    assert rows(t, "SELECT id, v FROM t WHERE id < 4 AND v = 'new'") == [(3, "new")]
+
+
+def test_where_the_target_alone_matters_no_partition_is_left_out(t, listed):
+    t.sql(
+        "MERGE INTO t USING (SELECT 3 AS id, 3 AS p) s ON t.id = s.id AND t.p = s.p "
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    assert len(listed) == 60
+    assert rows(t, "SELECT id FROM t") == [(3,)]
+
+
+def test_a_source_without_rows_changes_nothing(t):
+    t.sql(MERGE.format("(SELECT id, p FROM t WHERE p > 100)"))
+    assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
+
+
+def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
+    t, spark, tmp_path, monkeypatch
+):
+    path = str(tmp_path / "source")
+    spark.sql("SELECT 3 AS id, 3 AS p").write.parquet(path)
+    asked = source_partitions.demanded_by_source
+
+    def ask(*args):
+        found = asked(*args)
+        spark.sql("SELECT 4 AS id, 4 AS p").write.mode("overwrite").parquet(path)
+        spark.catalog.refreshByPath(path)
+        return found
+
+    monkeypatch.setattr(reader, "demanded_by_source", ask)
+    with pytest.raises(TransientTxnError, match="was changed while"):
+        t.sql(MERGE.format(f"(SELECT * FROM parquet.`{path}`)"))
+    assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
 
 
 def test_a_partition_that_comes_between_is_seen(t, listed):

@@ -103,8 +103,8 @@ def test_a_session_that_sends_nothing_to_all_tasks_is_obeyed(spark, t, files):
 def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, files, monkeypatch):
     write = Writing.events
 
-    def change_after(self, *args):
-        write(self, *args)
+    def change_after(self, *args, **options):
+        write(self, *args, **options)
         for name in os.listdir(files):
             if name.endswith(".parquet"):
                 os.utime(f"{files}/{name}", (1, 1))
