@@ -19,7 +19,6 @@ from acidsql.acid.table import Column
 from acidsql.storage.columns import quote
 
 _VALUES_MAX = 1000
-_ALIKE = (*INTEGERS, "date", "string", "boolean")
 _MENDED = "\ufffd"  # what no UTF-8 is becomes in Python
 
 
@@ -32,29 +31,35 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
         source: A query that gives the same rows each time.
         equated: Partition columns, and the source's columns that must be equal to them.
     """
-    kinds = {name.lower(): kind for name, kind in source.dtypes}
-    alike = [(column, name) for column, name in equated if _is_alike(column, kinds.get(name, ""))]
-    if not alike:
+    found = _equal_types(source, equated)
+    if not found:
         return ANYTHING
-    texts = [F.col(quote(name)).cast("string") for _, name in alike]
+    texts = [F.col(quote(name)).cast("string") for _, name in found]
     rows = source.select(*texts).distinct().limit(_VALUES_MAX + 1).collect()
     if len(rows) > _VALUES_MAX:
         return ANYTHING
-    return all_of(
-        [
-            _among({row[i] for row in rows}, kinds[name], column)
-            for i, (column, name) in enumerate(alike)
-        ]
-    )
+    return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
 
 
-def _is_alike(column: Column, kind: str) -> bool:
-    """Whether values are equal where their texts are."""
-    return column.type == kind and (kind in _ALIKE or kind.startswith("decimal"))
+def _equal_types(
+    source: DataFrame, equated: Sequence[tuple[Column, str]]
+) -> list[tuple[Column, str]]:
+    """The pairs whose values are equal where their texts are; names as the source has them."""
+    found = []
+    for column, wanted in equated:
+        # A session may tell p from P.
+        same = [(name, kind) for name, kind in source.dtypes if name.lower() == wanted]
+        if len(same) == 1 and same[0][1] == column.type and _has_one_text(column.type):
+            found.append((column, same[0][0]))
+    return found
 
 
-def _among(texts: set[str | None], kind: str, column: Column) -> Predicate:
+def _has_one_text(kind: str) -> bool:
+    return kind in (*INTEGERS, "date", "string", "boolean") or kind.startswith("decimal")
+
+
+def _among(texts: set[str | None], column: Column) -> Predicate:
     known = sorted(text for text in texts if text is not None)
     if not known or any(_MENDED in text for text in known):
         return ANYTHING
-    return Comparison(column.name, "in", tuple(Value(kind, text) for text in known))
+    return Comparison(column.name, "in", tuple(Value(column.type, text) for text in known))

@@ -81,6 +81,17 @@ def test_a_source_that_cannot_tell_leaves_all_partitions_in(t, listed, source):
     assert rows(t, "SELECT id, v FROM t WHERE id < 4 AND v = 'new'") == [(3, "new")]
 
 
+@pytest.mark.parametrize("columns", ["id, 4 AS p, id AS P", "id, id AS P"])
+def test_a_session_may_tell_names_by_case(t, spark, columns):
+    source = f"(SELECT {columns} FROM (SELECT INT(id) AS id FROM range(3, 4)))"
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        t.sql(MERGE.format(source).replace("s.p", "s.P"))
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert rows(t, "SELECT id, p FROM t WHERE v <> 'a'") == [(3, 3)]
+
+
 def test_where_the_target_alone_matters_no_partition_is_left_out(t, listed):
     t.sql(
         "MERGE INTO t USING (SELECT 3 AS id, 3 AS p) s ON t.id = s.id AND t.p = s.p "
