@@ -23,3 +23,9 @@ def conf(spark: Any) -> Iterator[Callable[[str, str], None]]:
             spark.conf.unset(name)
         else:
             spark.conf.set(name, value)
+
+
+@pytest.fixture
+def by_jobs(acid: Any) -> None:
+    """Spark's jobs write all but VALUES, however few rows there are."""
+    acid.sql("SET acidsql.driver.max.rows = 0")

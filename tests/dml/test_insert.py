@@ -9,6 +9,8 @@ from kit import counts, directories, fill, refused, row_ids_are_unique, rows, ta
 
 from acidsql.errors import AcidSqlError
 
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -11,6 +11,8 @@ from kit import counts, directories, fill, ordered, refused, rows, table
 
 from acidsql.errors import ConstraintError
 
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
 GOLDEN = Path(__file__).parent.parent / "golden"
 MM = "TBLPROPERTIES ('transactional'='true', 'transactional_properties'='insert_only')"
 

@@ -7,6 +7,8 @@ from kit import counts, directories, fill, refused, row_ids_are_unique, rows, ta
 
 from acidsql.errors import AcidSqlError, MergeCardinalityError
 
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
 
 @pytest.fixture
 def t(acid):

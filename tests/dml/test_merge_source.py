@@ -11,6 +11,8 @@ from acidsql.errors import TransientTxnError
 from acidsql.storage.repeatable import repeatable
 from acidsql.storage.save import Writing
 
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
 MERGE = (
     "MERGE INTO t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
     "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v)"

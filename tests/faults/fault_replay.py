@@ -115,10 +115,16 @@ def _scan_key(what: Any) -> Any:
 
 
 def _collect_few(
-    memory: Memory, collect: Callable[..., Any], events: Any, table: Table, limit: int
+    memory: Memory,
+    collect: Callable[..., Any],
+    events: Any,
+    table: Table,
+    limit: int,
+    *,
+    if_small: bool,
 ) -> pa.Table | None:
     found: pa.Table | None = memory.ask(
-        ("few", id(events), limit), lambda: collect(events, table, limit)
+        ("few", id(events), limit), lambda: collect(events, table, limit, if_small=if_small)
     )
     return found
 

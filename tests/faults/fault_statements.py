@@ -38,7 +38,7 @@ class Kind:
         probe: Another statement on its table, run after it.
         block: The first and the last step are the ends of a ``with acid.transaction()`` block;
             where the last is ROLLBACK, an exception leaves it.
-        by_jobs: UPDATE and DELETE of few rows are left to Spark's jobs.
+        by_jobs: Few rows are left to Spark's jobs.
     """
 
     name: str
@@ -61,12 +61,18 @@ def expected(step: str) -> str:
     return step.partition(" -- ")[2] or "done"
 
 
+_MERGE = (
+    "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN DELETE "
+    "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) WHEN NOT MATCHED THEN INSERT *"
+)
+
 KINDS = (
     Kind("insert_values", "INSERT INTO t VALUES (10, 'x'), (11, 'y')"),
     Kind("insert_select", "INSERT INTO t SELECT id + 100, v FROM s"),
+    Kind("insert_select_by_jobs", "INSERT INTO t SELECT id + 100, v FROM s", by_jobs=True),
     Kind("insert_static_partition", "INSERT INTO p PARTITION (k = 7) VALUES (10, 'x')", _PROBE_P),
-    Kind("insert_new_partitions", "INSERT INTO p SELECT id, v, id FROM s", _PROBE_P),
-    Kind("overwrite_rows", "INSERT OVERWRITE t SELECT id, upper(v) FROM s"),
+    Kind("insert_new_partitions", "INSERT INTO p SELECT id, v, id FROM s", _PROBE_P, by_jobs=True),
+    Kind("overwrite_rows", "INSERT OVERWRITE t SELECT id, upper(v) FROM s", by_jobs=True),
     Kind("overwrite_nothing", "INSERT OVERWRITE t SELECT id, v FROM s WHERE id > 100"),
     Kind(
         "overwrite_partition",
@@ -74,7 +80,7 @@ KINDS = (
         _PROBE_P,
     ),
     Kind("insert_only_values", "INSERT INTO m VALUES (10, 'x'), (11, 'y')", _PROBE_M),
-    Kind("insert_only_select", "INSERT INTO m SELECT id + 100, v FROM s", _PROBE_M),
+    Kind("insert_only_select", "INSERT INTO m SELECT id + 100, v FROM s", _PROBE_M, by_jobs=True),
     Kind("insert_only_overwrite", "INSERT OVERWRITE m SELECT id, upper(v) FROM s", _PROBE_M),
     Kind("insert_only_nothing", "INSERT OVERWRITE m SELECT id, v FROM s WHERE id > 100", _PROBE_M),
     Kind("insert_only_truncate", "TRUNCATE TABLE m", _PROBE_M),
@@ -97,15 +103,13 @@ KINDS = (
     Kind("update_few_partitions", "UPDATE p SET v = concat(v, '!') WHERE id <> 2", _PROBE_P),
     Kind("delete", "DELETE FROM t WHERE id >= 2"),
     Kind("delete_by_jobs", "DELETE FROM t WHERE id >= 2", by_jobs=True),
-    Kind(
-        "merge",
-        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN DELETE "
-        "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) WHEN NOT MATCHED THEN INSERT *",
-    ),
+    Kind("merge", _MERGE),
+    Kind("merge_by_jobs", _MERGE, by_jobs=True),
     Kind(
         "multi_insert",
         "FROM s INSERT INTO t SELECT id + 50, v INSERT INTO p PARTITION (k = 9) SELECT id, v",
         _PROBE_P,
+        by_jobs=True,
     ),
     Kind("create_table", "CREATE TABLE n (id INT)", "INSERT INTO n VALUES (1)"),
     Kind(
