@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.errors import TransientTxnError
+from acidsql.storage.jvm import estimated_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
@@ -40,7 +41,7 @@ class Repeatable:
         stamps: Of its files.
     """
 
-    bytes: int
+    bytes: float
     stamps: Sequence[_Stamp]
 
     def is_small(self, spark: SparkSession) -> bool:
@@ -78,7 +79,7 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
     stamps: list[_Stamp] = []
     if not plan.deterministic() or not _is_known(plan, stamps):
         return None
-    return Repeatable(int(str(plan.stats().sizeInBytes())), stamps)
+    return Repeatable(estimated_bytes(frame), stamps)
 
 
 def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
