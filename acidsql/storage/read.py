@@ -59,6 +59,9 @@ def read_rows(
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
     condition = demanded()
+    if table.partition_columns:
+        wanted = set(matching(spark, table, [one.partition for one in listings], condition))
+        listings = [listing for listing in listings if listing.partition in wanted]
     chosen = in_buckets(listings, table, condition)
     return scan(spark, Scan(table, chosen, write_ids, condition))
 

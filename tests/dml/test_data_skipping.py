@@ -139,6 +139,20 @@ def test_a_partition_of_no_such_rows_is_not_opened(acid):
         assert rows(acid, f"SELECT count(*) FROM p WHERE {condition}") == [(10,)]
 
 
+def test_of_few_partitions_a_merge_opens_those_that_its_source_has_rows_for(acid, monkeypatch):
+    monkeypatch.setattr(reading, "MANY_PARTITIONS", 8)
+    acid.sql("CREATE TABLE p (id BIGINT, v STRING) PARTITIONED BY (n BIGINT)")
+    acid.sql("INSERT INTO p SELECT id, 'old', id % 5 FROM range(0, 100)")
+    merge = (
+        "MERGE INTO p USING (SELECT id, id % 5 AS n FROM range(3, 14, 5)) s ON p.id = s.id "
+        "AND p.n = s.n WHEN MATCHED THEN UPDATE SET v = 'new'"
+    )
+    assert "partitions: 1 of 5" in acid.sql(f"EXPLAIN {merge}").first()[0]
+    acid.sql(merge)
+    assert rows(acid, "SELECT id FROM p WHERE v = 'new'") == ordered([(3,), (8,), (13,)])
+    assert rows(acid, "SELECT count(*) FROM p") == [(100,)]
+
+
 @pytest.mark.parametrize(
     ("kind", "version"), [("INT", 1), ("STRING", 2), ("DECIMAL(10,2)", 2), ("VARCHAR(9)", 1)]
 )
