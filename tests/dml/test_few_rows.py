@@ -189,6 +189,13 @@ def test_a_map_with_a_key_twice_keeps_both(acid, jobs, tmp_path):
     assert rows(acid, shown) == [(10, [1, 2]), (2, None)]
 
 
+def test_a_null_among_structs_without_nulls_is_written_by_a_job(acid, jobs):
+    acid.sql("CREATE TABLE t (a ARRAY<STRUCT<x: INT>>)")
+    acid.sql("INSERT INTO t SELECT array(named_struct('x', 1), NULL)")
+    assert acid.sql("SELECT a[0].x, a[1] IS NULL FROM t").collect() == [(1, True)]
+    assert len(jobs) == 1
+
+
 def test_days_that_python_does_not_know_are_written(acid, jobs):
     acid.sql("CREATE TABLE t (id INT, d DATE)")
     acid.sql("INSERT INTO t SELECT 1, make_date(12024, 2, 29)")
