@@ -1,4 +1,5 @@
-"""What acidsql asks of a metastore: two Protocols, one for tables and one for transactions.
+"""What acidsql asks of a metastore: Protocols for tables, for transactions, and (in
+``compaction_queue``) for compactions.
 
 Every implementation runs the same contract suite (``tests/metastore/contract.py``). Each method
 says in one word how it may be retried, as Hive's ``TxnStore`` does with ``@RetrySemantics``:
@@ -20,6 +21,7 @@ from typing import Protocol
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
 
 
 class LockType(Enum):
@@ -338,6 +340,7 @@ class TxnStore(Protocol):
         create_table: Table | None = None,
         first_write_id: int = 1,
         cleaned: int | None = None,
+        compacted: Compacted | None = None,
     ) -> None:
         """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -350,7 +353,9 @@ class TxnStore(Protocol):
         the same step (those already known are passed over), and a table's components that name no
         partition are narrowed to them. ``drop_partitions`` become unknown; ``create_table`` comes
         into being with what the transaction wrote, and the pending clean-up ``cleaned`` is taken
-        from the queue. Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
+        from the queue. ``compacted`` becomes READY_FOR_CLEANING; if it is not this transaction's
+        any more, TxnError COMPACTION_LOST (40001), and the transaction is still open. Raises
+        TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
@@ -383,8 +388,8 @@ class TxnStore(Protocol):
         """
 
 
-class Metastore(Catalog, TxnStore, Protocol):
-    """Both, and how to let go of them."""
+class Metastore(Catalog, TxnStore, CompactionQueue, Protocol):
+    """All of it, and how to let go of it."""
 
     def close(self) -> None:
         """Release connections. *Idempotent.*"""

@@ -24,6 +24,10 @@ class Held(Protocol):
     """What a lease needs of a transaction."""
 
     @property
+    def id(self) -> int:
+        """Its number."""
+
+    @property
     def is_alive(self) -> bool:
         """Nobody has aborted it, as far as is known."""
 
@@ -50,13 +54,17 @@ class Leases:
         self._held: deque[tuple[float, Held]] = deque()  # oldest first
         self._guard = threading.Lock()
 
-    def hold(self) -> None:
-        """See that the snapshot that is taken next is protected. Raises as ``open_lease``."""
+    def hold(self) -> int:
+        """See that the snapshot that is taken next is protected; the lease's number.
+
+        Raises as ``open_lease``.
+        """
         self.end_old()
         with self._guard:
             now = self._elapsed()
             if not self._held or self._is_old(*self._held[-1], now):
                 self._held.append((now, self._open()))
+            return self._held[-1][1].id
 
     def _is_old(self, since: float, lease: Held, now: float) -> bool:
         return now - since >= self.timeout_ms / 1000 / _PARTS or not lease.is_alive

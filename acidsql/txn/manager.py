@@ -81,12 +81,12 @@ class TxnManager:
 
         A lease, opened before the snapshot is taken, keeps them from the cleaner.
         """
-        self.hold_lease()
-        return snapshot_of(self._store, self._store.valid_txns(), tables)
+        lease = self.hold_lease()
+        return snapshot_of(self._store, self._store.valid_txns(), tables, lease)
 
-    def hold_lease(self) -> None:
-        """Keep the files of all snapshots that are taken for a while from now on."""
-        self._leases.hold()
+    def hold_lease(self) -> int:
+        """Keep the files of all snapshots that are taken for a while from now on; by whom."""
+        return self._leases.hold()
 
     def close(self) -> None:
         """Abort what is open and stop the heartbeat. May be called twice."""

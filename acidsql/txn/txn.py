@@ -43,6 +43,7 @@ from acidsql.errors import (
     TxnError,
 )
 from acidsql.metastore import conflict_rules
+from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.interface import (
     LockComponent,
     TxnState,
@@ -72,10 +73,12 @@ class Snapshot:
     Attributes:
         valid_txns: The committed transactions.
         write_ids: For each table the visible write ids.
+        held_by: The open transaction, or lease, for which the cleaner keeps what it needs.
     """
 
     valid_txns: ValidTxnList
     write_ids: Mapping[TableName, ValidWriteIdList] = field(default_factory=dict)
+    held_by: int | None = None
 
 
 class Txn:
@@ -160,7 +163,7 @@ class Txn:
         with self._while_open():
             if self._valid_txns is None:
                 self._valid_txns = self._store.valid_txns(self.id)
-            return snapshot_of(self._store, self._valid_txns, tables)
+            return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def write_id(self, table: TableName) -> int:
         """Its write id in a table: the same at every call."""
@@ -190,11 +193,14 @@ class Txn:
         create_table: Table | None = None,
         first_write_id: int = 1,
         cleaned: int | None = None,
+        compacted: Compacted | None = None,
     ) -> None:
         """The commit point. Returns only if it is committed. Arguments as ``TxnStore.commit_txn``.
 
         Raises:
             TxnAbortedError: It was aborted before.
+            TxnError: COMPACTION_LOST: what it compacted is not its own any more; the transaction
+                is still open.
             WriteConflictError: Somebody else committed a change to the same thing first; the
                 transaction is still open.
             CommitUnknownError: Nobody can tell now. Ask ``txn_state`` of this number later.
@@ -212,6 +218,7 @@ class Txn:
                     create_table=create_table,
                     first_write_id=first_write_id,
                     cleaned=cleaned,
+                    compacted=compacted,
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)
@@ -359,8 +366,10 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
     return txn.phase is Phase.ABORTED
 
 
-def snapshot_of(store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName]) -> Snapshot:
-    return Snapshot(valid, store.valid_write_ids(valid, tables))
+def snapshot_of(
+    store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int
+) -> Snapshot:
+    return Snapshot(valid, store.valid_write_ids(valid, tables), held_by)
 
 
 def _not_open(txn_id: int, phase: Phase) -> TxnError:

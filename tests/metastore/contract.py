@@ -4,7 +4,10 @@ An implementation subclasses ``MetastoreContract`` in a test module and says how
 """
 
 from contract_base import ContractBase
+from contract_candidates import CandidateContract
 from contract_catalog import CatalogContract
+from contract_cleaning import CleaningContract
+from contract_compactions import CompactionContract
 from contract_conflicts import ConflictContract
 from contract_deadlocks import DeadlockContract
 from contract_housekeeping import HousekeepingContract
@@ -21,6 +24,9 @@ class MetastoreContract(
     DeadlockContract,
     ConflictContract,
     HousekeepingContract,
+    CompactionContract,
+    CleaningContract,
+    CandidateContract,
     ContractBase,
 ):
     """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

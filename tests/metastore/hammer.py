@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from compaction_steps import request, take
 from contract_base import INSERT, T, begin, shared_read
 
+from acidsql.acid.table import TableName
+from acidsql.metastore.compaction_queue import Compacted, CompactionState
 from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.settings import Settings
@@ -42,5 +45,27 @@ def rush(url: str, rounds: int) -> list[tuple[int, int, bool]]:
             store.commit_txn(txn)
         else:
             store.abort_txn(txn)
+    store.close()
+    return done
+
+
+def compact(url: str, tables: int) -> list[int]:
+    """Take compactions until there are none; those of the dead are taken again."""
+    store = EmbeddedMetastore(url, warehouse="/wh")
+    done = []
+    for number in range(tables):
+        store.compact(request(TableName("default", f"t{number}")))
+    while any(one.state is not CompactionState.SUCCEEDED for one in store.compactions()):
+        txn, taken = take(store)
+        if taken is None:
+            store.commit_txn(txn)
+            store.revoke(10**9)
+            for one in store.ready_to_clean(0):
+                store.mark_compaction_cleaned(one.id)
+        elif txn % 5 == 4:
+            store.abort_txn(txn)
+        else:
+            store.commit_txn(txn, compacted=Compacted(taken.id, 1, ""))
+            done.append(taken.id)
     store.close()
     return done

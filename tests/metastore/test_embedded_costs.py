@@ -5,10 +5,12 @@ others waiting.
 """
 
 import pytest
+from compaction_steps import queue, request, worker
 from contract_base import INSERT, SELECT, UPDATE, Clock, T, U, begin, exclusive, on, shared_read
 from sqlalchemy import event
 
 from acidsql.acid.table import TableName
+from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockType, TxnType
 
@@ -122,3 +124,23 @@ def test_housekeeping_costs_one_question_while_it_is_not_due(meter):
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 1
     meter.clock.now += 60_000
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 9
+
+
+def test_idle_workers_and_cleaners_cost_little_and_lock_nobody_out(meter):
+    store = meter.store
+    for look in (store.has_work, lambda: store.revoke(1000), store.compactions):
+        assert meter.cost(look) <= 2
+    assert meter.cost(store.ready_to_clean, 0) == 2
+    assert meter.cost(store.candidates) == 3
+
+
+def test_a_compaction_costs_few_statements(meter):
+    store = meter.store
+    assert meter.cost(store.compact, request()) == 4
+    txn = worker(store)
+    assert meter.cost(store.take_next, txn, "h1-7") == 4
+    # Three more than a commit that changed nothing, whatever else the store knows.
+    assert meter.cost(store.commit_txn, txn, compacted=Compacted(1, 1, "")) == 5 + 3
+    for number in range(50):
+        queue(store, TableName("d", f"t{number}"))
+    assert meter.cost(store.mark_compaction_cleaned, 1) == 4

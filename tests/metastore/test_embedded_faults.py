@@ -3,12 +3,26 @@
 from dataclasses import dataclass, field
 
 import pytest
-from contract_base import INSERT, UPDATE, Clock, T, U, begin, exclusive, on, shared_read, table
+from compaction_steps import done, failed, queue, request, take
+from contract_base import (
+    INSERT,
+    UPDATE,
+    Clock,
+    T,
+    U,
+    begin,
+    exclusive,
+    on,
+    shared_read,
+    table,
+    write,
+)
 from sqlalchemy import event, select
 
 from acidsql.acid.table import Column, Partition, TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import TxnAbortedError
+from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.schema import metadata
 from acidsql.metastore.interface import Database, LockType
@@ -103,6 +117,29 @@ def with_a_past(store):
     store._store._clock.now += 1000
 
 
+def with_compactions(store):
+    """Entries 2 (of a dead worker), 3 (at work), 4 (waiting), 5 (ready) and 6 (failed)."""
+    for name in ("a", "b", "c"):
+        queue(store, TableName("default", name))
+    dead, _ = take(store)
+    take(store)
+    store.abort_txn(dead)
+    done(store)
+    failed(store)
+    store._store._clock.now += 1000
+
+
+def with_more_to_compact(store):
+    with_compactions(store)
+    write(store, U)
+    store.lock(1, [shared_read(T, INSERT)])
+    store.abort_txn(1)
+
+
+def worker_of(store, number):
+    return next(one.txn_id for one in store.compactions() if one.id == number)
+
+
 def be_aborted(store):
     with pytest.raises(TxnAbortedError, match="deadlock"):
         store.check_lock(2, 2)
@@ -113,6 +150,21 @@ PREPARE = {
     "be_the_victim": with_a_circle,
     "commit_after_all": with_a_winner,
     "house_keep": with_a_past,
+    "commit_compaction": with_compactions,
+    "drop_compacted": with_compactions,
+    "rename_compacted": with_compactions,
+    "mark_failed": with_compactions,
+    "mark_refused": with_compactions,
+    "give_back": with_compactions,
+    "revoke": with_compactions,
+    "revoke_slow": with_compactions,
+    "take_next": with_compactions,
+    "abort_compactions": with_compactions,
+    "mark_compaction_cleaned": with_compactions,
+    "retry_cleaning_later": with_compactions,
+    "give_up_cleaning": with_compactions,
+    "forget_aborted": with_more_to_compact,
+    "purge_compaction_history": with_compactions,
 }
 OPERATIONS = {
     "create_database": lambda s: s.create_database(Database("d", "/d")),
@@ -145,6 +197,23 @@ OPERATIONS = {
     "abort_txn": lambda s: s.abort_txn(1, "why"),
     "abort_timed_out": lambda s: s.abort_timed_out(10),
     "house_keep": lambda s: s.house_keep(10, 0, 100),
+    "compact": lambda s: s.compact(request()),
+    "take_next": lambda s: s.take_next(2, "h1-7"),
+    "commit_compaction": lambda s: s.commit_txn(worker_of(s, 3), compacted=Compacted(3, 1, "read")),
+    "drop_compacted": lambda s: s.drop_table(T),
+    "rename_compacted": lambda s: s.rename_table(T, U),
+    "mark_failed": lambda s: s.mark_failed(3, worker_of(s, 3), "broken"),
+    "mark_refused": lambda s: s.mark_refused(3, worker_of(s, 3), "nothing to do"),
+    "give_back": lambda s: s.give_back(3, worker_of(s, 3)),
+    "revoke": lambda s: s.revoke(10**9),
+    "revoke_slow": lambda s: s.revoke(0),
+    "did_not_initiate": lambda s: s.did_not_initiate(request(), "no"),
+    "abort_compactions": lambda s: s.abort_compactions([3, 4, 5]),
+    "mark_compaction_cleaned": lambda s: s.mark_compaction_cleaned(5),
+    "retry_cleaning_later": lambda s: s.retry_cleaning_later(5, 10, 1, "disk full"),
+    "give_up_cleaning": lambda s: s.retry_cleaning_later(5, 10, 0, "disk full"),
+    "forget_aborted": lambda s: s.forget_aborted(T, [1]),
+    "purge_compaction_history": lambda s: s.purge_compaction_history(HistoryRetention(failed=0)),
 }
 VARIANTS = {
     "drop_full_database": "drop_database",
@@ -154,6 +223,11 @@ VARIANTS = {
     "commit_new_table": "commit_txn",
     "commit_after_all": "commit_txn",
     "commit_adopted": "commit_txn",
+    "commit_compaction": "commit_txn",
+    "drop_compacted": "drop_table",
+    "rename_compacted": "rename_table",
+    "revoke_slow": "revoke",
+    "give_up_cleaning": "retry_cleaning_later",
 }
 
 
@@ -181,7 +255,10 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 
 
 def test_every_operation_that_writes_is_among_those_tried():
-    reads = ("databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_")
+    reads = (
+        "databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_",
+        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms",
+    )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}
     assert public - {"close", "url", "write_conflicts"} == tried

@@ -303,6 +303,17 @@ def test_under_load_every_transaction_is_accounted_for_and_nobody_sees_an_error(
     store.close()
 
 
+@every_kind
+def test_of_two_workers_never_both_get_one_compaction(tmp_path, kind):
+    """One may be queued anew when it is done, by the process that comes later."""
+    tables = 20
+    done = in_processes(2, hammer.compact, store_url(kind, tmp_path), tables)
+    assert len(done) == len(set(done)) >= tables
+    store = open_store(kind, tmp_path)
+    assert sorted(one.id for one in store.compactions()) == sorted(done)
+    store.close()
+
+
 def in_processes(count, work, *args):
     """The results of as many processes that do the same at one time, one after the other."""
     context = multiprocessing.get_context("forkserver")

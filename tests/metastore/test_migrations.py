@@ -1,4 +1,4 @@
-"""Making the schema and bringing it up to date: from nothing, from half of it, from version 1."""
+"""Making the schema and bringing it up to date: from nothing, from half of it, from 1 and 3."""
 
 import sqlite3
 import subprocess
@@ -13,16 +13,25 @@ import servers
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from compaction_steps import queue, take
 from contract_base import begin, seen
 from kinds import KINDS, open_store, store_url
-from sqlalchemy import Engine, String, event, select
+from sqlalchemy import Engine, String, column, event, insert, inspect, select, update
+from sqlalchemy import table as sql_table
 
 import acidsql
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import MetastoreError
+from acidsql.metastore.compaction_queue import Compacted, CompactionState
 from acidsql.metastore.embedded import EmbeddedMetastore, migrations, sqlite_url
+from acidsql.metastore.embedded.migrations import run as run_revisions
 from acidsql.metastore.embedded.migrations import steps
-from acidsql.metastore.embedded.schema import MIN_HISTORY_LEVEL, SCHEMA_VERSION, metadata
+from acidsql.metastore.embedded.schema import (
+    MIN_HISTORY_LEVEL,
+    NEXT_COMPACTION_QUEUE_ID,
+    SCHEMA_VERSION,
+    metadata,
+)
 from acidsql.metastore.interface import Database, PendingCleanup
 
 T, U, V = TableName("default", "t"), TableName("default", "u"), TableName("sales", "größe")
@@ -67,8 +76,8 @@ def is_overlooked(change):
 def rows(store):
     with store._store.read() as connection:
         return {
-            name: sorted(map(repr, connection.execute(select(sql_table)).all()))
-            for name, sql_table in metadata.tables.items()
+            name: sorted(map(repr, connection.execute(select(found)).all()))
+            for name, found in metadata.tables.items()
             if name != "DBS"  # a number that was given out in vain is not used again
         }
 
@@ -96,8 +105,8 @@ def test_a_difference_would_be_found(tmp_path, kind, monkeypatch):
         changed = steps.dressed(metadata, connection.dialect)
         if changed is metadata:
             changed = type(metadata)()
-            for sql_table in metadata.sorted_tables:
-                sql_table.to_metadata(changed)
+            for found in metadata.sorted_tables:
+                found.to_metadata(changed)
         changed.tables["TXNS"].c.TXN_USER.type = String(129)
         changed.tables["TXNS"].indexes.clear()
         changed.remove(changed.tables["AUX_TABLE"])
@@ -192,12 +201,13 @@ def crash_at(number, prefix):
 
 
 @every_kind
-@pytest.mark.parametrize("prefix", ["CREATE", "INSERT", "UPDATE"])
+@pytest.mark.parametrize("prefix", ["CREATE", "ALTER", "INSERT", "UPDATE"])
 def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path, kind, prefix):
     """Where DDL commits by itself, each attempt adds one table or index, and the next finds it."""
     for attempt in range(1, 100):
         # On MySQL what stands is not created again: it is always the second that is new.
-        number = attempt if kind in ("sqlite", "postgresql") or prefix != "CREATE" else 2
+        once = kind in ("sqlite", "postgresql") or prefix not in ("CREATE", "ALTER")
+        number = attempt if once else 2
         strike = crash_at(number, prefix)
         event.listen(Engine, "before_cursor_execute", strike)
         try:
@@ -317,6 +327,108 @@ def dump(path):
     found = list(connection.iterdump())
     connection.close()
     return found
+
+
+# ── from version 3 ───────────────────────────────────────────────────────────────────────────
+
+GONE = [
+    ("/wh/größe: 1:2", "1:8:location14:/wh/größe: 1:2"),
+    ("/wh/🐘", "1:8:location5:/wh/🐘"),  # counted in characters; Java counts an elephant as two
+    ("/wh/a🐘b:c/🐘", "1:8:location11:/wh/a🐘b:c/🐘"),
+]
+OLD_COLUMNS = (
+    "ID",
+    "DATABASE",
+    "TABLE",
+    "PARTITION",
+    "STATE",
+    "TYPE",
+    "TBLPROPERTIES",
+    "ENQUEUE_TIME",
+)
+
+
+@pytest.fixture
+def version_3(tmp_path, monkeypatch):
+    """Makes a store of a kind as acidsql made it then, with directories of dropped tables."""
+
+    def make(kind):
+        up = run_revisions.command.upgrade
+        with monkeypatch.context() as patch:
+            patch.setattr(run_revisions.command, "upgrade", lambda config, _: up(config, "0003"))
+            store = open_store(kind, tmp_path)
+        old = sql_table("COMPACTION_QUEUE", *(column(f"CQ_{name}") for name in OLD_COLUMNS))
+        with store._store.write() as connection:
+            for number, (_, properties) in enumerate(GONE, 1):
+                values = (number, "default", f"t{number}", None, "r", "a", properties, 1000)
+                connection.execute(insert(old).values(values))
+            connection.execute(update(NEXT_COMPACTION_QUEUE_ID).values(NCQ_NEXT=len(GONE) + 1))
+        assert columns(store, "COMPACTION_QUEUE") == {f"CQ_{name}" for name in OLD_COLUMNS}
+        store.close()
+        return store
+
+    return make
+
+
+def columns(store, name):
+    with store._store.read() as connection:
+        return {found["name"] for found in inspect(connection).get_columns(name)}
+
+
+def pending():
+    return [
+        PendingCleanup(number, TableName("default", f"t{number}"), location)
+        for number, (location, _) in enumerate(GONE, 1)
+    ]
+
+
+@every_kind
+def test_a_store_of_version_3_gets_the_present_schema_and_its_queue_goes_on(
+    tmp_path, kind, version_3
+):
+    version_3(kind)
+    store = open_store(kind, tmp_path)
+    assert difference(store) == []
+    assert store.pending_cleanups() == pending()
+    shown = store.compactions()
+    assert [one.properties for one in shown] == [{"location": location} for location, _ in GONE]
+    assert {(one.state, one.enqueued_ms, one.retry_retention_ms) for one in shown} == {
+        (CompactionState.READY_FOR_CLEANING, 1000, 0)
+    }
+    assert store.ready_to_clean(0) == []
+    number = queue(store, T)
+    assert number == len(GONE) + 1
+    txn, _ = take(store)
+    store.commit_txn(txn, compacted=Compacted(number, 1, ""))
+    assert [one.id for one in store.ready_to_clean(0)] == [number]
+    store.mark_compaction_cleaned(number)
+    for gone in pending():
+        store.mark_cleaned(gone.id)
+    assert [one.id for one in store.compactions()] == [number]
+    store.close()
+
+
+@every_kind
+def test_an_upgrade_from_version_3_that_died_anywhere_is_done_by_the_next_attempt(
+    tmp_path, kind, version_3
+):
+    version_3(kind)
+    for attempt in range(1, 100):
+        # On MySQL each attempt adds one more column, and does what comes after them again.
+        number = attempt if kind in ("sqlite", "postgresql") else 2 + max(0, attempt - 14)
+        strike = crash_at(number, ("ALTER", "CREATE", "UPDATE", "INSERT"))
+        event.listen(Engine, "before_cursor_execute", strike)
+        try:
+            store = open_store(kind, tmp_path)
+        except Crash:
+            continue
+        finally:
+            event.remove(Engine, "before_cursor_execute", strike)
+        break
+    assert attempt > 15
+    assert difference(store) == []
+    assert store.pending_cleanups() == pending()
+    store.close()
 
 
 # ── what is not ours, or not yet ─────────────────────────────────────────────────────────────

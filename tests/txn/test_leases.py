@@ -18,6 +18,8 @@ class Clock:
 
 
 class Lease:
+    id = 7
+
     def __init__(self):
         self.is_alive, self.ended = True, False
 

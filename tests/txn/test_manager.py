@@ -11,6 +11,12 @@ from acidsql.errors import (
     TxnError,
     WriteConflictError,
 )
+from acidsql.metastore.compaction_queue import (
+    Compacted,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
 from acidsql.txn import Phase, abort_quietly
 
@@ -46,6 +52,21 @@ def test_a_commit_brings_its_partitions(manager, store):
     with manager.open() as txn:
         txn.commit(drop_partitions={T: [("1",)]})
     assert store.partitions(T) == [two]
+
+
+def test_a_commit_ends_its_compaction(manager, store):
+    number = store.compact(CompactionRequest(T, None, CompactionType.MAJOR, "h1-manual")).id
+    loser, txn = manager.open(), manager.open()
+    store.take_next(txn.id, "h1-7")
+    with pytest.raises(TxnError) as caught:
+        loser.commit(compacted=Compacted(number, 5, ""))
+    assert caught.value.getCondition() == "COMPACTION_LOST"
+    assert loser.phase is Phase.OPEN
+    loser.abort()
+    store.lose_reply["commit_txn"] = 1
+    txn.commit(compacted=Compacted(number, 5, "read 11 files"))
+    (done,) = store.compactions()
+    assert (done.state, done.highest_write_id) == (CompactionState.READY_FOR_CLEANING, 5)
 
 
 def test_i6_the_snapshot_of_a_transaction_does_not_move(manager):

@@ -13,7 +13,14 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import cleanups, partitions, rows, tables, write_ids
+from acidsql.metastore.embedded import (
+    cleanups,
+    compaction_rows,
+    partitions,
+    rows,
+    tables,
+    write_ids,
+)
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
@@ -137,6 +144,7 @@ class EmbeddedCatalog:
         for components, prefix in _COMPONENTS[:2]:
             ours = write_ids.of_table(components, prefix, name)
             connection.execute(delete(components).where(ours))
+        compaction_rows.forget_table(connection, name)
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def rename_table(
@@ -153,6 +161,7 @@ class EmbeddedCatalog:
                 .values(DB_ID=db_id, TBL_NAME=new_name.name)
             )
             write_ids.rename(connection, name, new_name)
+            compaction_rows.rename(connection, name, new_name)
             for components, prefix in _COMPONENTS:
                 connection.execute(
                     update(components)

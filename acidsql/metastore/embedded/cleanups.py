@@ -1,25 +1,30 @@
 """Directories of dropped tables: entries of COMPACTION_QUEUE that have a location.
 
-As in Hive 4's soft delete, such an entry is *ready for cleaning* from the start, and its
-location is a property in the text form of Hive's ``StringableMap``.
+As in Hive 4's soft delete, such an entry is *ready for cleaning* from the start, and its location
+is a property. No compaction has ended there (CQ_NEXT_TXN_ID is NULL): so it is not mistaken for
+one, and a compaction that was asked for with a property ``location`` deletes nothing.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select
 
 from acidsql.acid.table import TableName
+from acidsql.metastore.compaction_queue import CompactionState, CompactionType
+from acidsql.metastore.embedded import stringable_map
 from acidsql.metastore.embedded.engine import next_number
-from acidsql.metastore.embedded.schema import (
-    COMPACTION_QUEUE,
-    MAJOR,
-    NEXT_COMPACTION_QUEUE_ID,
-    READY_FOR_CLEANING,
-)
+from acidsql.metastore.embedded.schema import COMPACTION_QUEUE, NEXT_COMPACTION_QUEUE_ID
 from acidsql.metastore.interface import PendingCleanup
 
 CQ = COMPACTION_QUEUE.c
-_BEFORE_LOCATION = "1:8:location"  # one entry; a key of eight characters; then the value
+_LOCATION = "location"
+
+
+def is_cleanup() -> ColumnElement[bool]:
+    """The condition that an entry of the queue is such a directory."""
+    return and_(
+        CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, CQ.CQ_NEXT_TXN_ID.is_(None)
+    )
 
 
 def enqueue(connection: Connection, name: TableName, location: str, now_ms: int) -> PendingCleanup:
@@ -30,9 +35,9 @@ def enqueue(connection: Connection, name: TableName, location: str, now_ms: int)
             CQ_ID=number,
             CQ_DATABASE=name.database,
             CQ_TABLE=name.name,
-            CQ_STATE=READY_FOR_CLEANING,
-            CQ_TYPE=MAJOR,
-            CQ_TBLPROPERTIES=f"{_BEFORE_LOCATION}{len(location)}:{location}",
+            CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
+            CQ_TYPE=CompactionType.MAJOR.value,
+            CQ_TBLPROPERTIES=stringable_map.encode({_LOCATION: location}),
             CQ_ENQUEUE_TIME=now_ms,
         )
     )
@@ -41,22 +46,17 @@ def enqueue(connection: Connection, name: TableName, location: str, now_ms: int)
 
 def pending(connection: Connection) -> list[PendingCleanup]:
     """What is queued, oldest first."""
-    found = (
-        select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
-        .where(CQ.CQ_STATE == READY_FOR_CLEANING, CQ.CQ_TBLPROPERTIES.startswith(_BEFORE_LOCATION))
-        .order_by(CQ.CQ_ID)
-    )
+    found = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
     return [
-        PendingCleanup(number, TableName(database, table), _location(properties))
-        for number, database, table, properties in connection.execute(found)
+        PendingCleanup(
+            number, TableName(database, table), stringable_map.decode(properties)[_LOCATION]
+        )
+        for number, database, table, properties in connection.execute(
+            found.where(is_cleanup()).order_by(CQ.CQ_ID)
+        )
     ]
 
 
 def remove(connection: Connection, cleanup_id: int) -> None:
     """Take one from the queue; one that is gone is passed over."""
-    connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == cleanup_id))
-
-
-def _location(properties: str) -> str:
-    _, _, location = properties.removeprefix(_BEFORE_LOCATION).partition(":")
-    return location
+    connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == cleanup_id, is_cleanup()))

@@ -11,16 +11,22 @@ as they write nothing, they lower nobody else's.
 
 *TXN_TO_WRITE_ID.* A write id without a row counts as visible (``write_ids``). Rows of committed
 transactions below the mark are visible in all those snapshots: they can go. Rows of aborted ones
-must stay, wherever they are; those of open ones are not below the mark. (Hive stops at the lowest
-aborted transaction, since it reads a table's high-water mark from the rows that are left. Ours is
-the name's counter, which is never forgotten.)
+must stay, wherever they are, even when the compactor has deleted what they wrote and
+``forget_aborted`` was told so: a writer that does not know that it was aborted may publish its
+directory after that, nobody looks for it again, and it would be seen as soon as the row goes,
+however long one waits with that. Those of open ones are not below the mark. (Hive stops at the
+lowest aborted transaction, since it reads a table's high-water mark from the rows that are left.
+Ours is the name's counter, which is never forgotten.)
 
 *WRITE_SET.* An open transaction that may write asks for rows with a commit id from its own number
 on (``conflicts``), so what lies below the lowest of them can go.
 
 *TXNS.* A committed row says what became of the transaction, and who it was if it is another's
 rival: it goes when it is old, below the mark, and no row of WRITE_SET refers to it. An aborted one
-is an exception in snapshots: it goes when it is old and nothing that it wrote can be there.
+is an exception in snapshots: it goes when it is old and nothing that it wrote can be there. What a
+compaction writes has no write id of its own, but is hidden by the number of its transaction
+(``base_5_v17``): so an aborted compaction's row stays. A transaction that took a compaction and
+published nothing should rather commit.
 """
 
 from __future__ import annotations
@@ -104,6 +110,7 @@ def _forget_aborted(connection: Connection, old: ColumnElement[bool]) -> None:
     connection.execute(
         delete(TXNS).where(
             T.TXN_STATE == TxnState.ABORTED.value,
+            T.TXN_TYPE != TxnType.COMPACTION.value,
             old,
             T.TXN_ID.not_in(select(TXN_COMPONENTS.c.TC_TXNID)),
             T.TXN_ID.not_in(select(TXN_TO_WRITE_ID.c.T2W_TXNID)),

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import rows
+from acidsql.metastore.embedded import compaction_rows, rows
 from acidsql.metastore.embedded.schema import (
     PARTITION_KEY_VALS,
     PARTITION_KEYS,
@@ -53,17 +53,19 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
 
 
 def drop(connection: Connection, dropped: Mapping[TableName, Sequence[Values]]) -> None:
-    """Make partitions unknown; those that are not there are passed over. Raises as ``add``."""
+    """Make partitions unknown, and what compactors know of them; those that are not there are
+    passed over. Raises as ``add``."""
     for name, gone in dropped.items():
         table_id = rows.need_table(connection, name)
         keys = _keys(connection, table_id)
         for values in gone:
+            part_name = _part_name(name, keys, values)
             connection.execute(
                 delete(PARTITIONS).where(
-                    PARTITIONS.c.TBL_ID == table_id,
-                    PARTITIONS.c.PART_NAME == _part_name(name, keys, values),
+                    PARTITIONS.c.TBL_ID == table_id, PARTITIONS.c.PART_NAME == part_name
                 )
             )
+            compaction_rows.forget_partition(connection, name, part_name)
 
 
 def _insert(connection: Connection, table_id: int, part_name: str, partition: Partition) -> None:

@@ -8,6 +8,8 @@ text in VERSION.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -24,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 3  # the last revision in ``migrations``
+SCHEMA_VERSION = 4  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -303,22 +305,48 @@ AUX_TABLE = Table(
     Column("MT_COMMENT", String(255)),
 )
 
-# ── clean-up ─────────────────────────────────────────────────────────────────────────────────
+# ── compactions, and directories of dropped tables ───────────────────────────────────────────
 
-READY_FOR_CLEANING = "r"  # CQ_STATE
-MAJOR = "a"  # CQ_TYPE
+
+def _of_compactions(prefix: str) -> list[Column[Any]]:
+    """What the queue and its history both have."""
+    return [
+        Column(f"{prefix}_ID", BigInteger, primary_key=True, autoincrement=False),
+        Column(f"{prefix}_DATABASE", NAME, nullable=False),
+        Column(f"{prefix}_TABLE", NAME, nullable=False),
+        Column(f"{prefix}_PARTITION", PARTITION),
+        Column(f"{prefix}_STATE", LETTER, nullable=False),
+        Column(f"{prefix}_TYPE", LETTER, nullable=False),
+        Column(f"{prefix}_TBLPROPERTIES", Text),  # see ``stringable_map``
+        Column(f"{prefix}_ENQUEUE_TIME", BigInteger),
+        Column(f"{prefix}_START", BigInteger),
+        Column(f"{prefix}_WORKER_ID", PERSON),
+        Column(f"{prefix}_INITIATOR_ID", PERSON),
+        Column(f"{prefix}_HIGHEST_WRITE_ID", BigInteger),
+        Column(f"{prefix}_TXN_ID", BigInteger),
+        Column(f"{prefix}_NEXT_TXN_ID", BigInteger),
+        Column(f"{prefix}_COMMIT_TIME", BigInteger),
+        Column(f"{prefix}_ERROR_MESSAGE", Text),
+        Column(f"{prefix}_POOL_NAME", PERSON),
+        Column(f"{prefix}_NUMBER_OF_BUCKETS", Integer),
+        Column(f"{prefix}_ORDER_BY", Text),  # Hive: 4000; half of it would sort otherwise
+    ]
+
 
 COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     metadata,
-    Column("CQ_ID", BigInteger, primary_key=True, autoincrement=False),
-    Column("CQ_DATABASE", NAME, nullable=False),
-    Column("CQ_TABLE", NAME, nullable=False),
-    Column("CQ_PARTITION", PARTITION),
-    Column("CQ_STATE", LETTER, nullable=False),
-    Column("CQ_TYPE", LETTER, nullable=False),
-    Column("CQ_TBLPROPERTIES", Text),
-    Column("CQ_ENQUEUE_TIME", BigInteger),
+    *_of_compactions("CQ"),
+    Column("CQ_CLEANER_START", BigInteger),  # of the cleaner's last attempt, which failed
+    Column("CQ_RETRY_RETENTION", BigInteger, nullable=False, server_default="0"),
+)
+
+COMPLETED_COMPACTIONS = Table(
+    "COMPLETED_COMPACTIONS",
+    metadata,
+    *_of_compactions("CC"),
+    Column("CC_END", BigInteger),
+    Index("COMPLETED_COMPACTIONS_IDX", "CC_DATABASE", "CC_TABLE", "CC_PARTITION"),
 )
 
 NEXT_COMPACTION_QUEUE_ID = _counter("NEXT_COMPACTION_QUEUE_ID", "NCQ_NEXT")

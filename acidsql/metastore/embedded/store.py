@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from acidsql.metastore.embedded.catalog import EmbeddedCatalog
+from acidsql.metastore.embedded.compactions import EmbeddedCompactions
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.locks import EmbeddedLocks
 from acidsql.metastore.embedded.txns import EmbeddedTxns
 from acidsql.settings import Settings
 
 
-class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks):
-    """Tables, transactions and locks in one database, shared by any number of processes.
+class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCompactions):
+    """Tables, transactions, locks, compactions: one database, shared by any number of processes.
 
     Every method is one store transaction: it happens wholly or, where it raises, not at all
     (I12). An instance may be used from several threads, not across a fork's open call.

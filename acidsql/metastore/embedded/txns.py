@@ -28,9 +28,11 @@ from sqlalchemy import (
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
+from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import (
     changes,
     cleanups,
+    compaction_rows,
     conflicts,
     housekeeping,
     partitions,
@@ -166,6 +168,7 @@ class EmbeddedTxns:
         create_table: Table | None = None,
         first_write_id: int = 1,
         cleaned: int | None = None,
+        compacted: Compacted | None = None,
     ) -> None:
         """See ``TxnStore.commit_txn``."""
         with self._store.write() as connection:
@@ -175,6 +178,9 @@ class EmbeddedTxns:
             _refuse_ended(txn_id, row)
             if cleaned is not None:
                 cleanups.remove(connection, cleaned)
+            if compacted is not None:
+                now_ms = self._store.now_ms(connection)
+                compaction_rows.commit(connection, txn_id, compacted, now_ms)
             if create_table is not None:
                 tables.create(connection, create_table, first_write_id, txn_id)
             partitions.drop(connection, drop_partitions or {})

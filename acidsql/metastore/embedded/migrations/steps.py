@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.engine import Dialect as SqlDialect
+from sqlalchemy.schema import CreateColumn
 
 from acidsql.metastore.embedded.schema import VERSION_COMMENT
 
@@ -67,6 +68,17 @@ def create(connection: Connection, metadata: MetaData) -> None:
             for index in table.indexes:
                 if index.name not in known:
                     index.create(connection, checkfirst=False)
+
+
+def add_columns(connection: Connection, metadata: MetaData) -> None:
+    """Give tables that are there those of the columns that they do not have yet."""
+    quote = connection.dialect.identifier_preparer.quote
+    for table in dressed(metadata, connection.dialect).sorted_tables:
+        known = {found["name"] for found in inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                new = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {quote(table.name)} ADD COLUMN {new}")
 
 
 def _indexes(connection: Connection, table: Table) -> set[str]:

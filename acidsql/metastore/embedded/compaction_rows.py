@@ -1,0 +1,232 @@
+"""COMPACTION_QUEUE and COMPLETED_COMPACTIONS: what a compaction is, row by row.
+
+An entry is in one of the two tables, under one number. Directories of dropped tables are in the
+queue, too (``cleanups``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, not_, select, update
+from sqlalchemy import Table as SqlTable
+
+from acidsql.acid.table import TableName
+from acidsql.errors import TxnError
+from acidsql.metastore.compaction_queue import (
+    Compacted,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
+from acidsql.metastore.embedded import cleanups, stringable_map
+from acidsql.metastore.embedded.engine import next_number
+from acidsql.metastore.embedded.schema import (
+    COMPACTION_QUEUE,
+    COMPLETED_COMPACTIONS,
+    COMPLETED_TXN_COMPONENTS,
+    NEXT_COMPACTION_QUEUE_ID,
+    NEXT_TXN_ID,
+)
+from acidsql.metastore.embedded.write_ids import of_table
+
+CQ = COMPACTION_QUEUE.c
+_MESSAGE_LIMIT = 4000  # for a person; the column would take more than a server's packet can
+_BOTH = [
+    column.name.removeprefix("CC_") for column in COMPLETED_COMPACTIONS.c if column.name != "CC_END"
+]
+
+
+def at(table: SqlTable, prefix: str, name: TableName, partition: str | None) -> ColumnElement[bool]:
+    """The condition that a row is about a partition, or (None) about none."""
+    column = table.c[f"{prefix}_PARTITION"]
+    there = column.is_(None) if partition is None else column == partition
+    return and_(of_table(table, prefix, name), there)
+
+
+def short(text: str, column: ColumnElement[Any]) -> str:
+    """As much of a text as the column holds."""
+    return text[: getattr(column.type, "length", None) or _MESSAGE_LIMIT]
+
+
+def pool_name(pool: str) -> str:
+    """As pools are stored and compared, as in Hive: in lower case."""
+    return short(pool.lower(), CQ.CQ_POOL_NAME)
+
+
+def followed_by(message: str | None, more: str) -> str | None:
+    """A message with another one after it, which it may end with already."""
+    if not message or not more:
+        return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
+    if message == more or message.endswith(f"; {more}"):
+        return message
+    return short(f"{message}; {more}", CQ.CQ_ERROR_MESSAGE)
+
+
+def new_row(
+    connection: Connection, prefix: str, request: CompactionRequest, message: str
+) -> dict[str, Any]:
+    """The values of a new entry, with the next number; its state and times are the caller's."""
+    values = {
+        "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
+        "DATABASE": request.table.database,
+        "TABLE": request.table.name,
+        "PARTITION": request.partition,
+        "TYPE": request.type.value,
+        "TBLPROPERTIES": stringable_map.encode(request.properties) if request.properties else None,
+        "INITIATOR_ID": short(request.initiator_id, CQ.CQ_INITIATOR_ID),
+        "ERROR_MESSAGE": short(message, CQ.CQ_ERROR_MESSAGE) or None,
+        "POOL_NAME": None if request.pool is None else pool_name(request.pool),
+        "NUMBER_OF_BUCKETS": request.buckets,
+        "ORDER_BY": request.order_by,
+    }
+    return {f"{prefix}_{name}": value for name, value in values.items()}
+
+
+def info(row: Row[Any], prefix: str) -> CompactionInfo:
+    """A row of the queue ("CQ") or of the history ("CC")."""
+    value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
+    return CompactionInfo(
+        id=value["ID"],
+        table=TableName(value["DATABASE"], value["TABLE"]),
+        partition=value["PARTITION"],
+        type=CompactionType(value["TYPE"]),
+        state=CompactionState(value["STATE"]),
+        enqueued_ms=value["ENQUEUE_TIME"],
+        started_ms=value["START"],
+        ended_ms=value.get("END"),
+        worker_id=value["WORKER_ID"],
+        initiator_id=value["INITIATOR_ID"],
+        txn_id=value["TXN_ID"],
+        next_txn_id=value["NEXT_TXN_ID"],
+        committed_ms=value["COMMIT_TIME"],
+        highest_write_id=value["HIGHEST_WRITE_ID"],
+        message=value["ERROR_MESSAGE"],
+        pool=value["POOL_NAME"],
+        properties=stringable_map.decode(value["TBLPROPERTIES"]),
+        buckets=value["NUMBER_OF_BUCKETS"],
+        order_by=value["ORDER_BY"],
+        retry_retention_ms=value.get("RETRY_RETENTION", 0),
+    )
+
+
+# ── one entry ────────────────────────────────────────────────────────────────────────────────
+
+
+def working(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
+    """The entry, if this transaction's worker has it."""
+    theirs = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
+    return connection.execute(
+        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *theirs)
+    ).first()
+
+
+def cleanable(connection: Connection, compaction_id: int) -> Row[Any] | None:
+    """The entry, if it is a compaction that is ready for cleaning."""
+    return connection.execute(
+        select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, is_cleanable())
+    ).first()
+
+
+def is_cleanable() -> ColumnElement[bool]:
+    """The condition that an entry is a compaction whose old files are still to be deleted."""
+    return and_(
+        CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, not_(cleanups.is_cleanup())
+    )
+
+
+def change(connection: Connection, compaction_id: int, **values: object) -> None:
+    """Set columns of an entry of the queue."""
+    connection.execute(update(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id).values(**values))
+
+
+def requeue(connection: Connection, compaction_id: int) -> None:
+    """Let an entry be as it was before a worker took it."""
+    change(
+        connection,
+        compaction_id,
+        CQ_STATE=CompactionState.INITIATED.value,
+        CQ_START=None,
+        CQ_WORKER_ID=None,
+        CQ_TXN_ID=None,
+    )
+
+
+def end(
+    connection: Connection,
+    row: Row[Any],
+    state: CompactionState,
+    now_ms: int,
+    message: str | None = None,
+) -> None:
+    """Move an entry of the queue into the history; a message replaces the one that it has."""
+    values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _BOTH}
+    values |= {"CC_STATE": state.value, "CC_END": now_ms}
+    if message is not None:
+        values["CC_ERROR_MESSAGE"] = short(message, CQ.CQ_ERROR_MESSAGE)
+    connection.execute(insert(COMPLETED_COMPACTIONS).values(values))
+    connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == row.CQ_ID))
+
+
+def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: int) -> None:
+    """Note that a compaction is done; its transaction commits in the same store transaction.
+
+    Raises:
+        TxnError: COMPACTION_LOST: the entry is not this transaction's any more.
+    """
+    row = working(connection, compacted.id, txn_id)
+    if row is None:
+        raise TxnError(
+            f"Compaction {compacted.id} is not transaction {txn_id}'s any more: it was given to "
+            "another worker, or its table was dropped. Nothing was changed.",
+            condition="COMPACTION_LOST",
+            sqlstate="40001",
+            compactionId=compacted.id,
+            txnId=txn_id,
+        )
+    change(
+        connection,
+        compacted.id,
+        CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
+        # Who begins from now on sees what was written instead of the old files.
+        CQ_NEXT_TXN_ID=connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one(),
+        CQ_COMMIT_TIME=now_ms,
+        CQ_HIGHEST_WRITE_ID=compacted.highest_write_id,
+        CQ_ERROR_MESSAGE=followed_by(row.CQ_ERROR_MESSAGE, compacted.message),
+    )
+
+
+# ── tables and partitions that come and go ───────────────────────────────────────────────────
+
+
+def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
+    """Let entries follow their table; directories of a dropped namesake stay what they are."""
+    for table, prefix in _TABLES:
+        connection.execute(
+            update(table)
+            .where(of_table(table, prefix, name), *_no_cleanup(table))
+            .values({f"{prefix}_DATABASE": new_name.database, f"{prefix}_TABLE": new_name.name})
+        )
+
+
+def forget_table(connection: Connection, name: TableName) -> None:
+    """Forget a dropped table's entries and history: a namesake begins without failures.
+
+    A worker that has one of them is told when it commits.
+    """
+    for table, prefix in _TABLES:
+        connection.execute(delete(table).where(of_table(table, prefix, name), *_no_cleanup(table)))
+
+
+def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
+    """The same for a dropped partition, and what was changed in it."""
+    for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
+        connection.execute(delete(table).where(at(table, prefix, name, partition)))
+
+
+def _no_cleanup(table: SqlTable) -> list[ColumnElement[bool]]:
+    return [not_(cleanups.is_cleanup())] if table is COMPACTION_QUEUE else []
+
+
+_TABLES = ((COMPACTION_QUEUE, "CQ"), (COMPLETED_COMPACTIONS, "CC"))

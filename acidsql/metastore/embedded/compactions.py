@@ -1,0 +1,370 @@
+"""Compactions: ``CompactionQueue`` over Hive's COMPACTION_QUEUE and COMPLETED_COMPACTIONS.
+
+Store transactions that write follow one another, so nobody else takes what is found INITIATED
+here. A worker's entry is safe from the moment it is taken to the commit that ends it: both ask
+whether it is WORKING for this transaction.
+
+Source: Hive ``CompactionTxnHandler`` (3.1), ``CompactFunction``, ``FindNextCompactFunction``,
+``ReadyToCleanHandler``, ``MarkCleanedFunction`` (4.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    DateTime,
+    and_,
+    case,
+    delete,
+    distinct,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    type_coerce,
+)
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.compaction_queue import (
+    Candidate,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    Enqueued,
+    HistoryRetention,
+)
+from acidsql.metastore.embedded import compaction_history, compaction_rows
+from acidsql.metastore.embedded.compaction_rows import CQ
+from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.schema import (
+    COMPACTION_QUEUE,
+    COMPLETED_COMPACTIONS,
+    COMPLETED_TXN_COMPONENTS,
+    TXN_COMPONENTS,
+    TXNS,
+)
+from acidsql.metastore.embedded.txns import end, need_open
+from acidsql.metastore.embedded.write_ids import of_table
+from acidsql.metastore.interface import TxnState
+
+CC, CTC, TC, T = COMPLETED_COMPACTIONS.c, COMPLETED_TXN_COMPONENTS.c, TXN_COMPONENTS.c, TXNS.c
+INITIATED, WORKING = CompactionState.INITIATED.value, CompactionState.WORKING.value
+_AT_ONCE = 1000  # numbers in one statement: databases have a limit
+
+
+class EmbeddedCompactions:
+    """The ``CompactionQueue`` part of the embedded metastore; see there for each promise."""
+
+    _store: Store
+
+    # ── the queue ────────────────────────────────────────────────────────────────────────────
+
+    def compact(self, request: CompactionRequest) -> Enqueued:
+        """See ``CompactionQueue.compact``."""
+        with self._store.write() as connection:
+            here = compaction_rows.at(COMPACTION_QUEUE, "CQ", request.table, request.partition)
+            found = select(CQ.CQ_ID, CQ.CQ_STATE).where(here, CQ.CQ_STATE.in_((INITIATED, WORKING)))
+            there = connection.execute(found.order_by(CQ.CQ_ID)).first()
+            if there is not None:
+                return Enqueued(there.CQ_ID, CompactionState(there.CQ_STATE), accepted=False)
+            new = compaction_rows.new_row(connection, "CQ", request, request.why)
+            new |= {"CQ_STATE": INITIATED, "CQ_ENQUEUE_TIME": self._store.now_ms(connection)}
+            connection.execute(insert(COMPACTION_QUEUE).values(new))
+            return Enqueued(new["CQ_ID"], CompactionState.INITIATED, accepted=True)
+
+    def take_next(
+        self,
+        txn_id: int,
+        worker_id: str,
+        *,
+        pool: str | None = None,
+        pool_timeout_ms: int | None = None,
+        only: int | None = None,
+    ) -> CompactionInfo | None:
+        """See ``CompactionQueue.take_next``."""
+        with self._store.write() as connection:
+            need_open(connection, txn_id)
+            now_ms = self._store.now_ms(connection)
+            wanted = _of_pool(pool, pool_timeout_ms, now_ms) if only is None else CQ.CQ_ID == only
+            number = _oldest(connection, wanted)
+            if number is None:
+                return None
+            compaction_rows.change(
+                connection,
+                number,
+                CQ_STATE=WORKING,
+                CQ_START=now_ms,
+                CQ_WORKER_ID=compaction_rows.short(worker_id, CQ.CQ_WORKER_ID),
+                CQ_TXN_ID=txn_id,
+            )
+            taken = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
+            return compaction_rows.info(connection.execute(taken).one(), "CQ")
+
+    def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
+        """See ``CompactionQueue.has_work``."""
+        with self._store.read() as connection:
+            wanted = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
+            return _oldest(connection, wanted) is not None
+
+    def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
+        """See ``CompactionQueue.mark_failed``."""
+        self._end_working(compaction_id, txn_id, CompactionState.FAILED, message)
+
+    def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
+        """See ``CompactionQueue.mark_refused``."""
+        self._end_working(compaction_id, txn_id, CompactionState.REFUSED, message)
+
+    def _end_working(
+        self, compaction_id: int, txn_id: int, state: CompactionState, message: str
+    ) -> None:
+        with self._store.write() as connection:
+            row = compaction_rows.working(connection, compaction_id, txn_id)
+            if row is not None:
+                now_ms = self._store.now_ms(connection)
+                compaction_rows.end(connection, row, state, now_ms, message)
+
+    def give_back(self, compaction_id: int, txn_id: int) -> None:
+        """See ``CompactionQueue.give_back``."""
+        with self._store.write() as connection:
+            if compaction_rows.working(connection, compaction_id, txn_id) is not None:
+                compaction_rows.requeue(connection, compaction_id)
+
+    def revoke(self, worker_timeout_ms: int) -> list[int]:
+        """See ``CompactionQueue.revoke``."""
+        with self._store.read() as connection:  # usually there are none: no need to lock
+            if not _lost(connection, self._store.now_ms(connection) - worker_timeout_ms):
+                return []
+        with self._store.write() as connection:
+            oldest_ms = self._store.now_ms(connection) - worker_timeout_ms
+            lost = _lost(connection, oldest_ms)
+            for number in lost:
+                compaction_rows.requeue(connection, number)
+            slow = sorted({txn_id for txn_id in lost.values() if txn_id is not None})
+            reason = "the compaction took longer than hive.compactor.worker.timeout"
+            end(connection, slow, TxnState.ABORTED, reason)
+            return list(lost)
+
+    def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
+        """See ``CompactionQueue.did_not_initiate``."""
+        here = compaction_rows.at(COMPLETED_COMPACTIONS, "CC", request.table, request.partition)
+        newest = select(CC.CC_STATE, CC.CC_ERROR_MESSAGE).where(here).order_by(CC.CC_ID.desc())
+        state = CompactionState.DID_NOT_INITIATE.value
+        with self._store.write() as connection:
+            said = connection.execute(newest.limit(1)).first()
+            shown = compaction_rows.short(message, CC.CC_ERROR_MESSAGE) or None
+            if said is not None and tuple(said) == (state, shown):
+                return
+            now_ms = self._store.now_ms(connection)
+            new = compaction_rows.new_row(connection, "CC", request, message)
+            new |= {"CC_STATE": state, "CC_ENQUEUE_TIME": now_ms, "CC_END": now_ms}
+            connection.execute(insert(COMPLETED_COMPACTIONS).values(new))
+
+    def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
+        """See ``CompactionQueue.abort_compactions``."""
+        with self._store.write() as connection:
+            now_ms = self._store.now_ms(connection)
+            return {number: _abort(connection, number, now_ms) for number in dict.fromkeys(ids)}
+
+    def compactions(self) -> list[CompactionInfo]:
+        """See ``CompactionQueue.compactions``."""
+        with self._store.read() as connection:
+            found = [
+                compaction_rows.info(row, prefix)
+                for table, prefix in ((COMPACTION_QUEUE, "CQ"), (COMPLETED_COMPACTIONS, "CC"))
+                for row in connection.execute(select(table))
+            ]
+        return sorted(found, key=_newest_first)
+
+    # ── cleaning ─────────────────────────────────────────────────────────────────────────────
+
+    def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
+        """See ``CompactionQueue.ready_to_clean``."""
+        lowest_open = select(func.min(T.TXN_ID)).where(T.TXN_STATE == TxnState.OPEN.value)
+        with self._store.read() as connection:
+            now_ms = self._store.now_ms(connection)
+            lowest = connection.execute(lowest_open).scalar()
+            rested = case(
+                (CQ.CQ_RETRY_RETENTION > 0, CQ.CQ_CLEANER_START + CQ.CQ_RETRY_RETENTION),
+                else_=CQ.CQ_COMMIT_TIME + retention_ms,
+            )
+            found = select(COMPACTION_QUEUE).where(
+                compaction_rows.is_cleanable(),
+                true() if lowest is None else CQ.CQ_NEXT_TXN_ID <= lowest,
+                rested <= now_ms,
+            )
+            ready = [compaction_rows.info(row, "CQ") for row in connection.execute(found)]
+        return sorted(
+            ready, key=lambda one: (*_by_name(one.table, one.partition), one.highest_write_id or 0)
+        )
+
+    def mark_compaction_cleaned(self, compaction_id: int) -> None:
+        """See ``CompactionQueue.mark_compaction_cleaned``."""
+        with self._store.write() as connection:
+            row = compaction_rows.cleanable(connection, compaction_id)
+            if row is None:
+                return
+            name = TableName(row.CQ_DATABASE, row.CQ_TABLE)
+            here = compaction_rows.at(COMPLETED_TXN_COMPONENTS, "CTC", name, row.CQ_PARTITION)
+            # Who committed a change without a write id has written nothing.
+            done = or_(CTC.CTC_WRITEID <= row.CQ_HIGHEST_WRITE_ID, CTC.CTC_WRITEID.is_(None))
+            connection.execute(delete(COMPLETED_TXN_COMPONENTS).where(here, done))
+            now_ms = self._store.now_ms(connection)
+            compaction_rows.end(connection, row, CompactionState.SUCCEEDED, now_ms)
+
+    def retry_cleaning_later(
+        self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
+    ) -> None:
+        """See ``CompactionQueue.retry_cleaning_later``."""
+        with self._store.write() as connection:
+            row = compaction_rows.cleanable(connection, compaction_id)
+            if row is None:
+                return
+            now_ms, first_ms = self._store.now_ms(connection), max(1, retention_ms)
+            # As in Hive the retention itself tells how often it was doubled: 1, 2, 4, … times.
+            attempts = (row.CQ_RETRY_RETENTION // first_ms).bit_length()
+            if attempts >= max_attempts:
+                compaction_rows.end(connection, row, CompactionState.FAILED, now_ms, message)
+                return
+            compaction_rows.change(
+                connection,
+                compaction_id,
+                CQ_CLEANER_START=now_ms,
+                CQ_RETRY_RETENTION=first_ms << attempts,
+                CQ_ERROR_MESSAGE=compaction_rows.followed_by(row.CQ_ERROR_MESSAGE, message),
+            )
+
+    # ── what might need one ──────────────────────────────────────────────────────────────────
+
+    def candidates(self) -> list[Candidate]:
+        """See ``CompactionQueue.candidates``."""
+        where = (CTC.CTC_DATABASE, CTC.CTC_TABLE, CTC.CTC_PARTITION)
+        changed = select(*where, func.max(CTC.CTC_TIMESTAMP)).group_by(*where)
+        place = (TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION)
+        aborted = (
+            select(*place, func.count(distinct(TC.TC_TXNID)), func.min(T.TXN_STARTED))
+            .join_from(TXN_COMPONENTS, TXNS)
+            .where(_wrote_and_was_aborted(), TC.TC_TABLE.is_not(None))
+            .group_by(*place)
+        )
+        with self._store.read() as connection:
+            now_ms, now = self._store.now_ms(connection), _now(connection)
+            found: dict[tuple[TableName, str | None], Candidate] = {}
+            for database, table, partition, last in connection.execute(
+                changed.where(CTC.CTC_TABLE.is_not(None))
+            ):
+                name = TableName(database, table)
+                quiet_ms = max(0, int((now - last).total_seconds() * 1000))
+                found[name, partition] = Candidate(name, partition, quiet_ms=quiet_ms)
+            for database, table, partition, count, began_ms in connection.execute(aborted):
+                name = TableName(database, table)
+                known = found.get((name, partition), Candidate(name, partition))
+                found[name, partition] = replace(
+                    known, aborted_txns=count, oldest_abort_ms=now_ms - began_ms
+                )
+        return sorted(found.values(), key=lambda one: _by_name(one.table, one.partition))
+
+    def aborted_write_ids(self, table: TableName) -> list[int]:
+        """See ``CompactionQueue.aborted_write_ids``."""
+        found = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
+        found = found.where(_wrote_and_was_aborted(), of_table(TXN_COMPONENTS, "TC", table))
+        with self._store.read() as connection:
+            return list(connection.execute(found.order_by(TC.TC_WRITEID)).scalars())
+
+    def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
+        """See ``CompactionQueue.forget_aborted``."""
+        aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
+        here = (of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
+        with self._store.write() as connection:
+            for first in range(0, len(write_ids), _AT_ONCE):
+                some = TC.TC_WRITEID.in_(write_ids[first : first + _AT_ONCE])
+                connection.execute(delete(TXN_COMPONENTS).where(*here, some))
+
+    def now_ms(self) -> int:
+        """See ``CompactionQueue.now_ms``."""
+        with self._store.read() as connection:
+            return self._store.now_ms(connection)
+
+    def purge_compaction_history(self, keep: HistoryRetention) -> None:
+        """See ``CompactionQueue.purge_compaction_history``."""
+        with self._store.read() as connection:  # usually there are none: no need to lock
+            now_ms = self._store.now_ms(connection)
+            if not compaction_history.outdated(connection, keep, now_ms):
+                return
+        with self._store.write() as connection:
+            now_ms = self._store.now_ms(connection)
+            outdated = compaction_history.outdated(connection, keep, now_ms)
+            compaction_history.forget(connection, outdated)
+
+
+def _now(connection: Connection) -> datetime:
+    """The database's clock, as it fills in CTC_TIMESTAMP: in a zone of its own."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    clock = func.current_timestamp() if is_sqlite else func.localtimestamp()
+    now: datetime = connection.execute(select(type_coerce(clock, DateTime))).scalar_one()
+    return now
+
+
+def _of_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> ColumnElement[bool]:
+    """The condition that a worker of this pool may take an entry."""
+    if pool is not None:
+        return CQ.CQ_POOL_NAME == compaction_rows.pool_name(pool)
+    of_none = CQ.CQ_POOL_NAME.is_(None)
+    if pool_timeout_ms is None:
+        return of_none
+    return or_(of_none, CQ.CQ_ENQUEUE_TIME < now_ms - pool_timeout_ms)
+
+
+def _oldest(connection: Connection, wanted: ColumnElement[bool]) -> int | None:
+    """The entry that is taken next."""
+    found = select(func.min(CQ.CQ_ID)).where(CQ.CQ_STATE == INITIATED, wanted)
+    return connection.execute(found).scalar()
+
+
+def _lost(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
+    """Entries of workers that are dead or too slow; of those the transaction, which is open."""
+    found = (
+        select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
+        .outerjoin_from(COMPACTION_QUEUE, TXNS, T.TXN_ID == CQ.CQ_TXN_ID)
+        .where(CQ.CQ_STATE == WORKING)
+        .order_by(CQ.CQ_ID)
+    )
+    lost: dict[int, int | None] = {}
+    for number, txn_id, began_ms, state in connection.execute(found):
+        if state != TxnState.OPEN.value:
+            lost[number] = None
+        elif began_ms < oldest_ms:
+            lost[number] = txn_id
+    return lost
+
+
+def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState | None:
+    """Take an INITIATED entry out of the queue; returns what any entry is found as."""
+    queued = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
+    row = connection.execute(queued).first()
+    if row is None:
+        letter = connection.execute(select(CC.CC_STATE).where(CC.CC_ID == number)).scalar()
+        return None if letter is None else CompactionState(letter)
+    state = CompactionState(row.CQ_STATE)
+    if state is CompactionState.INITIATED:
+        compaction_rows.end(connection, row, CompactionState.ABORTED, now_ms)
+    return state
+
+
+def _wrote_and_was_aborted() -> ColumnElement[bool]:
+    """Without a write id nothing can have been written, nor can it be any more."""
+    return and_(T.TXN_STATE == TxnState.ABORTED.value, TC.TC_WRITEID.is_not(None))
+
+
+def _by_name(table: TableName, partition: str | None) -> tuple[str, str, str]:
+    return table.database, table.name, partition or ""
+
+
+def _newest_first(one: CompactionInfo) -> tuple[int, int, int]:
+    times = (one.ended_ms, one.started_ms, one.committed_ms)
+    return -max(time or 0 for time in times), one.enqueued_ms or 0, one.id
