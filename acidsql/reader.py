@@ -16,7 +16,7 @@ from acidsql.acid.table import Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.explain import locks_section, tables_section
-from acidsql.metastore.interface import LockComponent, Metastore
+from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import PARTITIONS, EventQuery
@@ -34,6 +34,7 @@ from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import Repeatable, repeatable, source_changed
+from acidsql.storage.row_conflicts import changed_a_common_row
 from acidsql.storage.scan import ROW__ID, empty, unread
 from acidsql.storage.source_partitions import demanded_by_source
 from acidsql.transactions import Transactions
@@ -186,9 +187,15 @@ class Reader:
             snapshot.write_ids[table.name],
             snapshot.valid_txns,
             demanded,
+            lambda: self._is_kept(snapshot),
         )
         self._still_there(table, partitions)
         return _shaped(rows, standin)
+
+    def _is_kept(self, snapshot: Snapshot) -> bool:
+        """While who holds it is open, the cleaner has deleted nothing that it needs."""
+        holder = snapshot.held_by
+        return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 
     def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
         now = self._metastore.get_table(table.name)
@@ -256,6 +263,20 @@ class Reader:
                 condition="UNSUPPORTED_FEATURE.ROW_ID",
             )
         return self._rows(StandIn("", table, row_id), self._transactions.look([table.name]))
+
+    def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
+        """Whether a transaction that only updated or deleted rows did so with a row of ours.
+
+        ``ours``: the directories that we have published. True also where it cannot be told.
+        """
+        table = self._metastore.get_table(conflict.table)
+        if table is None or conflict.write_id is None:
+            return True
+        if table.partition_columns and conflict.partition is None:
+            return True
+        return changed_a_common_row(
+            self._spark, table, conflict.partition or "", conflict.write_id, ours
+        )
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
@@ -331,7 +352,10 @@ class Reader:
         write_ids = snapshot.write_ids[table.name]
         where = self._transactions.partition_names(table) if table.partition_columns else [""]
         fs = filesystem_for(table.location)
-        return list_table(fs, table.location, where, write_ids, snapshot.valid_txns), write_ids
+        listings = list_table(
+            fs, table.location, where, write_ids, snapshot.valid_txns, history_is_kept=True
+        )
+        return listings, write_ids
 
 
 def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

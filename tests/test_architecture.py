@@ -18,14 +18,17 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up. A unit imports lower rows and itself; those on one row are strangers.
 ROWS = [
     {"errors", "java"},
+    {"setting_kinds"},
+    {"compactor_settings"},
     {"settings", "acid"},
     {"metastore"},
     {"sql", "storage", "txn"},
     {"plan"},
-    # Outcomes; where tables lie; which properties may change.
-    {"result", "places", "table_properties"},
+    # Outcomes; where tables lie; which properties may change; compactions as rows.
+    {"result", "places", "table_properties", "compaction_rows"},
     # What a transaction's statements have left on disk; what a plan reads, as text.
-    {"transaction", "explain"},
+    # Making few directories of many.
+    {"transaction", "explain", "compaction"},
     {"transactions"},  # which one a session's statements run in
     {
         "create",
@@ -34,7 +37,7 @@ ROWS = [
         "partition_specs",
     },  # what one kind of statement does, below those that call them
     {"alter"},  # what a table becomes; it knows columns as create does
-    {"commands", "transaction_commands", "load"},
+    {"commands", "transaction_commands", "load", "compaction_commands"},
     {"runner"},
     {"render"},  # rows as text, for a person
     {"session"},
@@ -65,7 +68,8 @@ HOMES = {
     "numpy": {"storage/"},
     # The runner and what it calls hand DataFrames on; what a person holds makes and shows them.
     "pyspark": {
-        "storage/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
+        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
+        "compaction_commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
         "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py",
     },
@@ -77,6 +81,8 @@ JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py", "storage/sargs.py")
 COLLECTS = {
     "storage/write.py": "one record for each file (I7)",
     "storage/load.py": "one record for each file (I7)",
+    "storage/compact.py": "one record for each file (I7)",
+    "storage/rebalance.py": "one record for each file (I7), one count",
     "storage/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "reader.py": "the values of one PARTITION clause; names of partitions",
@@ -103,6 +109,7 @@ WORKER_MODULES = [
     "acidsql.storage.row_schema",
     "acidsql.storage.listing",
     "acidsql.storage.worker_process",
+    "acidsql.storage.fold",
 ]
 DRIVERS_ONLY = [
     "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",

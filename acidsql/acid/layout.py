@@ -11,9 +11,9 @@
             bucket_00000[_<attempt>]               one file for each bucket id
             bucket_00000_flush_length              streaming: how much of the file is committed
 
-Everything that begins with ``_`` or ``.`` is hidden. acidsql writes neither ``_v`` nor attempt
-suffixes, which Hive 3.1 cannot read, and it pads canonically, because Hive finds delete deltas by
-formatting their numbers again.
+Everything that begins with ``_`` or ``.`` is hidden. acidsql writes no attempt suffixes, and
+``_v`` only where it is asked to, for Hive 3.1 can read neither; and it pads canonically, because
+Hive finds delete deltas by formatting their numbers again.
 
 Source: Hive ``AcidUtils``, ``AcidConstants``, ``FileUtils.escapePathName``.
 """
@@ -30,6 +30,10 @@ from acidsql.errors import FormatError
 ACID_VERSION_FILE = "_orc_acid_version"
 ACID_VERSION = b"2"
 METADATA_FILE = "_metadata_acid"
+# What Hive 3.1 tells a compacted base from an overwrite by (``AcidUtils.MetaDataFile``).
+COMPACTED_METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
+# Ours: a minor compaction's delta and delete_delta count only together (``listing``).
+PAIRED_FILE = "_acidsql_paired"
 FLUSH_LENGTH_SUFFIX = "_flush_length"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 STATEMENT_ID_MAX = 4095  # 12 bits of the bucket property
@@ -82,9 +86,18 @@ def delete_delta_name(write_id: int, statement_id: int) -> str:
     return f"delete_{delta_name(write_id, statement_id)}"
 
 
-def base_name(write_id: int) -> str:
-    """The directory of INSERT OVERWRITE or TRUNCATE."""
-    return f"base_{write_id:07d}"
+def base_name(write_id: int, visibility_txn_id: int = 0) -> str:
+    """The directory of INSERT OVERWRITE or TRUNCATE, or of a major compaction up to a write id."""
+    return f"base_{write_id:07d}{_visibility(visibility_txn_id)}"
+
+
+def compacted_delta_name(first: int, last: int, visibility_txn_id: int = 0) -> str:
+    """The directory of insert events of a range of write ids."""
+    return f"delta_{first:07d}_{last:07d}{_visibility(visibility_txn_id)}"
+
+
+def _visibility(txn_id: int) -> str:
+    return f"_v{txn_id:07d}" if txn_id else ""
 
 
 def bucket_name(bucket_id: int) -> str:

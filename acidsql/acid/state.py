@@ -46,6 +46,7 @@ class AcidState:
         originals: Names of original files and directories to read (only without a base).
         obsolete: Names that no reader of this or a later snapshot needs.
         aborted: Names of directories whose every write id was aborted.
+        newer: Names of compacted bases that hold more than the snapshot sees.
     """
 
     base: AcidDirectory | None = None
@@ -53,6 +54,7 @@ class AcidState:
     originals: tuple[str, ...] = ()
     obsolete: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,7 +70,11 @@ class _Sorted:
 
 
 def acid_state(
-    children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxnList
+    children: Iterable[Child],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    history_is_kept: bool = False,
 ) -> AcidState:
     """Choose what a snapshot reads.
 
@@ -76,20 +82,16 @@ def acid_state(
         children: The visible children of the directory, in any order.
         write_ids: The table's valid write ids.
         txns: The valid transactions; they decide which ``_v`` directories exist for this reader.
+        history_is_kept: If there are ``newer`` bases, the caller makes sure that nothing they have
+            replaced is deleted yet.
 
     Raises:
         FormatError: NOT_ENOUGH_HISTORY: every base is newer than the snapshot (Hive 10327); the
             caller must read with a newer snapshot.
     """
     found = _sort(children, write_ids, txns)
-    if found.base is None and found.unusable_bases:
-        oldest = min(base.min_write_id for base in found.unusable_bases)
-        raise FormatError(
-            f"The files of this snapshot are gone: the oldest base is of write id {oldest}, the "
-            f"snapshot's is {write_ids.high_water_mark}. Read again with a newer snapshot.",
-            condition="ACID_NOT_ENOUGH_HISTORY",
-            snapshot=write_ids,
-        )
+    if found.base is None and found.unusable_bases and not history_is_kept:
+        raise history_is_gone([base.name for base in found.unusable_bases], write_ids)
     taken, hidden = best_deltas(found.working, found.base, write_ids)
     originals = sorted(found.originals)
     return AcidState(
@@ -98,6 +100,17 @@ def acid_state(
         originals=() if found.base else tuple(originals),
         obsolete=(*found.obsolete, *hidden, *(originals if found.base else ())),
         aborted=tuple(found.aborted),
+        newer=tuple(base.name for base in found.unusable_bases),
+    )
+
+
+def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> FormatError:
+    """What a reader is told whose snapshot's files may have been deleted."""
+    return FormatError(
+        f"The files of this snapshot are gone: {min(newer)} has replaced them, and the snapshot's "
+        f"highest write id is {write_ids.high_water_mark}. Read again with a newer snapshot.",
+        condition="ACID_NOT_ENOUGH_HISTORY",
+        snapshot=write_ids,
     )
 
 

@@ -109,6 +109,27 @@ class ValidWriteIdList(_Snapshot):
         return f"{self.table}:{self._text()}"
 
 
+class CompactorWriteIdList(ValidWriteIdList):
+    """What a compaction takes: all that is decided, up to the lowest open write id.
+
+    A directory is taken whole or not at all; events of aborted ones in it are left out one by one.
+    Source: Hive ``ValidCompactorWriteIdList``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, seen: ValidWriteIdList) -> CompactorWriteIdList:
+        """The list of a compactor whose snapshot is this one."""
+        mark = min(seen.high_water_mark, seen.min_open - 1)
+        aborted = tuple(number for number in seen.aborted if number <= mark)
+        return cls(mark, (), aborted, table=seen.table)
+
+    def is_range_valid(self, first: int, last: int) -> Range:
+        """All of a directory, or nothing."""
+        return Range.ALL if last <= self.high_water_mark else Range.NONE
+
+
 # Everything is visible: what ``acidsql.read`` takes where no snapshot is given.
 ALL_TXNS = ValidTxnList(NONE_OPEN)
 

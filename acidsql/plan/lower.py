@@ -114,7 +114,7 @@ def mapped_errors(text: Text) -> Iterator[None]:
     except AnalysisException as error:
         raise _sql_error(AnalysisError, error, text) from None
     except PySparkException as error:
-        raise _job_error(error, text) from error
+        raise job_error(error) from error
 
 
 @contextmanager
@@ -169,7 +169,8 @@ def _place(error: Any, text: Text) -> Span | None:
     return None
 
 
-def _job_error(error: PySparkException, text: Text) -> AcidSqlError | PySparkException:
+def job_error(error: PySparkException) -> AcidSqlError | PySparkException:
+    """A job's failure: what our own tasks said, as they said it; all else as it is."""
     message = str(error)
     if RAISED in message:
         condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]

@@ -14,13 +14,20 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acidsql.acid import event
 from acidsql.acid.event import EVENT_COLUMNS
+from acidsql.acid.layout import ORIGINALS_BASE, Kind
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, ROW_ID, WRITE_ID
-from acidsql.storage.listing import Listing
-from acidsql.storage.orc_file import read_batches, read_events
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION,
+    ROW_ID,
+    WRITE_ID,
+)
+from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.orc_file import only, read_batches, read_events
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
 from acidsql.storage.row_schema import RowSchema, conform
 
@@ -36,6 +43,7 @@ class FileRead:
         original: A file without event columns; None for an event file.
         high_water_mark: Events above it are invisible.
         hidden: Write ids whose events are invisible.
+        least_write_id: No row in it was inserted under a lower one.
     """
 
     partition: str
@@ -44,6 +52,12 @@ class FileRead:
     original: OriginalFile | None
     high_water_mark: int
     hidden: tuple[int, ...]
+    least_write_id: int = ORIGINALS_BASE
+
+
+# What ``read_deletes`` gives: the row id, and the write id of the delete event.
+DELETING_WRITE_ID = "currentTransaction"
+DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
 
 
 def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
@@ -55,15 +69,30 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     reads = []
     for listing in listings:
         reads += [
-            FileRead(listing.partition, file.path, file.length, None, hwm, hidden)
+            FileRead(listing.partition, file.path, file.length, None, hwm, hidden, _least(file))
             for file in listing.data
         ]
         reads += [
-            FileRead(listing.partition, None, None, file, hwm, hidden)
+            FileRead(listing.partition, None, None, file, hwm, hidden, file.write_id)
             for group in listing.originals
             for file in original_files(group.paths, group.write_id, group.statement_id)
         ]
     return reads
+
+
+def _least(file: EventFile) -> int:
+    """A base holds rows of all write ids up to its own, a delta those of its range."""
+    is_base = file.directory.kind is Kind.BASE
+    return ORIGINALS_BASE if is_base else file.directory.min_write_id
+
+
+def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead]:
+    """One read for each file of delete events."""
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    return [
+        FileRead(listing.partition, file.path, file.length, None, hwm, hidden)
+        for file in listing.deletes
+    ]
 
 
 def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
@@ -80,21 +109,36 @@ def flat_schema(table: Table) -> RowSchema:
     return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
 
 
-def read_file(read: FileRead, schema: RowSchema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The visible insert events: row id, partition, then the columns under ``names``."""
+def read_file(
+    read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The visible insert events: row id, partition, then the columns under ``names``.
+
+    ``exact``: as for ``orc_file.read_batches``.
+    """
     if read.original is not None:
-        batches = read_originals(read.original, schema)
+        batches = read_originals(read.original, schema, exact=exact)
     else:
         assert read.path is not None
-        batches = read_events(read.path, schema, read.length)
+        batches = read_events(read.path, schema, read.length, exact=exact)
     for batch in batches:
-        kept = batch.filter(_visible(read, batch.column("currentTransaction")))
+        kept = only(batch, _visible(read, batch.column("currentTransaction")))
         if kept.num_rows:
             partition = pa.repeat(pa.scalar(read.partition, pa.string()), kept.num_rows)
             yield pa.RecordBatch.from_arrays(
                 [*kept.columns[:3], partition, *kept.columns[4:]],
                 names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
             )
+
+
+def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The visible delete events of a file: the row ids that they name, and their own write ids."""
+    assert read.path is not None
+    no_columns = RowSchema((), ())
+    for batch in read_events(read.path, no_columns, read.length, operation=event.DELETE):
+        kept = only(batch, _visible(read, batch.column("currentTransaction")))
+        if kept.num_rows:
+            yield pa.RecordBatch.from_arrays(kept.columns, DELETE_COLUMNS)
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:

@@ -112,7 +112,7 @@ def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
 
 
-class _StagedFile(Generic[_Writer]):
+class StagedFile(Generic[_Writer]):
     """One file in the staging directory, under a name that no other attempt uses."""
 
     def __init__(
@@ -131,8 +131,9 @@ class _StagedFile(Generic[_Writer]):
         )  # fmt: skip
 
 
-def _staged_path(spec: WriteSpec, kind: str, task: Task) -> str:
-    return f"{spec.staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
+def staged_path(staging: str, kind: str, task: Task) -> str:
+    """A new file's path, which no other attempt uses."""
+    return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 
 class _InsertWriter:
@@ -151,7 +152,7 @@ class _InsertWriter:
         self._records: list[Record] = []
         # Least recently used first. A file closed too early would come twice among the records,
         # and two files of one bucket id are refused when they are published.
-        self._open: OrderedDict[tuple[str, int], _StagedFile[InsertWriter]] = OrderedDict()
+        self._open: OrderedDict[tuple[str, int], StagedFile[InsertWriter]] = OrderedDict()
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._count_nulls(batch)
@@ -169,21 +170,19 @@ class _InsertWriter:
         ]
         return self._records + violations
 
-    def _file(self, group: tuple[str, int]) -> _StagedFile[InsertWriter]:
+    def _file(self, group: tuple[str, int]) -> StagedFile[InsertWriter]:
         if group in self._open:
             self._open.move_to_end(group)
         else:
             if len(self._open) == _OPEN_FILES_MAX:
                 self._finish_oldest()
-            path = _staged_path(self._spec, "insert", self._task)
-            self._open[group] = _StagedFile(
+            path = staged_path(self._spec.staging, "insert", self._task)
+            self._open[group] = StagedFile(
                 self._fs, path, lambda file: insert_writer(file, self._spec)
             )
         return self._open[group]
 
-    def _append(
-        self, file: _StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int
-    ) -> None:
+    def _append(self, file: StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int) -> None:
         first = self._next_row_id.get(bucket_id, 0)
         file.writer.write_inserts(
             rows.select(self._names),
@@ -239,7 +238,7 @@ class _DeleteWriter:
         self._spec, self._task = spec, task
         self._fs = filesystem_for(spec.staging)
         self._group: tuple[str, int] | None = None
-        self._file: _StagedFile[EventFileWriter] | None = None
+        self._file: StagedFile[EventFileWriter] | None = None
         self._last: tuple[int, int, int] | None = None
         self._matched = self._duplicates = 0
         self._records: list[Record] = []
@@ -274,8 +273,8 @@ class _DeleteWriter:
         if not keep.any():
             return
         if self._file is None:
-            path = _staged_path(self._spec, "delete", self._task)
-            self._file = _StagedFile(
+            path = staged_path(self._spec.staging, "delete", self._task)
+            self._file = StagedFile(
                 self._fs, path, lambda file: EventFileWriter(file, self._spec.row, self._spec.orc)
             )
         write_ids, properties, row_ids = (column[keep] for column in triple)
@@ -311,12 +310,12 @@ class _DeleteWriter:
 
 def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
     properties = batch.column(BUCKET_PROPERTY)
-    bucket_ids = _bucket_ids(properties.to_numpy())
+    numbers = bucket_ids(properties.to_numpy())
     rows = batch.num_rows
     return pa.record_batch(
         [
             batch.column(PARTITION),
-            pa.array(bucket_ids, pa.int32()),
+            pa.array(numbers, pa.int32()),
             batch.column(WRITE_ID),
             properties,
             batch.column(ROW_ID),
@@ -329,7 +328,7 @@ def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
     )
 
 
-def _bucket_ids(properties: np.ndarray) -> np.ndarray:
+def bucket_ids(properties: np.ndarray) -> np.ndarray:
     """``bucket_codec.decode`` for many: version 0 is the bare bucket id."""
     encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> 16
     return np.where(properties >> 29 == 1, encoded, properties)

@@ -18,6 +18,7 @@ from acidsql.acid.layout import (
     ACID_VERSION_FILE,
     FLUSH_LENGTH_SUFFIX,
     METADATA_FILE,
+    PAIRED_FILE,
     AcidDirectory,
     bucket_id_of,
     is_hidden,
@@ -29,7 +30,13 @@ from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.file_info import count_rows
 from acidsql.storage.filesystem import Entry, FileSystem
-from acidsql.storage.listing import committed_length, discover_partitions, is_partition, read_child
+from acidsql.storage.listing import (
+    committed_length,
+    discover_partitions,
+    is_half,
+    is_partition,
+    read_child,
+)
 from acidsql.storage.parallel import THREADS
 from acidsql.storage.publish import staged_write_id
 
@@ -38,7 +45,7 @@ FILES_DDL = (
     "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
     "bytes bigint, state string, path string"
 )
-_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE)
+_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE)
 LITTER, UNKNOWN = "litter", "unknown"
 
 
@@ -175,7 +182,8 @@ def _tops(
 def _states(
     fs: FileSystem, entries: Sequence[Entry], write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> Callable[[str], str]:
-    children = [read_child(fs, entry) for entry in entries]
+    names = {entry.name for entry in entries}
+    children = [read_child(fs, entry) for entry in entries if not is_half(fs, entry, names)]
     default = "open"
     try:
         state = acid_state(children, write_ids, txns)

@@ -236,6 +236,53 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
                 spark.conf.set(name, str(old))
 
 
+@contextmanager
+def named_jobs(
+    spark: SparkSession, description: str, tag: str, pool: str | None = None
+) -> Iterator[None]:
+    """Name this thread's jobs in Spark's UI, and tag them, to be cancelled by it."""
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        yield
+        return
+    names = ("spark.job.description", "spark.scheduler.pool")
+    before = {name: context.getLocalProperty(name) for name in names}
+    context.setLocalProperty(names[0], description)
+    if pool is not None:
+        context.setLocalProperty(names[1], pool)
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    """A session of the same application with settings of its own, where there can be one."""
+    return spark if _jvm(spark) is None else spark.newSession()
+
+
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel the jobs that run under a tag."""
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        context.cancelJobsWithTag(tag)
+
+
+def task_slots(spark: SparkSession) -> int:
+    """How many tasks run at once; 1 if nobody can tell."""
+    context = getattr(spark, "_sc", None)
+    return 1 if context is None else int(context.defaultParallelism)
+
+
+def has_fair_pools(spark: SparkSession) -> bool:
+    """Whether the user has a FAIR scheduler."""
+    context = getattr(spark, "_sc", None)
+    return context is not None and context.getConf().get("spark.scheduler.mode", "FIFO") == "FAIR"
+
+
 def estimated_bytes(frame: DataFrame) -> float:
     """Spark's estimate of what a query gives, or of what its LIMIT is of. No job runs.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import (
     FLUSH_LENGTH_SUFFIX,
     METADATA_FILE,
+    PAIRED_FILE,
     AcidDirectory,
     Kind,
     bucket_id_of,
@@ -52,11 +53,13 @@ class OriginalFiles:
         paths: Sorted by full path, the order in which Hive numbers their rows.
         write_id: 0 for a converted table, else that of the directory they lie in.
         statement_id: That of the directory, or 0.
+        in_delta: They lie in a delta; else in a base, or in the table's own directory.
     """
 
     paths: tuple[str, ...]
     write_id: int = 0
     statement_id: int = 0
+    in_delta: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,13 @@ def list_table(
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
+    *,
+    plain: bool = False,
+    history_is_kept: bool = False,
 ) -> list[Listing]:
     """List the given partition directories below ``location`` (``[""]``: the table itself).
+
+    ``plain``: as ``list_plain`` does it. ``history_is_kept``: see ``acid_state``.
 
     Raises:
         FormatError: A directory breaks Hive's rules, or the snapshot's files are gone.
@@ -95,17 +103,25 @@ def list_table(
 
     def one(partition: str) -> Listing:
         path = f"{location}/{partition}" if partition else location
-        return list_directory(fs, path, partition, write_ids, txns)
+        make = list_plain if plain else list_directory
+        return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
 
     return in_threads(one, partitions)
 
 
 def list_directory(
-    fs: FileSystem, path: str, partition: str, write_ids: ValidWriteIdList, txns: ValidTxnList
+    fs: FileSystem,
+    path: str,
+    partition: str,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    history_is_kept: bool = False,
 ) -> Listing:
     """List one table or partition directory."""
-    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-    state = acid_state((read_child(fs, entry) for entry in entries), write_ids, txns)
+    entries = visible_entries(fs, path)
+    children = (read_child(fs, entry) for entry in entries)
+    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     data: list[EventFile] = []
     deletes: list[EventFile] = []
@@ -125,20 +141,31 @@ def list_directory(
     )
 
 
-def list_inserts_only(
-    fs: FileSystem, path: str, partition: str, write_ids: ValidWriteIdList, txns: ValidTxnList
-) -> list[str]:
-    """The files that a snapshot of an insert-only table reads below one directory.
+def list_plain(
+    fs: FileSystem,
+    path: str,
+    partition: str,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    history_is_kept: bool = False,
+) -> Listing:
+    """The same of an insert-only table: all files are originals, by directory.
 
-    Files may lie deeper (``HIVE_UNION_SUBDIR_1``); originals are not read
+    Files may lie deeper (``HIVE_UNION_SUBDIR_1``); what lies beside the deltas is not read
     (``hive.mm.allow.originals`` is false in Hive too).
     """
-    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-    state = acid_state((read_child(fs, entry) for entry in entries), write_ids, txns)
+    entries = visible_entries(fs, path)
+    children = (read_child(fs, entry) for entry in entries)
+    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
     directories = [*([state.base] if state.base else []), *state.deltas]
-    return [file.path for directory in directories for file in _walk(fs, by_name[directory.name])]
+    groups = [
+        _raw_files((file.path for file in _walk(fs, by_name[directory.name])), directory)
+        for directory in directories
+    ]
+    return Listing(partition, originals=tuple(groups), state=state)
 
 
 def discover_partitions(
@@ -169,6 +196,28 @@ def is_partition(name: str, column: str) -> bool:
     if "=" not in name or is_hidden(name):
         return False
     return parse_partition_name(name)[0][0].lower() == column.lower()
+
+
+def visible_entries(fs: FileSystem, path: str) -> list[Entry]:
+    """What lies in a table's or partition's directory, but for what is hidden.
+
+    A minor compaction renames two directories, one after the other. In between, or if it died
+    there, the first alone would hide the second's events: it is taken for not there. (The mark in
+    it is never removed, so whoever has listed one of them without the other finds it.)
+    """
+    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    names = {entry.name for entry in entries}
+    return [entry for entry in entries if not is_half(fs, entry, names)]
+
+
+def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
+    """True for a directory of a pair whose other half is not among these names."""
+    directory = parse_directory(entry.name) if entry.is_dir else None
+    if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
+        return False
+    name = entry.name
+    twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
+    return twin not in names and fs.exists(f"{entry.path}/{PAIRED_FILE}")
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:
@@ -202,7 +251,14 @@ def _files_of(
     raw = sorted(child.path for child in children if is_original(child.name) and child.size)
     if not raw or directory.kind is Kind.DELETE_DELTA:
         return files, []
-    return files, [OriginalFiles(tuple(raw), directory.min_write_id, directory.statement_id or 0)]
+    return files, [_raw_files(raw, directory)]
+
+
+def _raw_files(paths: Iterable[str], directory: AcidDirectory) -> OriginalFiles:
+    in_delta = directory.kind is Kind.DELTA
+    return OriginalFiles(
+        tuple(paths), directory.min_write_id, directory.statement_id or 0, in_delta
+    )
 
 
 def _check_base(children: Iterable[Entry]) -> None:

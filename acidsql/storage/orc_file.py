@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from acidsql.acid import event
-from acidsql.errors import FormatError, WriteError
+from acidsql.errors import FormatError, UnsupportedError, WriteError
 from acidsql.storage.file_info import (
     FileInfo,
     info_of,
@@ -33,7 +33,13 @@ from acidsql.storage.file_info import (
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
-from acidsql.storage.row_schema import RowSchema, array_of_rows, arrow_type, conform
+from acidsql.storage.row_schema import (
+    RowSchema,
+    array_of_rows,
+    arrow_type,
+    conform,
+    is_finer_than_micros,
+)
 
 __all__ = [
     "EventFileWriter", "FileInfo", "FileStats", "RowSchema", "arrow_type", "read_events",
@@ -87,19 +93,31 @@ class EventFileWriter:
             first_row_id: The first row's; the others count on from it.
         """
         rows = batch.num_rows
-        columns = self._schema.conform_for_writing(batch.columns)
-        row = pa.StructArray.from_arrays(columns, fields=list(self._schema.arrow))
         row_ids = np.arange(first_row_id, first_row_id + rows, dtype=np.int64)
         write_ids = np.full(rows, write_id, dtype=np.int64)
         buckets = np.full(rows, bucket_property, dtype=np.int32)
-        self._add(event.INSERT, write_ids, buckets, row_ids, write_id, row)
+        self.rewrite_inserts(batch, write_ids, buckets, row_ids)
+
+    def rewrite_inserts(
+        self,
+        batch: pa.RecordBatch,
+        write_ids: npt.ArrayLike,
+        bucket_properties: npt.ArrayLike,
+        row_ids: npt.ArrayLike,
+    ) -> None:
+        """Add insert events that keep their row ids; the user's columns by position."""
+        columns = self._schema.conform_for_writing(batch.columns)
+        row = pa.StructArray.from_arrays(columns, fields=list(self._schema.arrow))
+        writes = np.asarray(write_ids, dtype=np.int64)
+        buckets = np.asarray(bucket_properties, dtype=np.int32)
+        self._add(event.INSERT, writes, buckets, np.asarray(row_ids, np.int64), writes, row)
 
     def write_deletes(
         self,
         original_write_ids: pa.Array | npt.ArrayLike,
         bucket_properties: pa.Array | npt.ArrayLike,
         row_ids: pa.Array | npt.ArrayLike,
-        write_id: int,
+        write_id: int | npt.ArrayLike,
     ) -> None:
         """Add delete events.
 
@@ -107,14 +125,15 @@ class EventFileWriter:
             original_write_ids: Of the rows to delete; with the next two, their row ids.
             bucket_properties: In full, as they stand in the rows' own files.
             row_ids: Ordinals.
-            write_id: Of the deleting statement.
+            write_id: Of the deleting statement; of several, one for each row.
         """
         writes = np.asarray(original_write_ids, dtype=np.int64)
         buckets = np.asarray(bucket_properties, dtype=np.int32)
         ordinals = np.asarray(row_ids, dtype=np.int64)
         # Hive wants a null struct of the whole type: a reader then skips the children (I4, I5).
         row = pa.nulls(len(ordinals), self._event_schema.field(event.ROW).type)
-        self._add(event.DELETE, writes, buckets, ordinals, write_id, row)
+        deleting = np.broadcast_to(np.asarray(write_id, dtype=np.int64), len(ordinals))
+        self._add(event.DELETE, writes, buckets, ordinals, deleting, row)
 
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
@@ -137,7 +156,7 @@ class EventFileWriter:
         writes: _Int64s,
         buckets: npt.NDArray[np.int32],
         row_ids: _Int64s,
-        write_id: int,
+        current: _Int64s,
         row: pa.Array,
     ) -> None:
         rows = len(row_ids)
@@ -146,7 +165,7 @@ class EventFileWriter:
             pa.array(writes),
             pa.array(buckets),
             pa.array(row_ids),
-            pa.array(np.full(rows, write_id, dtype=np.int64)),
+            pa.array(current),
             row,
         ]
         self._counts[operation] += rows
@@ -211,7 +230,12 @@ def event_schema(schema: RowSchema) -> pa.Schema:
 
 
 def read_events(
-    path: str, schema: RowSchema, length: int | None = None, operation: int = event.INSERT
+    path: str,
+    schema: RowSchema,
+    length: int | None = None,
+    operation: int = event.INSERT,
+    *,
+    exact: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Read a file of events, flat.
 
@@ -220,6 +244,7 @@ def read_events(
         schema: The table's data columns; the file's are matched with them by position.
         length: Where the file ends, in bytes, if not at its size (``_flush_length``).
         operation: Events of which kind; others are left out.
+        exact: As for ``read_batches``.
 
     Yields:
         originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
@@ -228,14 +253,19 @@ def read_events(
     Raises:
         FormatError: It is no event file.
     """
-    for batch, info in read_batches(path, length):
+    for batch, info in read_batches(path, length, exact=exact):
         if not info.is_acid:
             raise FormatError(f"'{path}' is no file of ACID events", path=path)
-        kept = batch.filter(pc.equal(batch.column(0), operation))
+        kept = only(batch, pc.equal(batch.column(0), operation))
         row = cast(pa.StructArray, kept.column(5))
         users = conform(row, schema.struct, info.calendar)
         columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
         yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+
+
+def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
+    """The chosen rows; mostly that is all of them, and to filter copies what it keeps."""
+    return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
 
 
 def flat_names(schema: RowSchema) -> list[str]:
@@ -243,8 +273,19 @@ def flat_names(schema: RowSchema) -> list[str]:
     return [*event.EVENT_COLUMNS[1:5], *schema.names]
 
 
-def read_batches(path: str, length: int | None = None) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
-    """The rows of any ORC file, each batch with the file's footer; timestamps in ns or in us."""
+def read_batches(
+    path: str, length: int | None = None, *, exact: bool = False
+) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
+    """The rows of any ORC file, each batch with the file's footer; timestamps in ns or in us.
+
+    Args:
+        path: Of the file.
+        length: Where it ends, if not at its size.
+        exact: What is read is to be written again: refuse timestamps that would be cut.
+
+    Raises:
+        UnsupportedError: A timestamp is finer than a microsecond.
+    """
     files = filesystem_for(path)
     end = files.size(path) if length is None else length
     with files.open_input(path) as file:
@@ -255,7 +296,18 @@ def read_batches(path: str, length: int | None = None) -> Iterator[tuple[pa.Reco
         reader = orc.ORCFile(pa.PythonFile(cast(Any, head), mode="r"))
         for stripe in range(reader.nstripes):
             for batch in _read_stripe(reader, head, stripe, path):
+                if exact and any(map(is_finer_than_micros, batch.columns)):
+                    raise _finer(path)
                 yield batch, info
+
+
+def _finer(path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"'{path}' holds timestamps finer than a microsecond, which would be cut if the file were "
+        "written anew. Let Hive compact this table.",
+        condition="UNSUPPORTED_FEATURE.NANOSECONDS",
+        path=path,
+    )
 
 
 def _read_stripe(

@@ -98,12 +98,15 @@ def bucket_id_of(path: str) -> int:
     return int(match.group(1))
 
 
-def read_originals(file: OriginalFile, schema: RowSchema) -> Iterator[pa.RecordBatch]:
+def read_originals(
+    file: OriginalFile, schema: RowSchema, *, exact: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Read an original file, with the row ids that Hive gives its rows.
 
     Args:
         file: As ``original_files`` describes it.
         schema: The table's data columns; the file's are matched with them by position.
+        exact: As for ``orc_file.read_batches``.
 
     Yields:
         Batches as ``orc_file.read_events`` has them.
@@ -112,7 +115,7 @@ def read_originals(file: OriginalFile, schema: RowSchema) -> Iterator[pa.RecordB
         FormatError: The file cannot be read.
     """
     row_id = file.first_row_id
-    for batch, info in read_batches(file.path):
+    for batch, info in read_batches(file.path, exact=exact):
         rows = batch.num_rows
         users = conform(batch.to_struct_array(), schema.struct, info.calendar)
         write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.layout import (
@@ -127,10 +127,12 @@ def publish(
     for file in files:
         name = _directory_name(spec, file.kind, overwrite)
         grouped.setdefault((file.partition, name), []).append(file)
+    markers = {} if spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
+    name_of = plain_name if spec.insert_only or spec.loaded else bucket_name
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"
-            _fill(fs, staged, members, spec)
+            fill(fs, staged, members, markers, name_of)
             parent = f"{location}/{partition}" if partition else location
             _make_durable(fs, location, parent)
             _move(fs, staged, f"{parent}/{name}", directories)
@@ -153,7 +155,8 @@ def publish(
 
 
 def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
-    """A file without rows: what INSERT OVERWRITE with nothing, and TRUNCATE, leave in a base."""
+    """A file without rows: what is in a base where INSERT OVERWRITE had none, after TRUNCATE, or
+    when a compaction found nothing but deleted rows."""
     path = f"{spec.staging}/empty-{abs(hash(partition))}"
     insert_writer(fs.open_output(path), spec).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
@@ -202,11 +205,21 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
-def _fill(fs: FileSystem, staged: str, files: Sequence[Record], spec: WriteSpec) -> None:
+def fill(
+    fs: FileSystem,
+    staged: str,
+    files: Sequence[Record],
+    markers: Mapping[str, bytes],
+    name_of: Callable[[int], str],
+) -> None:
+    """Make a directory of these files, markers first, and sync it.
+
+    Raises:
+        WriteError: A file is missing or has another length than its writer reported.
+    """
     fs.create_directory(staged)
-    is_plain = spec.insert_only or spec.loaded
-    if not spec.insert_only:
-        fs.write_file(f"{staged}/{ACID_VERSION_FILE}", ACID_VERSION)
+    for name, data in markers.items():
+        fs.write_file(f"{staged}/{name}", data)
     for file in files:
         found = fs.size(file.path) if fs.exists(file.path) else None
         if found != file.bytes:
@@ -215,8 +228,7 @@ def _fill(fs: FileSystem, staged: str, files: Sequence[Record], spec: WriteSpec)
                 "the executors must see the same warehouse.",
                 path=file.path,
             )
-        name = plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
-        fs.rename(file.path, f"{staged}/{name}")
+        fs.rename(file.path, f"{staged}/{name_of(file.bucket_id)}")
     fs.sync_directory(staged)
 
 

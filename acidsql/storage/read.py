@@ -9,15 +9,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from acidsql.acid.predicate import ANYTHING, Predicate
+from acidsql.acid.state import history_is_gone
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.bucket_pruning import in_buckets
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
-from acidsql.storage.listing import Listing, discover_partitions, list_inserts_only, list_table
+from acidsql.storage.listing import Listing, discover_partitions, list_table
 from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.partition_columns import matching
@@ -36,6 +37,7 @@ def read_rows(
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
     demanded: Callable[[], Predicate] = lambda: ANYTHING,
+    is_kept: Callable[[], bool] = lambda: False,
 ) -> DataFrame:
     """A snapshot's live rows, as ``storage.scan`` gives them.
 
@@ -47,15 +49,24 @@ def read_rows(
         txns: The valid transactions.
         demanded: What holds of every row that matters. It is asked only where that could spare
             more than it takes: of a table with many partitions or much data.
+        is_kept: Whether the cleaner still keeps what the snapshot needs. It is asked where a
+            compaction has replaced something meanwhile.
+
+    Raises:
+        FormatError: ACID_NOT_ENOUGH_HISTORY: it does not.
     """
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
     if len(where) > MANY_PARTITIONS:
         where = matching(spark, table, where, demanded())
+    listings = list_table(
+        fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
+    )
+    newer = [name for listing in listings for name in listing.state.newer]
+    if newer and not is_kept():
+        raise history_is_gone(newer, write_ids)
     if table.is_insert_only:
-        files = _inserts(fs, table.location, where, write_ids, txns)
-        return read_inserts_only(spark, table, files, "orc")
-    listings = list_table(fs, table.location, where, write_ids, txns)
+        return read_inserts_only(spark, table, _plain_files(listings), "orc")
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
     condition = demanded()
@@ -110,7 +121,7 @@ def read(
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
     if insert_only:
-        files = _inserts(fs, path, found, write_ids, txns)
+        files = _plain_files(list_table(fs, path, found, write_ids, txns, plain=True))
         columns = _columns(schema or _newest_plain(files, path, file_format))
         return read_inserts_only(spark, Table(name, path, columns, by), files, file_format)
     listings = list_table(fs, path, found, write_ids, txns)
@@ -118,19 +129,11 @@ def read(
     return scan(spark, Scan(table, listings, write_ids)).drop(PARTITION)
 
 
-def _inserts(
-    fs: FileSystem,
-    location: str,
-    partitions: Sequence[str],
-    write_ids: ValidWriteIdList,
-    txns: ValidTxnList,
-) -> dict[str, list[str]]:
+def _plain_files(listings: Sequence[Listing]) -> dict[str, list[str]]:
     """The visible files of an insert-only table, by partition directory."""
     return {
-        partition: list_inserts_only(
-            fs, f"{location}/{partition}".rstrip("/"), partition, write_ids, txns
-        )
-        for partition in partitions
+        listing.partition: [path for group in listing.originals for path in group.paths]
+        for listing in listings
     }
 
 

@@ -248,6 +248,18 @@ def _micros(array: pa.Array) -> pa.Array:
     return array.cast(pa.timestamp("us"))
 
 
+def is_finer_than_micros(array: pa.Array) -> bool:
+    """True if there is a timestamp in an array that ``conform`` would cut."""
+    if pa.types.is_timestamp(array.type):
+        if array.type.unit != "ns":
+            return False
+        nanos = array.cast(pa.int64()).fill_null(0).to_numpy()
+        return bool(np.any(nanos % 1000))
+    if not pa.types.is_nested(array.type):
+        return False
+    return any(is_finer_than_micros(part) for part in _exact_children(array)[1])
+
+
 def _proleptic_timestamps(array: pa.Array) -> pa.Array:
     """The same as ``_proleptic``, with the time of day."""
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()

@@ -11,7 +11,7 @@ from acidsql.storage.inventory import inventory
 from acidsql.storage.listing import (
     discover_partitions,
     list_directory,
-    list_inserts_only,
+    list_plain,
     list_table,
 )
 
@@ -165,7 +165,8 @@ def test_an_insert_only_table_has_files_in_deeper_directories(put, tmp_path):
     put("delta_0000002_0000002_0000/000000_0")
     put("000000_0")  # written before the table was transactional: Hive does not read it either
     fs = filesystem_for(str(tmp_path))
-    found = list_inserts_only(fs, str(tmp_path), "", ValidWriteIdList(1), ALL_TXNS)
+    listing = list_plain(fs, str(tmp_path), "", ValidWriteIdList(1), ALL_TXNS)
+    found = [path for group in listing.originals for path in group.paths]
     assert [path.removeprefix(f"{tmp_path}/") for path in found] == [
         "delta_0000001_0000001_0000/HIVE_UNION_SUBDIR_1/000000_0"
     ]

@@ -1,0 +1,381 @@
+"""Compaction of one table or partition: what there is to do, the job, and the result in its place.
+
+A major compaction makes ``base_N`` of all that is decided below the lowest open write id: the live
+rows, under the row ids that they have. A minor one makes ``delta_a_b`` and ``delete_delta_a_b`` of
+the deltas above the base, and reads no base. Either way every snapshot that may see the result sees
+the same rows in it as before; older ones do not take it, and keep their files until the cleaner
+finds that nobody needs them any more.
+
+Source: Hive ``CompactorMR``, ``Worker``; hive-format, "Compaction and cleaning" and rule 7 of the
+safe write profile.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import (
+    ACID_VERSION,
+    ACID_VERSION_FILE,
+    COMPACTED_METADATA,
+    METADATA_FILE,
+    ORIGINALS_BASE,
+    PAIRED_FILE,
+    Kind,
+    base_name,
+    bucket_id_of,
+    bucket_name,
+    compacted_delta_name,
+    is_original,
+    plain_name,
+)
+from acidsql.acid.state import AcidState
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
+from acidsql.storage.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
+from acidsql.storage.event_records import RECORD, Record, Task, WriteSpec
+from acidsql.storage.filesystem import FileSystem
+from acidsql.storage.fold import Fold, FoldSpec, fold
+from acidsql.storage.listing import Listing, is_half, list_directory, list_plain
+from acidsql.storage.orc_options import OrcOptions
+from acidsql.storage.publish import discard, empty_file, fill
+from acidsql.storage.rebalance import rebalance
+from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.worker_process import spare_later_tasks
+
+_RECORD_DDL = f"{RECORD} string"
+_STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also storage.staging
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a compaction of one table or partition would do.
+
+    Attributes:
+        table: The table.
+        partition: The directory below the table's; "" if unpartitioned.
+        major: Into a base; else into deltas.
+        listing: What it takes, and what is obsolete already.
+        write_ids: What it takes is decided under these.
+        inserts: The directory that insert events go to.
+        deletes: That of the delete events; None of a major one.
+    """
+
+    table: Table
+    partition: str
+    major: bool
+    listing: Listing
+    write_ids: CompactorWriteIdList
+    inserts: str
+    deletes: str | None
+
+    @property
+    def path(self) -> str:
+        """The table's or partition's directory."""
+        return f"{self.table.location}/{self.partition}".rstrip("/")
+
+    @property
+    def directories(self) -> list[str]:
+        """The names of what is read, as a reader takes them."""
+        state = self.listing.state
+        base = [state.base.name] if state.base and self.major else []
+        originals = list(state.originals) if self.major else []
+        return [*originals, *base, *(delta.name for delta in state.deltas)]
+
+    @property
+    def bytes(self) -> int:
+        """What is read; files without event columns are not counted."""
+        return sum(file.size for file in (*self.listing.data, *self.listing.deletes))
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """The tasks. Looks into the footers of files without event columns."""
+        if self.table.is_insert_only:
+            paths = [path for group in self.listing.originals for path in group.paths]
+            reads = plain_reads({self.partition: paths})
+        else:
+            reads = plan_reads([self.listing], self.write_ids)
+        inserts, deletes = _by_bucket(reads), _by_bucket(plan_deletes(self.listing, self.write_ids))
+        return [
+            Fold(
+                self.partition,
+                bucket,
+                tuple(inserts.get(bucket, ())),
+                tuple(deletes.get(bucket, ())),
+                self.major,
+            )
+            for bucket in sorted({*inserts, *deletes})
+        ]
+
+
+def plan_compaction(
+    fs: FileSystem,
+    table: Table,
+    partition: str,
+    write_ids: CompactorWriteIdList,
+    txns: ValidTxnList,
+    *,
+    major: bool,
+    visibility_txn_id: int = 0,
+    anyway: bool = False,
+) -> tuple[CompactionPlan | None, AcidState]:
+    """What there is to do, and how Hive's rules sort the directories.
+
+    Args:
+        fs: The table's file system.
+        table: The table.
+        partition: The directory below the table's; "" if unpartitioned.
+        write_ids: The compactor's.
+        txns: The valid transactions.
+        major: Which compaction.
+        visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
+        anyway: Even of a single delta.
+
+    Returns:
+        None where there are too few directories to make one of.
+
+    Raises:
+        FormatError: The directory breaks Hive's rules.
+    """
+    path = f"{table.location}/{partition}".rstrip("/")
+    make = list_plain if table.is_insert_only else list_directory
+    listing = make(fs, path, partition, write_ids, txns)
+    state = listing.state
+    is_something = anyway and (listing.data or listing.originals) and state.deltas
+    if not is_something and not _is_enough(state, listing, major=major):
+        return None, state
+    if not major:
+        listing = _above_base(listing)
+    first, last = _range(state)
+    if major:
+        inserts, deletes = base_name(last, visibility_txn_id), None
+    else:
+        inserts = compacted_delta_name(first, last, visibility_txn_id)
+        deletes = None if table.is_insert_only else f"delete_{inserts}"
+    return CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes), state
+
+
+def _is_enough(state: AcidState, listing: Listing, *, major: bool) -> bool:
+    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``)."""
+    if major:
+        # What lies beside the deltas of an insert-only table no reader takes.
+        has_originals = any(not group.write_id for group in listing.originals)
+        return has_originals or len(state.deltas) + (state.base is not None) > 1
+    deletes = sum(delta.kind is Kind.DELETE_DELTA for delta in state.deltas)
+    return len(state.deltas) > 1 and not (len(state.deltas) == 2 and deletes == 1)
+
+
+def _range(state: AcidState) -> tuple[int, int]:
+    """The lowest and the highest write id of what is taken."""
+    first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
+    base = state.base.max_write_id if state.base else ORIGINALS_BASE
+    return first, max((delta.max_write_id for delta in state.deltas), default=base)
+
+
+def _above_base(listing: Listing) -> Listing:
+    """What a minor compaction reads."""
+    return replace(
+        listing,
+        data=tuple(file for file in listing.data if file.directory.kind is not Kind.BASE),
+        originals=tuple(group for group in listing.originals if group.in_delta),
+    )
+
+
+def _by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
+    found: dict[int, list[FileRead]] = {}
+    for read in reads:
+        found.setdefault(_bucket(read), []).append(read)
+    return found
+
+
+def _bucket(read: FileRead) -> int:
+    if read.path is not None:
+        bucket = bucket_id_of(read.path.rpartition("/")[2])
+        assert bucket is not None, "listings have bucket files only"
+        return bucket
+    assert read.original is not None
+    name = read.original.path.rpartition("/")[2]
+    if is_original(name):
+        return int(name.partition("_")[0])
+    return bucket_codec.decode(read.original.bucket_property).bucket_id
+
+
+# ── the job ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Compacting:
+    """One compaction at work: ``run``, then ``publish``.
+
+    Used as a context manager it removes its staging directory whatever happens.
+
+    Args:
+        fs: The table's file system.
+        plan: What is to be done.
+        txn_id: Of the worker; in the staging directory's name, so that what a crash leaves can be
+            told from what is at work.
+    """
+
+    def __init__(self, fs: FileSystem, plan: CompactionPlan, txn_id: int) -> None:
+        table = plan.table
+        self._fs, self.plan = fs, plan
+        self.spec = FoldSpec(
+            staging=staging_of(table.location, txn_id),
+            row=RowSchema.of((column.name, column.type) for column in table.columns),
+            orc=OrcOptions.of(table.properties),
+            insert_only=table.is_insert_only,
+        )
+        self.records: list[Record] = []
+
+    def __enter__(self) -> Compacting:
+        self._fs.create_directory(self.spec.staging)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        discard(self._fs, [self.spec.staging])
+
+    def run(
+        self, spark: SparkSession, go_on: Callable[[], None], at_once: int | None = None
+    ) -> None:
+        """Fold, one task for each bucket id.
+
+        Args:
+            spark: The session.
+            go_on: Asked before each job; it raises where there is to be none.
+            at_once: So many tasks in one job, one job after the other; None: all in one.
+
+        Raises:
+            FormatError, UnsupportedError: As ``fold.fold``.
+        """
+        folds = self.plan.folds
+        step = at_once or max(1, len(folds))
+        for start in range(0, len(folds), step):
+            go_on()
+            self.records += _run(spark, folds[start : start + step], self.spec)
+
+    def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
+        """Instead of ``run``: spread the rows over bucket ids, under new row ids.
+
+        Args:
+            spark: The session.
+            buckets: How many; None: as many as there are.
+            order_by: SQL of an order, over the table's columns.
+
+        Raises:
+            FormatError, UnsupportedError: As ``fold.fold``.
+        """
+        folds = self.plan.folds
+        wanted = buckets or len(folds)
+        self.records += rebalance(spark, self.plan.table, folds, self.spec, wanted, order_by)
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Files and bytes that were written."""
+        return len(self.records), sum(record.bytes for record in self.records)
+
+    def publish(self, still_ours: Callable[[], None]) -> list[str]:
+        """Put the results into their places: complete, each by one rename.
+
+        Args:
+            still_ours: Raises where the compaction is somebody else's by now. It is asked before
+                each rename.
+
+        Returns:
+            The directories.
+
+        Raises:
+            WriteError: A file is missing, or has another length than its writer reported.
+        """
+        fs, plan = self._fs, self.plan
+        _remove_halves(fs, plan.path)
+        ready = []
+        for number, (name, files) in enumerate(self._directories()):
+            staged = f"{self.spec.staging}/{number}"
+            fill(fs, staged, files, self._markers(name), self._name_of)
+            ready.append((staged, f"{plan.path}/{name}"))
+        try:
+            for staged, target in ready:
+                still_ours()
+                fs.rename(staged, target)
+            fs.sync_directory(plan.path)
+        except BaseException:
+            _remove_halves(fs, plan.path)
+            raise
+        return [target for _, target in ready]
+
+    def _directories(self) -> list[tuple[str, list[Record]]]:
+        by_kind: dict[str, list[Record]] = {"insert": [], "delete": []}
+        for record in self.records:
+            by_kind[record.kind].append(record)
+        if self.plan.major and not by_kind["insert"]:
+            # A base that holds nothing must hold a file all the same.
+            by_kind["insert"].append(empty_file(self._fs, self._write_spec(), self.plan.partition))
+        names = ((self.plan.deletes, "delete"), (self.plan.inserts, "insert"))
+        return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
+
+    def _markers(self, name: str) -> dict[str, bytes]:
+        markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
+        if "_v" in name:
+            return markers  # seen when the worker's transaction is committed, and not before
+        if self.plan.major:
+            return {**markers, METADATA_FILE: COMPACTED_METADATA}
+        if len({record.kind for record in self.records}) == 2:
+            return {**markers, PAIRED_FILE: b""}
+        return markers
+
+    def _write_spec(self) -> WriteSpec:
+        spec = self.spec
+        return WriteSpec(
+            spec.staging, 0, 0, 0, spec.row, orc=spec.orc, insert_only=spec.insert_only
+        )
+
+    def _name_of(self, bucket_id: int) -> str:
+        return plain_name(bucket_id) if self.spec.insert_only else bucket_name(bucket_id)
+
+
+def staging_of(location: str, txn_id: int) -> str:
+    """Where a compaction's files wait; hidden from every reader by its first letter."""
+    return f"{location}/_tmp_compaction_{txn_id}_{uuid.uuid4().hex[:12]}"
+
+
+def staging_txn_of(name: str) -> int | None:
+    """The transaction in the name of such a directory, or of a statement's source; else None."""
+    found = _STAGED.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def _remove_halves(fs: FileSystem, path: str) -> None:
+    """Delete the halves of pairs that a dead worker has left: others than us might read them."""
+    entries = fs.list(path)
+    names = {entry.name for entry in entries}
+    discard(fs, [entry.path for entry in entries if is_half(fs, entry, names)])
+
+
+def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Record]:
+    tasks = spark.range(0, len(folds), 1, len(folds))
+    records = tasks.mapInArrow(_folder(folds, spec), _RECORD_DDL).collect()
+    return [Record.from_json(row[0]) for row in records]
+
+
+def _folder(
+    folds: Sequence[Fold], spec: FoldSpec
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        context = TaskContext.get()
+        assert context is not None, "runs in a Spark task"
+        task = Task(context.partitionId(), context.taskAttemptId())
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                records = fold(folds[number], spec, task)
+                yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
+
+    return run
