@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,7 +75,8 @@ def sql_command(
     text = text or (file or sys.stdin).read()
     values = dict(_pair(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
-    with _session(given) as session:
+    # Who ends with the last statement leaves nobody behind to compact.
+    with _session(given, compactor="inline") as session:
         for span in split_statements(text):
             _run(session, span.of(text), args, form, limit)
         if session.in_transaction:
@@ -123,8 +125,29 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
         _print(session.events(path), form, limit)
 
 
+@main.command()
+@click.option("--once", is_flag=True, help="Look once, compact all that needs it, clean, and end.")
+@click.option("--pool", metavar="NAME", help="Compact only what is queued for this pool.")
+@click.pass_obj
+def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
+    """Compact and clean all tables, again and again, until it is stopped.
+
+    Initiator, worker, cleaner and housekeeper in one. Several may run at once, on one machine or on
+    many. What is compacted when it is stopped is queued again.
+    """
+    with _session(given) as session:
+        # A service is stopped by SIGTERM.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            session.run_compactor(once=once, pool=pool, tell=click.echo)
+        except KeyboardInterrupt:
+            click.echo("stopped")
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
 @contextmanager
-def _session(given: dict[str, Any]) -> Iterator[Any]:
+def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
     """A session on a Spark of our own; a person's mistake ends in a message, not a traceback."""
     if not os.environ.get("SPARK_HOME"):
         use_java()
@@ -135,7 +158,10 @@ def _session(given: dict[str, Any]) -> Iterator[Any]:
 
     try:
         with acidsql.connect(
-            _spark(given), warehouse=given["warehouse"], metastore=given["metastore"]
+            _spark(given),
+            warehouse=given["warehouse"],
+            metastore=given["metastore"],
+            compactor=compactor,
         ) as session:
             yield session
     except (AcidSqlError, PySparkException) as error:

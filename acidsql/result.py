@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -59,6 +61,8 @@ class Receipt:
         bytes: Their bytes.
         directories: The directories that it published, below their tables.
         notes: What a person should know besides.
+        compaction: What the compactor has found out about what was written: why it compacts, or
+            does not. It looks when the statement is over, so this is filled in later.
     """
 
     statement: str
@@ -69,6 +73,7 @@ class Receipt:
     bytes: int = 0
     directories: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    compaction: Sequence[str] = ()
 
     @property
     def write_ids(self) -> dict[str, int]:
@@ -93,7 +98,33 @@ class Receipt:
         if self.seconds:
             phases = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
             facts.append(f"{sum(self.seconds.values()):.2f} s ({phases})")
-        return [*facts, *self.notes]
+        return [*facts, *self.notes, *self.compaction]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds spent in each phase."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.seconds[phase] = round(self.seconds.get(phase, 0.0) + spent, 3)
+
+
+class Family(Protocol):
+    """Statements without events, of one kind."""
+
+    def knows(self, statement: Any) -> bool:
+        """True if it is one of these."""
+
+    def run(self, statement: Any, text: str) -> Receipt | None:
+        """Run one statement; a receipt if something changed."""
 
 
 def receipt(
@@ -101,6 +132,7 @@ def receipt(
     txn_id: int,
     published: Sequence[tuple[Table, Published]],
     seconds: Mapping[str, float],
+    compaction: Sequence[str] = (),
 ) -> Receipt:
     """The receipt of what was published, table by table."""
     return Receipt(
@@ -114,6 +146,7 @@ def receipt(
         sum(done.files for _, done in published),
         sum(done.bytes for _, done in published),
         tuple(path for _, done in published for path in done.directories),
+        compaction=compaction,
     )
 
 

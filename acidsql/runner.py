@@ -15,13 +15,15 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.commands import Commands
+from acidsql.compaction.background import Background
+from acidsql.compaction_commands import CompactionCommands
 from acidsql.errors import TransientTxnError
 from acidsql.load import Loads
 from acidsql.metastore.interface import LockComponent, Metastore, WriteConflict
@@ -34,14 +36,20 @@ from acidsql.plan.query import Resolve, StandIn, rewrite
 from acidsql.plan.rewrite import Derived, Prepared, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.reader import Args, Reader, Said, Views, by_name, has_double_quoted_names, is_utc, used
-from acidsql.result import Receipt, counts_frame, nothing, receipt, rows_frame
+from acidsql.result import Clock, Family, Receipt, counts_frame, nothing, receipt, rows_frame
 from acidsql.settings import Settings, is_setting
 from acidsql.shows import Shows
 from acidsql.sql.parser import Plain, parse
-from acidsql.sql.statements import CreateTable, Dml, Explain, SparkStatement, Statement
+from acidsql.sql.statements import (
+    CompactTable,
+    CreateTable,
+    Dml,
+    Explain,
+    SparkStatement,
+    Statement,
+)
 from acidsql.storage import jvm
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.row_conflicts import changed_a_common_row
 from acidsql.storage.save import Save, Writing
 from acidsql.storage.staging import staged
 from acidsql.transaction import Transaction, Work, file_errors
@@ -50,22 +58,6 @@ from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot, Txn, TxnManager
 
 _LONGEST_PAUSE_S = 0.2  # before a statement that met another is run again
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Seconds spent in each phase."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            self.seconds[phase] = round(self.seconds.get(phase, 0.0) + spent, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +84,12 @@ class Runner:
         settings: Limits and time-outs.
         user: Shown to others who wait for our locks; so is the host.
         host: Of this process.
+        compactor: ``background``, ``inline`` or ``off``.
 
     Attributes:
         last: What the last statement that changed something did.
         transactions: What transaction statements run in.
+        compactions: What a person asks for about compactions.
     """
 
     def __init__(
@@ -106,21 +100,27 @@ class Runner:
         *,
         user: str,
         host: str,
+        compactor: str,
     ) -> None:
         self._spark, self._metastore = spark, metastore
         self._names = Names(spark, metastore)
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._reader = Reader(spark, metastore, self.transactions, self._names)
-        self._commands = Commands(spark, metastore, self._txns, self.transactions, self._names)
-        self._of_transactions = TransactionCommands(
-            spark, metastore, self._txns, self.transactions, self._names
-        )
-        self._loads = Loads(
-            spark, metastore, self._txns, self.transactions, self._names, self._reader
-        )
-        self._shows = Shows(spark, metastore, self._txns, self.transactions, self._names)
+        known = spark, metastore, self._txns, self.transactions, self._names
+        self._commands = Commands(*known)
+        self._of_transactions = TransactionCommands(*known)
+        self._loads = Loads(*known, self._reader)
+        self.compactions = CompactionCommands(*known, host)
+        self._shows = Shows(*known)
+        self._families: Sequence[Family] = (
+            self._commands, self._of_transactions, self._loads, self.compactions,
+        )  # fmt: skip
         self.last: Receipt | None = None
+        self._background = Background(
+            spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor
+        )
+        self.transactions.on_commit = self._background.committed
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
@@ -128,13 +128,18 @@ class Runner:
         left = retries if self.transactions.is_plain else 0
         while True:
             try:
-                with file_errors():
+                with file_errors(), self._background.statement():
                     return self._run(text, args)
             except TransientTxnError:
                 if left <= 0 or not self.transactions.is_plain:
                     raise
                 left -= 1
                 time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # two that met must not meet again
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now."""
+        return self._txns.settings
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
@@ -158,6 +163,7 @@ class Runner:
 
     def close(self) -> None:
         """Abort what is open."""
+        self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
         self._txns.close()
@@ -166,7 +172,7 @@ class Runner:
 
     def _run(self, text: str, args: Args) -> DataFrame:
         self.transactions.need_thread()
-        clock = _Clock()
+        clock = Clock()
         with clock("say"):
             text = jvm.substitute_variables(self._spark, text)
             said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
@@ -195,7 +201,9 @@ class Runner:
         return Plain(self._txns.settings.values_max_rows, lambda: is_utc(self._spark))
 
     def _command(self, statement: Statement, text: str) -> DataFrame:
-        for family in (self._commands, self._of_transactions, self._loads):
+        for family in (
+            self._commands, self._of_transactions, self._loads, self.compactions,
+        ):  # fmt: skip
             if family.knows(statement):
                 self.last = family.run(statement, text) or self.last
                 return nothing(self._spark)
@@ -228,13 +236,15 @@ class Runner:
             prepared = self._prepare(statement, said)
             locks = self._locks(statement, prepared, self._touched(prepared, said))
             return self._reader.explain(prepared, said, explain.mode, locks)
+        if isinstance(statement, CompactTable):
+            return self.compactions.explain(statement, said.text)
         # As Spark explains its own commands: by name, for no job will run.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return rows_frame(self._spark, "plan string", [(plan,)])
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _change(self, statement: Dml, said: Said, clock: _Clock, resolve: Resolve) -> DataFrame:
+    def _change(self, statement: Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
         """A statement that changes rows, in the session's transaction or one of its own."""
         with clock("say"):
             prepared = self._prepare(statement, said, resolve)
@@ -248,7 +258,7 @@ class Runner:
         self.last = _receipt(said, transaction, work, clock)
         return counts_frame(self._spark, self.last)
 
-    def _create_as_select(self, statement: CreateTable, said: Said, clock: _Clock) -> DataFrame:
+    def _create_as_select(self, statement: CreateTable, said: Said, clock: Clock) -> DataFrame:
         """CREATE TABLE … AS SELECT: the table comes into being, rows and all, with the commit."""
         with clock("say"):
             prepared = self._prepare_create(statement, said)
@@ -312,7 +322,7 @@ class Runner:
         return all(self._metastore.get_table(table.name) == table for table in prepared.tables)
 
     def _do(
-        self, transaction: Transaction, held: _Held, said: Said, clock: _Clock, work: Work
+        self, transaction: Transaction, held: _Held, said: Said, clock: Clock, work: Work
     ) -> None:
         """Write and publish each target's events; what is published is added to the work."""
         with clock("do"):
@@ -329,15 +339,8 @@ class Runner:
                         work.publish(query.table, writing)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        """Whether a conflict stands, though both transactions only updated or deleted rows."""
-        table = self._metastore.get_table(conflict.table)
-        if not self._txns.settings.conflicts_by_row or table is None or conflict.write_id is None:
-            return True
-        if table.partition_columns and conflict.partition is None:
-            return True
-        return changed_a_common_row(
-            self._spark, table, conflict.partition or "", conflict.write_id, ours
-        )
+        by_row = self._txns.settings.conflicts_by_row
+        return not by_row or self._reader.meets(conflict, ours)
 
     @contextmanager
     def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
@@ -389,5 +392,5 @@ class Runner:
             writing.replace_static_partition()
 
 
-def _receipt(said: Said, transaction: Transaction, work: Work, clock: _Clock) -> Receipt:
-    return receipt(said.text, transaction.id, work.published, clock.seconds)
+def _receipt(said: Said, transaction: Transaction, work: Work, clock: Clock) -> Receipt:
+    return receipt(said.text, transaction.id, work.published, clock.seconds, transaction.compaction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
+from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Metastore
 from acidsql.result import Receipt
@@ -48,7 +50,10 @@ def connect(
             in the warehouse.
         retries: How often a statement that failed because of others (``TransientTxnError``) is
             run again on a fresh snapshot.
-        compactor: ``background``, ``inline`` or ``off``. Accepted; nothing compacts yet.
+        compactor: Who compacts what this session writes: ``background``, a thread of its own, with
+            at most a quarter of the task slots, when no statement runs; ``inline``, the statement
+            that made it necessary, before it returns; ``off``, nobody (``acidsql compactor`` may,
+            or you: ``ALTER TABLE … COMPACT``).
         settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``); the Spark conf
             ``spark.acidsql.<name>`` sets them too, these win.
 
@@ -72,7 +77,7 @@ def connect(
     match_worker_python(spark)
     ship_package(spark)
     name_missing_files()
-    session = Session(spark, where, store, chosen, retries)
+    session = Session(spark, where, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session
 
@@ -94,11 +99,11 @@ class Session:
         metastore: Metastore,
         settings: Settings,
         retries: int,
+        compactor: str = "off",
     ) -> None:
         self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
-        self._runner = Runner(
-            spark, metastore, settings, user=getpass.getuser(), host=socket.gethostname()
-        )
+        self._who = {"user": getpass.getuser(), "host": socket.gethostname()}
+        self._runner = Runner(spark, metastore, settings, compactor=compactor, **self._who)
         self._retries = retries
         self._closed = False
         self._lock = threading.RLock()
@@ -186,6 +191,70 @@ class Session:
         """
         self._need_open()
         return self._runner.events(path)
+
+    def compact(
+        self, table: str, partition: str | None = None, *, kind: str = "major", wait: bool = False
+    ) -> DataFrame:
+        """Queue a compaction.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            partition: Its directory, ``p1=a/p2=1``; default: all of a partitioned table's.
+            kind: ``minor``, ``major`` or ``rebalance``.
+            wait: Compact here and now, unless somebody else does already; then wait for that.
+
+        Returns:
+            The entries, as SHOW COMPACTIONS shows them. Where one is queued or at work already,
+            that is it.
+
+        Raises:
+            CatalogError: There is no such table or partition.
+            WriteError: ``wait``, and it failed; the table is as it was.
+            TxnError: A transaction is open.
+        """
+        self._need_open()
+        if kind.upper() not in CompactionType.__members__:
+            raise SettingError(f"kind='{kind}' is none of minor, major, rebalance.")
+        with self._lock:
+            return self._runner.compactions.compact(
+                self._table(table), partition, CompactionType[kind.upper()], wait=wait
+            )
+
+    def clean(self) -> DataFrame:
+        """Delete now what no open transaction, lease or later reader can see, in all tables.
+
+        That is what compactions have replaced, what aborted transactions have left, hidden
+        directories of statements that died, and dropped tables.
+
+        Returns:
+            One row for each directory, or file, that is gone: ``table`` string, ``path`` string,
+            ``kind`` string (obsolete, aborted, litter, dropped), ``bytes`` bigint.
+
+        Raises:
+            TxnError: A transaction is open.
+        """
+        self._need_open()
+        with self._lock:
+            return self._runner.compactions.clean()
+
+    def run_compactor(
+        self, *, once: bool = False, pool: str | None = None, tell: Callable[[str], None] = print
+    ) -> None:
+        """Serve the metastore's queue: initiator, worker, cleaner and housekeeper.
+
+        Several may run at once, in any process. ``acidsql compactor`` is this under a command.
+
+        Args:
+            once: Look once, compact all that needs it, clean up, and return; else it goes on until
+                it is interrupted.
+            pool: Compact only what is queued for that pool; default: what is for none.
+            tell: Given a line when something was done.
+        """
+        self._need_open()
+        service = Service(
+            self.spark, self.metastore, self._runner.settings, pool=pool, tell=tell, **self._who
+        )
+        service.run(once=once)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -15,204 +15,110 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from acidsql.compactor_settings import CompactorSettings
 from acidsql.errors import SettingError
+from acidsql.setting_kinds import Setting, boolean, choice, count, duration, fixed
 
 DEFAULT_PARTITION_NAME = "__HIVE_DEFAULT_PARTITION__"
 FIRST_LOCK_SLEEP_MS = 100  # DbLockManager: 100 ms, then twice as long each time
 LEAST_LOCK_SLEEP_CAP_MS = 15_000  # DbLockManager.MAX_SLEEP: the cap is never lower than this
 
-_MS_PER_UNIT: Mapping[str, float] = {
-    **dict.fromkeys(("d", "day", "days"), 86_400_000),
-    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1000),
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1),
-    **dict.fromkeys(("us", "usec", "microsecond", "microseconds"), 1e-3),
-    **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1e-6),
-}
-_DURATION = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
-_UNITS = "d, h, min, s, ms, us, ns"
-
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting as a person sees it.
-
-    Attributes:
-        name: Hive's name, or ours.
-        default: The default, as text.
-        expects: What a value must be, in words for an error message.
-        parse: Text → value; raises ValueError.
-        show: Value → text; the inverse of ``parse``.
-        doc: What it is for.
-    """
-
-    name: str
-    default: str
-    expects: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-    doc: str
-
-
-def _duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
-    """A dataclass field in milliseconds; ``unit`` is what a bare number means."""
-
-    def parse(text: str) -> int:
-        match = _DURATION.fullmatch(text)
-        if not match:
-            raise ValueError(text)
-        number, suffix = match.groups()
-        milliseconds = int(number) * _MS_PER_UNIT[(suffix or unit).lower()]
-        if milliseconds < least_ms:
-            raise ValueError(text)
-        return int(milliseconds)
-
-    expects = f"a duration of at least {least_ms} ms, such as {default} (units: {_UNITS})"
-    return _field(Setting(name, default, expects, parse, lambda ms: f"{ms}ms", doc))
-
-
-def _count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
-    """A dataclass field that is a whole number."""
-
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
-            raise ValueError(text)
-        return int(text)
-
-    expects = f"a whole number of at least {least}, such as {default}"
-    return _field(Setting(name, default, expects, parse, str, doc))
-
-
-def _boolean(name: str, default: str, doc: str) -> Any:
-    """A dataclass field that is true or false."""
-    return _choice(name, default, doc, {"true": True, "false": False})
-
-
-def _choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
-    """A dataclass field that is one of a few words, in any case."""
-    shown = {value: text for text, value in values.items()}
-    expects = f"one of {', '.join(values)}"
-
-    def parse(text: str) -> Any:
-        return values[text.lower()]
-
-    return _field(Setting(name, default, expects, parse, shown.__getitem__, doc))
-
-
-def _fixed(name: str, value: str, doc: str) -> Any:
-    """A dataclass field that Hive lets one change and acidsql does not."""
-
-    def parse(text: str) -> str:
-        if text != value:
-            raise ValueError(text)
-        return text
-
-    return _field(Setting(name, value, f"{value}, which is fixed", parse, str, doc))
-
-
-def _field(setting: Setting) -> Any:
-    default = setting.parse(setting.default)
-    return dataclasses.field(default=default, metadata={"setting": setting})
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(CompactorSettings):
     """All settings of a session; immutable. Build one with ``Settings.of``."""
 
-    txn_timeout_ms: int = _duration(
+    txn_timeout_ms: int = duration(
         "hive.txn.timeout",
         "300s",
         "A transaction without a heartbeat for so long is aborted by whoever notices.",
         least_ms=10,
     )
-    lock_numretries: int = _count(
+    lock_numretries: int = count(
         "hive.lock.numretries", "100", "How often Hive looks at a waiting lock before it gives up."
     )
-    lock_sleep_between_retries_ms: int = _duration(
+    lock_sleep_between_retries_ms: int = duration(
         "hive.lock.sleep.between.retries",
         "60s",
         "Hive's longest pause between two such looks; with numretries it bounds the whole wait.",
     )
-    lock_poll_interval_ms: int = _duration(
+    lock_poll_interval_ms: int = duration(
         "acidsql.lock.poll.interval",
         "2s",
         "Our longest pause between two looks: a person should not wait a minute for a free lock.",
     )
-    metastore_busy_timeout_ms: int = _duration(
+    metastore_busy_timeout_ms: int = duration(
         "acidsql.metastore.busy.timeout",
         "60s",
         "How long one operation waits for another process that is writing to the metastore.",
     )
-    xlock_write: bool = _boolean(
+    xlock_write: bool = boolean(
         "hive.txn.xlock.write",
         "true",
         "UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE); false: they do not, and the "
         "first to commit wins (SHARED_WRITE).",
     )
-    xlock_mergeinsert: bool = _boolean(
+    xlock_mergeinsert: bool = boolean(
         "hive.txn.xlock.mergeinsert",
         "false",
         "A MERGE that only inserts locks as one that updates, so that two cannot both insert a "
         "missing key.",
     )
-    xlock_iow: bool = _boolean(
+    xlock_iow: bool = boolean(
         "hive.txn.xlock.iow",
         "false",
         "INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE). Hive's "
         "default is true; here they write a new base, so that nobody need wait.",
     )
-    conflicts_by_row: bool = _choice(
+    conflicts_by_row: bool = choice(
         "acidsql.conflict.detection",
         "partition",
         "What two transactions must not both change: a partition (Hive's rule), or a row. With "
         "'row' UPDATE, DELETE and MERGE without INSERT do not wait for each other.",
         {"partition": False, "row": True},
     )
-    max_open_txns: int = _count(
+    max_open_txns: int = count(
         "hive.max.open.txns", "100000", "No transaction is opened while so many are open."
     )
-    housekeeper_interval_ms: int = _duration(
+    housekeeper_interval_ms: int = duration(
         "metastore.acid.housekeeper.interval",
         "60s",
         "How often the dead are aborted and old rows of the metastore are forgotten.",
     )
-    txn_history_retention_ms: int = _duration(
+    txn_history_retention_ms: int = duration(
         "acidsql.txn.history.retention",
         "7d",
         "How long it can be asked what became of a transaction that ended.",
         unit="d",
     )
-    lease_timeout_ms: int = _duration(
+    lease_timeout_ms: int = duration(
         "acidsql.lease.timeout",
         "1h",
         "How long the files that a DataFrame was made from are kept from the cleaner.",
         least_ms=10,
     )
-    values_max_rows: int = _count(
+    values_max_rows: int = count(
         "acidsql.values.max.rows",
         "10000",
         "Literal VALUES rows up to this number are evaluated without a Spark job.",
         least=0,
     )
-    driver_max_rows: int = _count(
+    driver_max_rows: int = count(
         "acidsql.driver.max.rows",
         "10000",
         "Statements that may change few rows look for so many first, to write them from the "
         "driver; 0: never.",
         least=0,
     )
-    max_dynamic_partitions: int = _count(
+    max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",
         "1000",
         "A statement that would write to more partitions than this fails.",
     )
-    default_partition_name: str = _fixed(
+    default_partition_name: str = fixed(
         "hive.exec.default.partition.name",
         DEFAULT_PARTITION_NAME,
         "The directory that stands for NULL and for the empty string.",

@@ -1,4 +1,7 @@
-"""SHOW, DESCRIBE and the listing of files: what is there, as DataFrames."""
+"""SHOW, DESCRIBE and the listing of files: what is there, as DataFrames.
+
+ABORT COMPACTIONS is here too, because it answers with rows.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import parse_partition_name, partition_name
-from acidsql.acid.table import Column, SortColumn, Table
+from acidsql.acid.table import Column, SortColumn, Table, TableName
+from acidsql.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
 from acidsql.errors import AnalysisError
+from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import LockInfo, Metastore, TxnState
 from acidsql.metastore.lock_rules import strength
 from acidsql.plan.names import Names
@@ -55,6 +60,8 @@ class Shows:
             st.DescribeTable: self._describe,
             st.ShowTransactions: self._txn_rows,
             st.ShowLocks: self._locks,
+            st.ShowCompactions: self._compactions,
+            st.AbortCompactions: self._abort_compactions,
             st.SetOption: self._setting,
         }
 
@@ -191,6 +198,24 @@ class Shows:
         found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
         return self._frame(_LOCKS, map(_lock_row, found))
 
+    def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+        found = self._metastore.compactions()
+        table = None if statement.name is None else self._compacted(statement.name, found, text)
+        stated = frozenset(pair for item in statement.partition for pair in _pairs(item, text))
+        rows = compaction_rows(found, statement, table=table, partition=stated)
+        return self._frame(COMPACTIONS, rows)
+
+    def _compacted(self, name: st.Name, found: list[CompactionInfo], text: str) -> TableName:
+        """The table of that name; it may be gone while its compactions are still remembered."""
+        table = self._names.qualify(name.parts)
+        if table is not None and any(one.table == table for one in found):
+            return table
+        return self._names.need(name, text).name
+
+    def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
+        found = self._metastore.abort_compactions(statement.ids)
+        return self._frame(ABORTED, aborted_rows(statement.ids, found))
+
     def _setting(self, statement: st.SetOption, text: str) -> DataFrame:
         values = dict(self._txns.settings.items())
         return self._frame("key string, value string", [(statement.key, values[statement.key])])
@@ -284,7 +309,7 @@ def _pairs(item: st.PartitionItem, text: str) -> list[tuple[str, str | None]]:
 def _stated(item: st.PartitionItem, text: str) -> str:
     assert item.value is not None
     value = item.value.of(text).strip().strip("'\"")
-    return partition_name([item.name], [value])
+    return partition_name([item.name.lower()], [value])
 
 
 def _like(name: str, pattern: str | None) -> bool:

@@ -78,21 +78,30 @@ class Transaction:
         several: It is BEGIN's: a statement that fails is undone, and it goes on.
         read_only: Nothing may be changed in it.
         in_block: A ``with acid.transaction()`` block began it, and ends it.
+        on_commit: Told when it is committed.
 
     Attributes:
         works: What its statements have published, but for those that were undone.
         rolled_back: Its own session has given it up.
         when_abandoned: Called once it is certain that it will never be committed.
+        compaction: What the compactor has found about what it wrote, when it has looked.
     """
 
     def __init__(
-        self, txn: Txn, *, several: bool = False, read_only: bool = False, in_block: bool = False
+        self,
+        txn: Txn,
+        *,
+        several: bool = False,
+        read_only: bool = False,
+        in_block: bool = False,
+        on_commit: Callable[[Transaction], None] = lambda _: None,
     ) -> None:
         self.txn, self.works = txn, list[Work]()
         self.when_abandoned: list[Callable[[], None]] = []
         self.rolled_back = False
         self.read_only, self.in_block = read_only, in_block
-        self._several = several
+        self._several, self._on_commit = several, on_commit
+        self.compaction: list[str] = []
         self._savepoints: dict[str, tuple[int, int]] = {}
         self._undone: list[str] = []  # directories that must be gone before COMMIT
         self._broken: str | None = None
@@ -224,6 +233,7 @@ class Transaction:
                 resolved |= {one.txn_id for one in error.conflicts}
         for act in (act for work in self.works for act in work.when_committed):
             act()
+        self._on_commit(self)
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete what can never be seen.
@@ -240,6 +250,16 @@ class Transaction:
         for act in self.when_abandoned:
             act()
         return True
+
+    @property
+    def places(self) -> list[tuple[TableName, str | None]]:
+        """The tables that it has written to, or their partitions (None: there are none)."""
+        return [
+            (table.name, partition or None)
+            for work in self.works
+            for table, done in work.published
+            for partition in done.partitions
+        ]
 
     def partitions(self) -> dict[TableName, list[Partition]]:
         """The partitions that it has written to, by table; the store may know them or not."""

@@ -22,7 +22,7 @@ from acidsql.txn import TxnManager
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.DropPartitions,
-    st.RenameTable, st.CreateDatabase, st.DropDatabase,
+    st.RenameTable, st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,
@@ -104,7 +104,7 @@ class TransactionCommands:
         self._need_no_block("COMMIT")
         transaction = self._transactions.commit()
         published = [one for work in transaction.works for one in work.published]
-        return receipt(text, transaction.id, published, {})
+        return receipt(text, transaction.id, published, {}, transaction.compaction)
 
     def _rollback(self, statement: st.Rollback, text: str) -> None:
         if statement.savepoint is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from acidsql.acid.table import Partition, Table, TableName
@@ -23,11 +23,13 @@ class Transactions:
 
     Attributes:
         current: BEGIN's, until it ends; else None.
+        on_commit: Told of each transaction that is committed.
     """
 
     def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
         self._metastore, self._txns, self._same_rows = metastore, txns, same_rows
         self.current: Transaction | None = None
+        self.on_commit: Callable[[Transaction], None] = lambda _: None
         self._pinned: Txn | None = None
         self._thread = 0
 
@@ -44,7 +46,9 @@ class Transactions:
             agent_info=text, txn_type=TxnType.READ_ONLY if read_only else TxnType.DEFAULT
         )
         self._thread = threading.get_ident()
-        self.current = Transaction(txn, several=True, read_only=read_only, in_block=in_block)
+        self.current = Transaction(
+            txn, several=True, read_only=read_only, in_block=in_block, on_commit=self._committed
+        )
         return self.current
 
     def need(self) -> Transaction:
@@ -101,7 +105,7 @@ class Transactions:
     @contextmanager
     def own(self, text: str) -> Iterator[Transaction]:
         """A transaction of one statement, which commits it; left otherwise, it is undone."""
-        transaction = Transaction(self._txns.open(agent_info=text))
+        transaction = Transaction(self._txns.open(agent_info=text), on_commit=self._committed)
         try:
             yield transaction
         except BaseException:
@@ -151,6 +155,9 @@ class Transactions:
         """The same by their directories below the table's, ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
+
+    def _committed(self, transaction: Transaction) -> None:
+        self.on_commit(transaction)
 
     # ── what is refused ──────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,7 @@ def test_help_says_what_there_is():
         "txns",
         "files",
         "events",
+        "compactor",
         "--warehouse",
         "--metastore",
         "--conf",
@@ -80,3 +81,18 @@ def test_an_error_is_a_message(run):
     assert result.exit_code == 1
     assert "Error: [" in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_the_compactor_serves_the_queue_and_cleans(acid):
+    for id in range(11):
+        acid.sql("CREATE TABLE IF NOT EXISTS t (id INT)")
+        acid.sql(f"INSERT INTO t VALUES ({id})")
+    acid.close()
+    words = ["--warehouse", acid.warehouse, "compactor", "--once"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("default.t: 11 deltas, more than 10, no base"), lines
+    assert lines[1].startswith("compaction") and lines[1].endswith("is done")
+    assert len(lines) == 13 and all("(obsolete" in line for line in lines[2:])
+    assert CliRunner().invoke(main, words).stdout == ""

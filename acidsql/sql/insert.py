@@ -153,6 +153,17 @@ def partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
     return tuple(items)
 
 
+def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
+    """``PARTITION (p = value, …)``, where each column has a value."""
+    start = c.index
+    items = partition_clause(c)
+    for item in items:
+        if item.value is None:
+            after = next(t for t in c.tokens[start:] if t.start >= item.span.end)
+            c.fail(f"Expected '=' and a value for '{item.name}'", after)
+    return items
+
+
 def _partition_item(c: Cursor) -> PartitionItem:
     start = c.index
     name = c.name_part("the name of a partition column").value

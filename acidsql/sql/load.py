@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import IsAcid
+from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.statements import LoadData, PartitionItem
-from acidsql.sql.tables import static_partition
 
 
 def load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:

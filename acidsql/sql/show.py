@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acidsql.sql.compactions import show_compactions
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, partition_clause
 from acidsql.sql.properties import property_key
@@ -31,8 +32,8 @@ _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Reads a SHOW; None if it is Spark's."""
     c.expect("SHOW")
-    if c.at("COMPACTIONS"):
-        c.refuse("SHOW COMPACTIONS is not built yet")
+    if c.accept("COMPACTIONS"):
+        return show_compactions(c)
     if c.accept("LOCKS"):
         return _show_locks(c)
     if c.accept("TRANSACTIONS"):

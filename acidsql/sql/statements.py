@@ -1,7 +1,8 @@
 """What a statement says: frozen values, no names resolved, no types known.
 
 Expressions and queries are spans into the user's text, never trees: Spark gets them verbatim.
-Some of it lies in ``parts`` and ``transaction_statements``, and is handed on from here.
+Some of it lies in ``parts``, ``transaction_statements`` and ``compaction_statements``, and is
+handed on from here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from acidsql.sql.compaction_statements import AbortCompactions as AbortCompactions
+from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
+from acidsql.sql.compaction_statements import CompactTable as CompactTable
+from acidsql.sql.compaction_statements import ShowCompactions as ShowCompactions
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
 from acidsql.sql.parts import Check as Check
@@ -376,6 +381,6 @@ Statement = (
     | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
-    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | Explain
-    | SparkStatement
+    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
+    | ShowCompactions | AbortCompactions | Explain | SparkStatement
 )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 from acidsql.sql.alter_columns import alter_columns
+from acidsql.sql.compactions import at_compact, compact
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import IsAcid, partition_clause
+from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.properties import properties, property_keys
 from acidsql.sql.statements import (
     DropPartitions,
     DropTable,
     Name,
-    PartitionItem,
     RenameTable,
     SetTableProperties,
     Statement,
@@ -48,19 +48,9 @@ def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
     return TruncateTable(name, partition)
 
 
-def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
-    """``PARTITION (p = value, …)``, where each column has a value."""
-    start = c.index
-    items = partition_clause(c)
-    for item in items:
-        if item.value is None:
-            after = next(t for t in c.tokens[start:] if t.start >= item.span.end)
-            c.fail(f"Expected '=' and a value for '{item.name}'", after)
-    return items
-
-
 def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Reads ``ALTER TABLE t …``; None if the table is Spark's."""
+    start = c.index
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
     if not is_acid(name.parts):
@@ -69,6 +59,8 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     about_columns = alter_columns(c, name)
     if about_columns is not None:
         return about_columns
+    if at_compact(c):
+        return compact(c, name, start)
     if c.accept("SET", "TBLPROPERTIES"):
         start = c.index
         pairs = properties(c)
@@ -117,20 +109,13 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
 
 
 def _refuse_alter(c: Cursor) -> NoReturn:
-    start = c.index
     if c.done:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET or UNSET TBLPROPERTIES, DROP "
-            "PARTITION or RENAME TO"
+            "PARTITION, RENAME TO or COMPACT"
         )
-    c.skip_to(("COMPACT",))
-    if not c.done:
-        c.refuse("ALTER TABLE … COMPACT is not built yet")
-    c.index = start
-    if c.accept("PARTITION"):
-        if c.at("("):
-            c.skip_brackets()
-        start = c.index
+    if c.accept("PARTITION") and c.at("("):
+        c.skip_brackets()
     words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is Kind.WORD]
     span = Span(c.token.start, c.peek(max(0, len(words) - 1)).end)
     c.refuse(f"ALTER TABLE … {' '.join(words)} is not supported on an ACID table", span)

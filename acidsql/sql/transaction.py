@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.insert import IsAcid
+from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.statements import (
+    AbortCompactions,
     AbortTransactions,
     Commit,
     LockDatabase,
@@ -17,7 +18,6 @@ from acidsql.sql.statements import (
     Savepoint,
     StartTransaction,
 )
-from acidsql.sql.tables import static_partition
 from acidsql.sql.tokens import Span, Token
 
 # The statements that begin, cut or end a transaction, by their first word.
@@ -178,16 +178,15 @@ def unlock(c: Cursor) -> None:
         )
 
 
-def abort(c: Cursor) -> AbortTransactions:
-    """Reads ``ABORT TRANSACTIONS n n …``."""
+def abort(c: Cursor) -> AbortTransactions | AbortCompactions:
+    """Reads ``ABORT TRANSACTIONS|COMPACTIONS n n …``."""
     c.expect("ABORT")
-    if c.at("COMPACTIONS"):
-        c.refuse("ABORT COMPACTIONS is not built yet")
-    if not c.accept("TRANSACTIONS"):
-        c.fail("Expected TRANSACTIONS")
+    if not c.at_any(("TRANSACTIONS", "COMPACTIONS")):
+        c.fail("Expected TRANSACTIONS or COMPACTIONS")
+    what = AbortTransactions if c.take().upper == "TRANSACTIONS" else AbortCompactions
     numbers = [c.number()]
     while not c.done:
         if c.at(","):
             c.fail("Expected a number, as blanks separate them")
         numbers.append(c.number())
-    return AbortTransactions(tuple(numbers))
+    return what(tuple(numbers))

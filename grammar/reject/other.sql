@@ -1,5 +1,3 @@
--- case UNSUPPORTED_FEATURE at 5-16: SHOW COMPACTIONS is not built yet
-SHOW COMPACTIONS
 -- case PARSE_SYNTAX_ERROR at 17-18: Expected a path in quotes
 LOAD DATA INPATH /x INTO TABLE t
 -- case PARSE_SYNTAX_ERROR at 35-36: Expected PARTITION or the end

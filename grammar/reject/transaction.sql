@@ -82,8 +82,6 @@ UNLOCK DATABASE d
 SHOW LOCKS t WHERE a
 -- case PARSE_SYNTAX_ERROR at 22-31: Expected EXTENDED or the end of the statement
 SHOW LOCKS DATABASE d PARTITION (p = 1)
--- case UNSUPPORTED_FEATURE at 6-17: ABORT COMPACTIONS is not built yet
-ABORT COMPACTIONS 1
 -- case PARSE_SYNTAX_ERROR at 20-21: blanks separate
 ABORT TRANSACTIONS 1, 2
 -- case PARSE_SYNTAX_ERROR at 18-18: whole number

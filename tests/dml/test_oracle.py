@@ -63,6 +63,7 @@ statements = st.one_of(
     st.tuples(st.just("merge"), some_rows, merge_clauses()),
     st.tuples(st.just("merge"), some_rows, merge_clauses()),
 )
+or_compactions = statements | st.tuples(st.just("compact"), st.sampled_from(["minor", "major"]))
 _numbers = itertools.count()
 
 
@@ -78,7 +79,7 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, dri
         max_examples=max(1, EXAMPLES // len(LAYOUTS)), deadline=None, database=None,
         derandomize=EXAMPLES <= 12, suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(some_rows, st.lists(statements, min_size=4, max_size=6))
+    @given(some_rows, st.lists(or_compactions, min_size=4, max_size=7))
     def run(start, sequence):
         name = f"t{next(_numbers)}"
         acid.sql(f"CREATE TABLE {name} ({LAYOUTS[layout]}\n)".replace("--\n)", ""))
@@ -95,6 +96,11 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, dri
 def step(acid, model, name, statement):
     """Run a statement on both sides: the counts that each gives, None for a violation."""
     kind, *what = statement
+    if kind == "compact":
+        before = ids_of(acid, name)
+        acid.compact(name, kind=what[0], wait=True)
+        acid.clean()
+        return before, ids_of(acid, name)
     if kind == "merge":
         source, clauses = what
         sql = f"MERGE INTO {name} AS t USING (VALUES {values(source)}) AS s(id, v, n, p) " \
@@ -121,6 +127,10 @@ def step(acid, model, name, statement):
     if kind == "select":
         return model.insert(rows), counts(acid, f"INSERT INTO {name} {source}")
     return model.overwrite(rows), counts(acid, f"INSERT OVERWRITE {name} {source}")
+
+
+def ids_of(acid, name):
+    return ordered(acid.table(name, row_id=True).collect())
 
 
 def multi_insert(acid, model, name, rows, one, two):

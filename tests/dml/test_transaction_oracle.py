@@ -167,8 +167,12 @@ class Scene:
             del self.savepoints[later]
 
     def other(self, table, new):
-        """Somebody else looks, or commits rows, here or, where they would conflict, elsewhere."""
+        """Somebody else compacts and cleans, or commits rows, here or, where they would conflict,
+        elsewhere."""
         if new is None:
+            kind = "major" if len(self.story) % 2 else "minor"
+            self.outside.compact(self.names[table], kind=kind, wait=True)
+            self.outside.clean()
             self.look_from_outside()
         elif not self.others_may_insert:
             self.outside.sql(f"INSERT INTO elsewhere VALUES {values(new)}")

@@ -13,6 +13,8 @@ from pyarrow import orc
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import (
     ACID_VERSION_FILE,
+    METADATA_FILE,
+    PAIRED_FILE,
     AcidDirectory,
     Kind,
     is_hidden,
@@ -82,7 +84,8 @@ def leftovers(root: str | Path) -> list[str]:
     return [
         str(path.relative_to(top))
         for path in sorted(top.rglob("_*"))
-        if path.name != ACID_VERSION_FILE and ".acidsql" not in path.parts
+        if path.name not in (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE)
+        and ".acidsql" not in path.parts
     ]
 
 
@@ -130,8 +133,10 @@ def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | Non
 def _rows(
     place: Path, write_ids: ValidWriteIdList, txns: ValidTxnList, width: int
 ) -> list[tuple[Any, ...]]:
-    names = [path.name for path in place.iterdir()] if place.exists() else []
-    state = acid_state((Child(name) for name in names if not is_hidden(name)), write_ids, txns)
+    names = {path.name for path in place.iterdir()} if place.exists() else set()
+    there = [name for name in names if not is_hidden(name) and not _is_half(place, name, names)]
+    children = (Child(name, True, (place / name / METADATA_FILE).exists()) for name in there)
+    state = acid_state(children, write_ids, txns)
     chosen = [*([state.base] if state.base else []), *state.deltas]
     deleted: set[Key] = set()
     for directory in chosen:
@@ -152,6 +157,12 @@ def _rows(
                 live[key] = row
     rows = (row for key, row in live.items() if key not in deleted)
     return sorted(((*row, *[None] * (width - len(row))) for row in rows), key=repr)
+
+
+def _is_half(place: Path, name: str, names: set[str]) -> bool:
+    """One of the two directories of a minor compaction, without the other."""
+    twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
+    return (place / name / PAIRED_FILE).exists() and twin not in names
 
 
 def _events(

@@ -21,8 +21,13 @@ SETUP = (
     "CREATE DATABASE bare",
     "CREATE TABLE m (id INT, v STRING) TBLPROPERTIES ('transactional_properties'='insert_only')",
     "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
+    "CREATE TABLE c (id INT, v STRING)",
+    "INSERT INTO c VALUES (1, 'a'), (2, 'b')",
+    "INSERT INTO c VALUES (3, 'c')",
+    "DELETE FROM c WHERE id = 2",
 )
 _PROBE_M = "INSERT INTO m VALUES (99, 'probe')"
+_PROBE_C = "INSERT INTO c VALUES (99, 'probe')"
 _PROBE_T = "INSERT INTO t VALUES (99, 'probe')"
 _PROBE_P = "INSERT INTO p VALUES (99, 'probe', 1), (98, 'probe', 55)"
 
@@ -67,6 +72,13 @@ _MERGE = (
 )
 
 KINDS = (
+    Kind("compact_minor", "ALTER TABLE c COMPACT 'minor' AND WAIT", _PROBE_C),
+    Kind("compact_major", "ALTER TABLE c COMPACT 'major' AND WAIT", _PROBE_C),
+    Kind(
+        "rebalance",
+        "ALTER TABLE c COMPACT 'rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT",
+        _PROBE_C,
+    ),
     Kind("insert_values", "INSERT INTO t VALUES (10, 'x'), (11, 'y')"),
     Kind("insert_select", "INSERT INTO t SELECT id + 100, v FROM s"),
     Kind("insert_select_by_jobs", "INSERT INTO t SELECT id + 100, v FROM s", by_jobs=True),

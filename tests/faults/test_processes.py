@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,34 @@ def test_a_process_that_is_killed_in_a_transaction_leaves_all_of_it_or_nothing(
         expected = [(1, 1)] * once + [(1, once + 1), (3, 0)] + [(3, 0)] * once
         assert rows(acid, "SELECT * FROM u") == expected
         assert rows(acid, "SHOW LOCKS") == []
+
+
+@pytest.mark.parametrize(
+    "where", ["after open_txn", "in the job", "between two renames", "before commit"]
+)
+def test_when_a_compactor_is_killed_nothing_is_lost_and_another_takes_over(
+    spark: Any, warehouse: Path, where: str
+) -> None:
+    with acidsql.connect(spark, warehouse=str(warehouse), settings=SHORT, compactor="off") as acid:
+        acid.sql("INSERT INTO t VALUES (4, 0)")
+        acid.sql("UPDATE t SET n = 7 WHERE id = 2")
+        before = sorted(acid.table("t", row_id=True).collect())
+        killed = start(warehouse, where, "ALTER TABLE t COMPACT 'minor' AND WAIT")
+        assert answers(killed) == []
+        assert killed.returncode == -signal.SIGKILL
+        assert sorted(acid.table("t", row_id=True).collect()) == before
+        # Waits until the dead worker's transaction has timed out.
+        acid.sql("ALTER TABLE t COMPACT 'minor' AND WAIT")
+        assert sorted(acid.table("t", row_id=True).collect()) == before
+        visible = acid.files("t").where("state = 'visible'").select("directory").distinct()
+        assert sorted(row[0] for row in visible.collect()) == [
+            "delete_delta_0000001_0000003", "delta_0000001_0000003",
+        ]  # fmt: skip
+    with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as acid:
+        time.sleep(4)  # who has died before it took the entry holds the cleaner back so long
+        assert acid.clean().count() > 0
+        assert sorted(acid.table("t", row_id=True).collect()) == before
+        assert acid.files("t").where("state <> 'visible'").count() == 0
 
 
 @pytest.mark.parametrize("settings", [SHORT, BY_JOBS], ids=["few_by_the_driver", "by_jobs"])

@@ -29,7 +29,7 @@ def main(warehouse: str, where: str, *statements: str) -> None:
     """Run statements one after the other; print how each ended, one JSON line each."""
     use_java()
     spark = small_spark(f"{warehouse}-spark")
-    with acidsql.connect(spark, warehouse=warehouse, settings=_settings()) as acid:
+    with acidsql.connect(spark, warehouse=warehouse, settings=_settings(), compactor="off") as acid:
         print(json.dumps({"ready": os.getpid()}), flush=True)
         _wait_for(os.environ.get("ACIDSQL_VICTIM_STARTS"))
         if where != "nowhere":

@@ -111,6 +111,7 @@ EXECUTE IMMEDIATE: EXECUTE IMMEDIATE 'SELECT 1'
 # Spark does not parse these; what is unknown counts as a change.
 _UNKNOWN = """
 LOCK TABLE: LOCK TABLE u SHARED
+ALTER TABLE: ALTER TABLE u COMPACT 'major'
 START: START REPLICA
 GRANT: GRANT SELECT ON u TO x
 DFS: DFS -rm /x

@@ -165,7 +165,9 @@ def test_a_value_is_what_spark_reads(value: str, read: Read, catalyst: Catalyst)
 
 
 @pytest.mark.parametrize(
-    "case", [c for c in cases("accept") if c.file == "transaction"], ids=lambda c: c.label
+    "case",
+    [c for c in cases("accept") if c.file in ("transaction", "compaction")],
+    ids=lambda c: c.label,
 )
 def test_nothing_is_taken_from_spark_but_settings(case: Case, catalyst: Catalyst) -> None:
     if not re.match("SET|RESET", case.text, re.IGNORECASE):

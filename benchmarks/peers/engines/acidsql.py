@@ -5,13 +5,12 @@ from .base import Engine
 
 class AcidSql(Engine):
     name = "acidsql"
-    can = frozenset({"insert", "update", "delete", "merge"})  # no compaction yet
 
     def start(self):
         import acidsql
 
         spark = super().start()
-        self.acid = acidsql.connect(spark, warehouse=str(self.work / "warehouse"))
+        self.acid = acidsql.connect(spark, warehouse=str(self.work / "warehouse"), compactor="off")
         return spark
 
     def sql(self, text):
@@ -31,6 +30,9 @@ class AcidSql(Engine):
         self.sql(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {view}")
 
     load = insert_select
+
+    def optimize(self, table):
+        self.acid.compact(table.name, wait=True).collect()
 
     def append(self, table, frame):
         frame.createOrReplaceTempView("bench_append")

@@ -1,0 +1,254 @@
+"""The cleaner: deletes what no living snapshot can see, and nothing else.
+
+*After a compaction.* Its entry is ready for cleaning, and every open transaction, leases included,
+began after it had ended (``CompactionQueue.ready_to_clean``). All of those see everything up to its
+highest write id decided, as it was then; so what Hive's rules call obsolete under a list that ends
+there, no reader takes any more.
+
+*Of aborted transactions.* Directories whose every write id was aborted, nobody has ever seen.
+
+*Of the dead.* Hidden directories of statements and compactions whose transaction has ended, and the
+directories of dropped tables.
+
+Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.state import acid_state
+from acidsql.acid.table import Table, TableName
+from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.errors import AcidSqlError, FormatError
+from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.interface import Metastore, TxnState
+from acidsql.places import Places
+from acidsql.plan.locking import exclusive
+from acidsql.storage.compact import staging_txn_of
+from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
+from acidsql.storage.listing import discover_partitions, read_child, visible_entries
+from acidsql.storage.publish import staged_write_id
+from acidsql.txn import Snapshot, TxnManager
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A directory, or a file, that is gone.
+
+    Attributes:
+        table: Whose it was.
+        path: Where it lay.
+        kind: obsolete, aborted, litter, or dropped (the directory of a dropped table).
+        bytes: Of all files in it.
+    """
+
+    table: TableName
+    path: str
+    kind: str
+    bytes: int
+
+
+class Cleaner:
+    """Cleans up for one metastore.
+
+    Args:
+        metastore: Where tables and the queue are.
+        txns: Opens the transactions that hold locks.
+    """
+
+    def __init__(self, metastore: Metastore, txns: TxnManager) -> None:
+        self._metastore, self._txns = metastore, txns
+        self._places = Places(metastore)
+
+    def run(self) -> list[Removed]:
+        """Delete all that can be deleted now; what fails is tried again at the next run."""
+        removed = [*self.after_compactions(), *self.aborted()]
+        for database in self._metastore.databases():
+            for name in self._metastore.tables(database.name):
+                removed += self._quietly(TableName(database.name, name), self._litter)
+        return [*removed, *self._dropped()]
+
+    def after_compactions(self) -> list[Removed]:
+        """The part of ``run`` about tables that were compacted."""
+        retention_ms = self._txns.settings.compactor_cleaner_retention_ms
+        ready = self._metastore.ready_to_clean(retention_ms)
+        done: list[Removed] = []
+        for _, entries in groupby(ready, key=lambda entry: (entry.table, entry.partition)):
+            done += self._after(list(entries))
+        return done
+
+    def aborted(self) -> list[Removed]:
+        """The part of ``run`` about aborted transactions."""
+        tables = {one.table for one in self._metastore.candidates() if one.aborted_txns}
+        return [
+            one for name in sorted(tables, key=str) for one in self._quietly(name, self._aborted_of)
+        ]
+
+    # ── after compactions ────────────────────────────────────────────────────────────────────
+
+    def _after(self, entries: Sequence[CompactionInfo]) -> list[Removed]:
+        """Clean one table or partition: once, for the last of its compactions."""
+        last, known = entries[-1], self._txns.settings
+        try:
+            removed = self._obsolete(last)
+        except (AcidSqlError, OSError) as error:
+            _log.warning("Cleaning after compaction %d failed: %s", last.id, error)
+            self._metastore.retry_cleaning_later(
+                last.id,
+                known.compactor_cleaner_retry_retention_ms,
+                known.compactor_cleaner_max_attempts,
+                str(error),
+            )
+            return []
+        if removed is None:
+            return []
+        for entry in entries:
+            self._metastore.mark_compaction_cleaned(entry.id)
+        return removed
+
+    def _obsolete(self, entry: CompactionInfo) -> list[Removed] | None:
+        """None: it cannot be told yet."""
+        table = self._metastore.get_table(entry.table)
+        if table is None or entry.highest_write_id is None:
+            return []  # a dropped table's directory goes as a whole
+        seen = self._look(table.name)
+        decided = replace(
+            seen.write_ids[table.name],
+            high_water_mark=min(entry.highest_write_id, seen.write_ids[table.name].high_water_mark),
+            open=(),
+        )
+        fs = filesystem_for(table.location)
+        entries = visible_entries(fs, f"{table.location}/{entry.partition or ''}".rstrip("/"))
+        children = (read_child(fs, one) for one in entries)
+        try:
+            state = acid_state(children, CompactorWriteIdList.of(decided), seen.valid_txns)
+        except FormatError:
+            # A later compaction has replaced the base: all of this goes when that one is cleaned.
+            return None
+        names = {*state.obsolete, *state.aborted}
+        if table.is_insert_only:
+            # No reader takes what lies beside the deltas: it is none of ours.
+            names -= {name for name in names if parse_directory(name) is None}
+        return [
+            _delete(fs, table.name, one, "aborted" if one.name in state.aborted else "obsolete")
+            for one in entries
+            if one.name in names
+        ]
+
+    # ── after aborted transactions ───────────────────────────────────────────────────────────
+
+    def _aborted_of(self, name: TableName) -> list[Removed]:
+        """Delete what aborted transactions have left in a table, and forget that they did.
+
+        A directory that also holds events of others stays, and what is known of it, until it is
+        compacted.
+        """
+        table = self._metastore.get_table(name)
+        # Asked for before it is listed: who is aborted later may have put something there since.
+        write_ids = self._metastore.aborted_write_ids(name)
+        if table is None or not write_ids:
+            return []
+        seen = self._look(name)
+        fs = filesystem_for(table.location)
+        removed: list[Removed] = []
+        left: set[int] = set()
+        for path in self._places_of(fs, table):
+            for entry in fs.list(path):
+                directory = parse_directory(entry.name) if entry.is_dir else None
+                if directory is None:
+                    continue
+                first, last = directory.min_write_id, directory.max_write_id
+                within = {number for number in write_ids if first <= number <= last}
+                if not within or (directory.kind is Kind.BASE and first not in within):
+                    continue
+                if seen.write_ids[name].is_range_aborted(first, last):
+                    removed.append(_delete(fs, name, entry, "aborted"))
+                else:
+                    left |= within
+        gone = [number for number in write_ids if number not in left]
+        self._metastore.forget_aborted(name, gone)
+        return removed
+
+    def _places_of(self, fs: FileSystem, table: Table) -> list[str]:
+        """The directories that deltas lie in; also those that no partition is known of."""
+        if not table.partition_columns:
+            return [table.location]
+        columns = [column.name for column in table.partition_columns]
+        on_disk = discover_partitions(fs, table.location, columns)
+        known = {partition.location for partition in self._metastore.partitions(table.name)}
+        return sorted(known | {f"{table.location}/{name}" for name in on_disk})
+
+    # ── after the dead ───────────────────────────────────────────────────────────────────────
+
+    def _litter(self, name: TableName) -> list[Removed]:
+        """Hidden directories of statements and compactions that have ended."""
+        table = self._metastore.get_table(name)
+        if table is None:
+            return []
+        fs = filesystem_for(table.location)
+        found = [entry for entry in fs.list(table.location) if entry.is_dir]
+        dead = [entry for entry in found if self._is_dead(name, entry.name)]
+        return [_delete(fs, name, entry, "litter") for entry in dead]
+
+    def _is_dead(self, table: TableName, name: str) -> bool:
+        if (txn_id := staging_txn_of(name)) is not None:
+            return self._metastore.txn_state(txn_id) is not TxnState.OPEN
+        if (write_id := staged_write_id(name)) is None:
+            return False
+        seen = self._look(table).write_ids[table]
+        return write_id <= seen.high_water_mark and write_id not in seen.open
+
+    def _dropped(self) -> list[Removed]:
+        """The directories of dropped tables."""
+        removed = []
+        for cleanup in self._metastore.pending_cleanups():
+            fs = filesystem_for(cleanup.location)
+            try:
+                known = total_bytes(fs, cleanup.location)
+                with self._txns.open(agent_info="the cleaner") as txn:
+                    txn.lock([exclusive(cleanup.table)])
+                    self._places.clean(cleanup)
+                    txn.end_quietly()
+            except (AcidSqlError, OSError) as error:
+                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+                continue
+            removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
+        return removed
+
+    # ── what they share ──────────────────────────────────────────────────────────────────────
+
+    def _look(self, name: TableName) -> Snapshot:
+        """What is committed now; without a lease, which would hold back ourselves."""
+        valid = self._metastore.valid_txns()
+        return Snapshot(valid, self._metastore.valid_write_ids(valid, [name]))
+
+    def _quietly(
+        self, name: TableName, clean: Callable[[TableName], list[Removed]]
+    ) -> list[Removed]:
+        try:
+            return clean(name)
+        except (AcidSqlError, OSError) as error:
+            _log.warning("%s could not be cleaned: %s", name, error)
+            return []
+
+
+def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Removed:
+    known = total_bytes(fs, entry.path) if entry.is_dir else entry.size
+    if entry.is_dir:
+        fs.delete_directory(entry.path)
+    elif fs.exists(entry.path):
+        fs.delete_file(entry.path)
+    return Removed(table, entry.path, kind, known)
+
+
+def total_bytes(fs: FileSystem, path: str) -> int:
+    """The bytes of all files below a directory."""
+    entries = fs.list(path)
+    return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)

@@ -1,0 +1,167 @@
+"""Whether a table or partition needs to be compacted: Hive's rules, as pure functions.
+
+Source: Hive ``InitiatorBase.determineCompactionType``, ``Initiator.isEligibleForCompaction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from acidsql.acid.table import Table
+from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
+from acidsql.settings import Settings
+
+_THRESHOLD = "compactorthreshold."
+_POOL = "hive.compactor.worker.pool"
+_NO_AUTO = "no_auto_compaction"
+# Of these the last ones are looked at: what was refused or not begun is neither.
+_TRIED = (CompactionState.SUCCEEDED, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What lies in a table's or partition's directory.
+
+    Attributes:
+        base_bytes: Of the base, or of the original files; 0 without any.
+        delta_bytes: Of the deltas and delete deltas that a reader takes.
+        deltas: How many those are.
+        obsolete_bases: There are bases that no reader takes.
+        aborted_txns: How many aborted transactions have changed something there.
+        oldest_abort_ms: How long ago the oldest of them began; None without any.
+        quiet_ms: How long nobody has written there; None: not known.
+    """
+
+    base_bytes: int
+    delta_bytes: int
+    deltas: int
+    obsolete_bases: bool = False
+    aborted_txns: int = 0
+    oldest_abort_ms: int | None = None
+    quiet_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done, and why, in words for a person.
+
+    Attributes:
+        type: None: nothing.
+        why: The reason, of nothing too.
+    """
+
+    type: CompactionType | None
+    why: str
+
+
+def decide(sizes: Sizes, settings: Settings) -> Decision:
+    """Which compaction is needed, by the thresholds."""
+    for rule in (_aborts, _share, _number, _quiet):
+        if (decision := rule(sizes, settings)) is not None:
+            return decision
+    return Decision(None, f"{_facts(sizes)}; below the thresholds")
+
+
+def _aborts(sizes: Sizes, settings: Settings) -> Decision | None:
+    if sizes.aborted_txns > (most := settings.compactor_abortedtxn_threshold):
+        return Decision(
+            CompactionType.MAJOR, f"{sizes.aborted_txns} aborted transactions, more than {most}"
+        )
+    longest = settings.compactor_aborted_time_threshold_ms
+    if sizes.oldest_abort_ms is not None and sizes.oldest_abort_ms > longest and sizes.deltas:
+        hours = sizes.oldest_abort_ms / 3_600_000
+        return Decision(
+            CompactionType.MINOR, f"a transaction that began {hours:.0f} h ago was aborted"
+        )
+    return None
+
+
+def _share(sizes: Sizes, settings: Settings) -> Decision | None:
+    most = settings.compactor_delta_pct_threshold
+    if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
+        return Decision(CompactionType.MAJOR, f"{_facts(sizes)}, more than {most:.1%}")
+    if sizes.obsolete_bases and not sizes.deltas:
+        return Decision(CompactionType.MAJOR, "a base that another has replaced")
+    return None
+
+
+def _number(sizes: Sizes, settings: Settings) -> Decision | None:
+    if sizes.deltas <= (most := settings.compactor_delta_num_threshold):
+        return None
+    if not sizes.base_bytes:
+        return Decision(CompactionType.MAJOR, f"{sizes.deltas} deltas, more than {most}, no base")
+    return Decision(CompactionType.MINOR, f"{_facts(sizes)}; more than {most} deltas")
+
+
+def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
+    least = settings.compactor_quiet_time_ms
+    if not least or sizes.quiet_ms is None or sizes.quiet_ms < least or not sizes.deltas:
+        return None
+    if not sizes.base_bytes and sizes.deltas < 2:
+        return None
+    minutes = sizes.quiet_ms / 60_000
+    return Decision(CompactionType.MAJOR, f"{_facts(sizes)}; quiet for {minutes:.0f} min")
+
+
+def _facts(sizes: Sizes) -> str:
+    deltas = f"{sizes.deltas} delta{'' if sizes.deltas == 1 else 's'}"
+    if not sizes.base_bytes:
+        return f"{deltas}, no base"
+    return f"{deltas}, {sizes.delta_bytes / sizes.base_bytes:.1%} of the base's bytes"
+
+
+# ── what tables and their history say ────────────────────────────────────────────────────────
+
+
+def thresholds_of(table: Table, settings: Settings) -> Settings:
+    """The settings, as the table's ``compactorthreshold.…`` properties change them.
+
+    Raises:
+        SettingError: A property has no such name or value.
+    """
+    for name, value in _below(table.properties, _THRESHOLD).items():
+        settings = settings.with_(name, value)
+    return settings
+
+
+def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
+    """The table as a compaction writes it: ``tblprops.…`` of a request replace its properties."""
+    changed = {**table.properties, **_below(requested, "tblprops.")}
+    return replace(table, properties=changed)
+
+
+def pool_of(table: Table, requested: str | None = None) -> str | None:
+    """Whose workers compact it: what a request says, else the table."""
+    pool = requested or table.properties.get(_POOL)
+    return pool.lower() if pool else None
+
+
+def is_left_alone(table: Table) -> bool:
+    """``NO_AUTO_COMPACTION`` is said."""
+    return any(
+        name.lower() == _NO_AUTO and value.lower() == "true"
+        for name, value in table.properties.items()
+    )
+
+
+def has_failed_too_often(
+    newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
+) -> bool:
+    """Whether the last ones of a table or partition all failed, and not long ago."""
+    last = [one for one in newest_first if one.state in _TRIED][
+        : settings.compactor_failed_threshold
+    ]
+    if len(last) < settings.compactor_failed_threshold:
+        return False
+    if any(one.state is not CompactionState.FAILED for one in last):
+        return False
+    return now_ms - (last[0].enqueued_ms or 0) < settings.compactor_failed_retry_time_ms
+
+
+def _below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {
+        name[len(prefix) :]: value
+        for name, value in properties.items()
+        if name.lower().startswith(prefix)
+    }

@@ -1,0 +1,169 @@
+"""The initiator: looks whether what was written to needs a compaction, and queues it.
+
+Source: Hive ``Initiator``, ``InitiatorBase``.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from acidsql.acid.layout import Kind
+from acidsql.acid.table import Table, TableName
+from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.compaction.decision import (
+    Decision,
+    Sizes,
+    decide,
+    has_failed_too_often,
+    is_left_alone,
+    pool_of,
+    thresholds_of,
+)
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.compaction_queue import (
+    Candidate,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionType,
+)
+from acidsql.metastore.interface import Metastore
+from acidsql.settings import Settings
+from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.storage.listing import list_directory, list_plain
+from acidsql.storage.parallel import in_threads
+
+_log = logging.getLogger(__name__)
+
+FAILED_TOO_OFTEN = (
+    "the last {} compactions failed; ALTER TABLE … COMPACT tries again, and so does this in {}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found of one table or partition.
+
+    Attributes:
+        table: The table.
+        partition: None of an unpartitioned one.
+        why: What there is to say for a person.
+        id: The entry of the queue; None if none is needed.
+    """
+
+    table: TableName
+    partition: str | None
+    why: str
+    id: int | None = None
+
+
+class Initiator:
+    """Checks and queues.
+
+    Args:
+        metastore: Where the queue is.
+        settings: The thresholds.
+        initiator_id: ``<host>-<id>``, shown to others.
+    """
+
+    def __init__(self, metastore: Metastore, settings: Settings, initiator_id: str) -> None:
+        self._metastore, self._settings, self._id = metastore, settings, initiator_id
+
+    def run(self) -> list[Checked]:
+        """Check everything that was written to since it was compacted."""
+        checked = []
+        for candidate in self._metastore.candidates():
+            found = self.check(candidate)
+            if found is not None:
+                checked.append(found)
+        return checked
+
+    def check(self, candidate: Candidate) -> Checked | None:
+        """Check one table or partition; None if it is gone, or nothing that is compacted."""
+        table = self._metastore.get_table(candidate.table)
+        # A change of a partitioned table that names no partition is one that changed nothing.
+        if table is None or bool(table.partition_columns) != (candidate.partition is not None):
+            return None
+        where = candidate.table, candidate.partition
+        if is_left_alone(table):
+            return Checked(*where, "NO_AUTO_COMPACTION is set")
+        if table.sort_columns:
+            return Checked(*where, "the table is SORTED BY, which a compaction would not keep")
+        if table.is_insert_only and not self._settings.compactor_compact_insert_only:
+            return Checked(*where, "insert-only, and hive.compactor.compact.insert.only is false")
+        try:
+            settings = thresholds_of(table, self._settings)
+            decision = self.decide(table, candidate, settings)
+        except (AcidSqlError, OSError) as error:
+            self._metastore.did_not_initiate(
+                self._request(table, candidate, CompactionType.MAJOR, ""), str(error)
+            )
+            return Checked(*where, str(error))
+        if decision.type is None:
+            return Checked(*where, decision.why)
+        return self._queue(table, candidate, decision)
+
+    def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
+        """What the thresholds say; looks at the directory."""
+        valid = self._metastore.valid_txns()
+        seen = self._metastore.valid_write_ids(valid, [table.name])[table.name]
+        fs = filesystem_for(table.location)
+        path = f"{table.location}/{candidate.partition or ''}".rstrip("/")
+        make = list_plain if table.is_insert_only else list_directory
+        listing = make(fs, path, candidate.partition or "", CompactorWriteIdList.of(seen), valid)
+        state = listing.state
+        in_base = [file.size for file in listing.data if file.directory.kind is Kind.BASE]
+        in_deltas = [file.size for file in listing.data if file.directory.kind is not Kind.BASE]
+        plain = {
+            in_delta: [p for group in listing.originals if group.in_delta == in_delta
+                       for p in group.paths]
+            for in_delta in (False, True)
+        }  # fmt: skip
+        return decide(
+            Sizes(
+                base_bytes=sum(in_base) + _bytes(fs, plain[False]),
+                delta_bytes=sum(in_deltas)
+                + sum(file.size for file in listing.deletes)
+                + _bytes(fs, plain[True]),
+                deltas=len(state.deltas),
+                obsolete_bases=any(name.startswith("base_") for name in state.obsolete),
+                aborted_txns=candidate.aborted_txns,
+                oldest_abort_ms=candidate.oldest_abort_ms,
+                quiet_ms=candidate.quiet_ms,
+            ),
+            settings,
+        )
+
+    def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
+        assert decision.type is not None
+        where = candidate.table, candidate.partition
+        request = self._request(table, candidate, decision.type, decision.why)
+        entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
+        newest_first = sorted(entries, key=lambda one: -one.id)
+        if has_failed_too_often(newest_first, self._metastore.now_ms(), self._settings):
+            days = self._settings.compactor_failed_retry_time_ms / 86_400_000
+            why = FAILED_TOO_OFTEN.format(
+                self._settings.compactor_failed_threshold, f"{days:g} days"
+            )
+            self._metastore.did_not_initiate(request, why)
+            return Checked(*where, why)
+        answer = self._metastore.compact(request)
+        if answer.accepted:
+            _log.info("Compaction %d of %s is queued: %s", answer.id, where, decision.why)
+            return Checked(*where, decision.why, answer.id)
+        return Checked(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
+
+    def _request(
+        self, table: Table, candidate: Candidate, kind: CompactionType, why: str
+    ) -> CompactionRequest:
+        return CompactionRequest(
+            candidate.table, candidate.partition, kind, self._id, pool=pool_of(table), why=why
+        )
+
+
+def _is_of(entry: CompactionInfo, candidate: Candidate) -> bool:
+    return (entry.table, entry.partition) == (candidate.table, candidate.partition)
+
+
+def _bytes(fs: FileSystem, paths: list[str]) -> int:
+    return sum(in_threads(fs.size, paths))

@@ -1,0 +1,77 @@
+"""EXPLAIN ALTER TABLE … COMPACT: what a compaction would merge, drop and free, as text."""
+
+from __future__ import annotations
+
+from acidsql.acid.state import AcidState
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.metastore.compaction_queue import CompactionType
+from acidsql.result import size
+from acidsql.storage.compact import CompactionPlan
+from acidsql.storage.file_info import read_file_info
+from acidsql.storage.listing import EventFile
+from acidsql.storage.parallel import in_threads
+
+_SHOWN = 20  # directories
+
+
+def plan_text(
+    table: Table,
+    partition: str | None,
+    kind: CompactionType,
+    plan: CompactionPlan | None,
+    state: AcidState,
+    seen: ValidWriteIdList,
+) -> str:
+    """The text.
+
+    Args:
+        table: The table.
+        partition: Its name, or None.
+        kind: Which compaction.
+        plan: What it would do; None: there is too little to merge.
+        state: How the directories stand now.
+        seen: The write ids of now.
+    """
+    where = f"{table.name}/{partition}" if partition else str(table.name)
+    lines = ["== Compaction ==", f"{kind.name.lower()} compaction of {where}"]
+    if seen.open:
+        lines.append(
+            f"  up to write id {seen.min_open - 1}: {seen.min_open} is open (SHOW TRANSACTIONS)"
+        )
+    if plan is None:
+        lines.append("  nothing to merge")
+    else:
+        lines += _merged(plan)
+    left = [*state.obsolete, *state.aborted]
+    if left:
+        lines.append(f"  already obsolete or aborted: {len(left)} directories: {_some(left)}")
+    return "\n".join([*lines, ""])
+
+
+def _merged(plan: CompactionPlan) -> list[str]:
+    data, deletes = plan.listing.data, plan.listing.deletes
+    rows = f"{_rows(data):,} insert events"
+    if plan.listing.originals:
+        paths = sum(len(group.paths) for group in plan.listing.originals)
+        rows += f" and {paths} files without event columns"
+    dropped = f"{_rows(deletes):,} delete events"
+    fate = "drops, with the rows that they name" if plan.major else "keeps"
+    written = [plan.inserts, *([plan.deletes] if plan.deletes and deletes else [])]
+    return [
+        f"  reads {len(plan.directories)} directories, {len(data) + len(deletes)} files, "
+        f"{size(plan.bytes)}: {_some(plan.directories)}",
+        f"  merges {rows}, by {len(plan.folds)} tasks (one for each bucket id)",
+        f"  {fate}: {dropped}",
+        f"  writes {', '.join(written)}",
+        f"  frees {size(plan.bytes)} when no open transaction or lease can read them any more",
+    ]
+
+
+def _rows(files: tuple[EventFile, ...]) -> int:
+    return sum(in_threads(lambda file: read_file_info(file.path, file.length).rows, files))
+
+
+def _some(names: list[str]) -> str:
+    more = f" … and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

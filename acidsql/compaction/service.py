@@ -1,0 +1,126 @@
+"""``acidsql compactor``: initiator, worker, cleaner and housekeeper, again and again.
+
+Several may run at once, on one machine or on many.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.housekeeper import keep_house
+from acidsql.compaction.initiator import Initiator
+from acidsql.compaction.worker import Resources, Worker
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.interface import Metastore
+from acidsql.settings import Settings
+from acidsql.txn import TxnManager
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """The compactor service of one process.
+
+    Args:
+        spark: Where compactions run.
+        metastore: Whose queue it serves.
+        settings: Thresholds and intervals.
+        user: Shown to others; so is the host.
+        host: Of this process.
+        pool: Its worker takes entries of that pool only; None: those of none.
+        tell: Given a line for a person when something was done.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        settings: Settings,
+        *,
+        user: str,
+        host: str,
+        pool: str | None = None,
+        tell: Callable[[str], None] = _log.info,
+    ) -> None:
+        self._metastore, self._settings, self._pool, self._tell = metastore, settings, pool, tell
+        self._txns = TxnManager(metastore, settings, user=user, host=host)
+        me = f"{host}-{os.getpid()}"
+        self._initiator = Initiator(metastore, settings, me)
+        resources = Resources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
+        self._worker = Worker(spark, metastore, self._txns, me, resources)
+        self._cleaner = Cleaner(metastore, self._txns)
+        self._ended = threading.Event()
+        self._checked_s: float | None = None
+
+    def run(self, *, once: bool = False) -> None:
+        """Serve until ``end`` is called.
+
+        Args:
+            once: Look once, compact all that is queued, clean, and return.
+        """
+        pause_s = (
+            min(
+                self._settings.compactor_worker_sleep_ms,
+                self._settings.compactor_cleaner_interval_ms,
+            )
+            / 1000
+        )
+        try:
+            while not self._ended.is_set():
+                self._round()
+                if once or self._ended.wait(pause_s):
+                    return
+        finally:
+            self._txns.close()
+
+    def end(self) -> None:
+        """From another thread, or a signal: give up what runs, and return from ``run``."""
+        self._ended.set()
+        self._worker.stop()
+
+    def _round(self) -> None:
+        for step in (self._keep_house, self._look, self._compact, self._clean):
+            try:
+                step()
+            except AcidSqlError as error:
+                _log.warning("The compactor goes on after: %s", error)
+            except Exception:
+                if not self._ended.is_set():
+                    raise
+                return
+
+    def _keep_house(self) -> None:
+        keep_house(self._metastore, self._settings)
+
+    def _look(self) -> None:
+        now_s = time.monotonic()
+        interval_s = self._settings.compactor_check_interval_ms / 1000
+        if self._checked_s is not None and now_s - self._checked_s < interval_s:
+            return
+        self._checked_s = now_s
+        for found in self._initiator.run():
+            if found.id is not None:
+                where = f"{found.table}/{found.partition}" if found.partition else found.table
+                self._tell(f"queued {found.id}: {where}: {found.why}")
+
+    def _compact(self) -> None:
+        while not self._ended.is_set():
+            try:
+                number = self._worker.run_next(pool=self._pool)
+            except AcidSqlError as error:
+                _log.warning("A compaction failed: %s", error)
+                continue
+            if number is None:
+                return
+            self._tell(f"compaction {number} is done")
+
+    def _clean(self) -> None:
+        for removed in self._cleaner.run():
+            self._tell(f"removed {removed.path} ({removed.kind}, {removed.bytes} bytes)")

@@ -1,0 +1,273 @@
+"""The worker: takes an entry of the queue, compacts, and says what became of it.
+
+It works in a transaction of its own, whose heartbeat says that it lives. What it has made is in its
+place before the transaction commits; so a worker that dies in between leaves a compaction that is
+done, and whoever takes the entry again finds nothing left to do but the cleaning.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.compaction.decision import job_properties
+from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
+from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockType,
+    Metastore,
+    Operation,
+    TxnType,
+)
+from acidsql.plan.lower import job_error
+from acidsql.result import size
+from acidsql.storage import jvm
+from acidsql.storage.compact import Compacting, CompactionPlan, plan_compaction
+from acidsql.storage.filesystem import FileSystem, filesystem_for
+from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
+
+_log = logging.getLogger(__name__)
+
+NOTHING_TO_DO = "None of the compaction thresholds met, compaction request is refused!"  # Hive's
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a compaction may take of a Spark application that others work in.
+
+    Attributes:
+        tag: Of its jobs, to cancel them by.
+        tasks: So many run at once; None: as many as there are.
+        pool: Of a FAIR scheduler.
+    """
+
+    tag: str
+    tasks: int | None = None
+    pool: str | None = None
+
+
+class Worker:
+    """Compacts in one Spark session.
+
+    Args:
+        spark: The session.
+        metastore: Where the queue is.
+        txns: Opens the transactions.
+        worker_id: ``<host>-<id>``, shown to others.
+        resources: What it may take.
+
+    Attributes:
+        txn_id: The transaction that it compacts in now, or None.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        worker_id: str,
+        resources: Resources,
+    ) -> None:
+        self._spark, self._metastore, self._txns = spark, metastore, txns
+        self._id, self._resources = worker_id, resources
+        self._stopped = threading.Event()
+        self.txn_id: int | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """It compacts now, in the transaction ``txn_id``."""
+        return self.txn_id is not None
+
+    def stop(self) -> None:
+        """From another thread: give up what it does; the entry is queued again."""
+        self._stopped.set()
+        jvm.cancel_jobs(self._spark, self._resources.tag)
+
+    @property
+    def is_stopped(self) -> bool:
+        """``stop`` was called, and ``go_on`` was not."""
+        return self._stopped.is_set()
+
+    def go_on(self) -> None:
+        """After ``stop``: work again."""
+        self._stopped.clear()
+
+    def _refuse_stopped(self) -> None:
+        # Between two jobs there is none to be cancelled.
+        if self.is_stopped:
+            raise WriteError("The compaction was given up, and is queued again.")
+
+    def run_next(self, *, pool: str | None = None, only: int | None = None) -> int | None:
+        """Take the next entry, and compact.
+
+        Args:
+            pool: Of this worker.
+            only: Take that entry, if nobody has.
+
+        Returns:
+            The entry's number; None if there was none. What became of it the queue tells.
+
+        Raises:
+            AcidSqlError: It failed; the entry says so, too.
+        """
+        timeout_ms = self._txns.settings.compactor_worker_pool_timeout_ms
+        if only is None and not self._metastore.has_work(pool=pool, pool_timeout_ms=timeout_ms):
+            return None
+        txn = self._txns.open(agent_info="a compaction", txn_type=TxnType.COMPACTION)
+        try:
+            entry = self._metastore.take_next(
+                txn.id, self._id, pool=pool, pool_timeout_ms=timeout_ms, only=only
+            )
+            if entry is not None:
+                self.txn_id = txn.id
+                self._try(txn, entry)
+        finally:
+            self.txn_id = None
+            if txn.phase is Phase.OPEN:
+                txn.end_quietly()  # it has written nothing under a write id
+        return None if entry is None else entry.id
+
+    def _try(self, txn: Txn, entry: CompactionInfo) -> None:
+        try:
+            self._compact(txn, entry)
+        except BaseException as error:
+            if self._txns.settings.compactor_visibility_id:
+                # Its commit would show what it may have put in its place.
+                abort_quietly(txn, str(error))
+            if self.is_stopped or isinstance(error, KeyboardInterrupt):
+                self._metastore.give_back(entry.id, txn.id)
+            else:
+                _log.warning("Compaction %d failed: %s", entry.id, error)
+                self._metastore.mark_failed(entry.id, txn.id, str(error) or type(error).__name__)
+            raise
+
+    def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
+        started = time.perf_counter()
+        table = self._held(txn, entry)
+        if table is None:
+            return
+        seen = txn.snapshot([table.name])
+        write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
+        fs = filesystem_for(table.location)
+        plan, state = plan_compaction(
+            fs,
+            job_properties(table, entry.properties),
+            entry.partition or "",
+            write_ids,
+            seen.valid_txns,
+            major=entry.type is not CompactionType.MINOR,
+            anyway=entry.type is CompactionType.REBALANCE,
+            visibility_txn_id=txn.id if self._txns.settings.compactor_visibility_id else 0,
+        )
+        if plan is None:
+            if state.obsolete or state.aborted:
+                self._done(txn, entry, write_ids, "nothing to merge")
+            else:
+                self._metastore.mark_refused(entry.id, txn.id, NOTHING_TO_DO)
+            return
+        with Compacting(fs, plan, txn.id) as work:
+            with self._as_job(entry):
+                if entry.type is CompactionType.REBALANCE:
+                    refuse_unseen_deletes(fs, plan)
+                    work.rebalance(self._spark, entry.buckets, entry.order_by)
+                else:
+                    work.run(self._spark, self._refuse_stopped, self._resources.tasks)
+            work.publish(lambda: self._metastore.heartbeat(txn.id))
+            summary = _summary(plan, work.written, time.perf_counter() - started)
+            self._done(txn, entry, write_ids, summary)
+
+    def _held(self, txn: Txn, entry: CompactionInfo) -> Table | None:
+        """The table, under a lock that keeps its directory and its columns as they are.
+
+        None: it is gone, and so is the entry.
+        """
+        name = entry.table
+        kind, operation = LockType.SHARED_READ, Operation.SELECT
+        if entry.type is CompactionType.REBALANCE:
+            # Rows get new ids, so who deletes by the old ones must wait, or find that he lost.
+            kind, operation = LockType.EXCL_WRITE, Operation.UPDATE
+        lock = LockComponent(kind, name.database, name.name, entry.partition, operation)
+        txn.lock([lock], agent_info=f"COMPACT '{entry.type.name.lower()}' of {_what(entry)}")
+        table = self._metastore.get_table(name)
+        if table is None:
+            self._metastore.mark_refused(entry.id, txn.id, f"There is no table {name} any more.")
+            return None
+        if table.partition_columns:
+            known = {one.location for one in self._metastore.partitions(name)}
+            if f"{table.location}/{entry.partition}" not in known:
+                gone = f"{name} has no partition {entry.partition} any more."
+                self._metastore.mark_refused(entry.id, txn.id, gone)
+                return None
+        if entry.type is CompactionType.REBALANCE and (table.is_bucketed or table.is_insert_only):
+            what = "bucketed" if table.is_bucketed else "insert-only"
+            raise UnsupportedError(
+                f"{name} is {what}; a rebalance spreads the rows of full-ACID tables that are not "
+                "bucketed.",
+                condition="UNSUPPORTED_FEATURE.REBALANCE",
+            )
+        if table.sort_columns:
+            raise UnsupportedError(
+                f"{name} is SORTED BY, and a compaction would not keep its files sorted.",
+                condition="UNSUPPORTED_FEATURE.COMPACTION_OF_SORTED_TABLE",
+            )
+        return table
+
+    def _done(
+        self, txn: Txn, entry: CompactionInfo, write_ids: CompactorWriteIdList, summary: str
+    ) -> None:
+        txn.commit(compacted=Compacted(entry.id, write_ids.high_water_mark, summary))
+
+    @contextmanager
+    def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
+        what = f"{entry.type.name.lower()} compaction of {_what(entry)}"
+        with jvm.named_jobs(self._spark, what, self._resources.tag, self._resources.pool):
+            try:
+                yield
+            except PySparkException as error:
+                raise job_error(error) from error
+
+
+def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
+    """A delete event above the lowest open write id names rows by the ids that they have now.
+
+    Raises:
+        TxnError: There is one: somebody has a transaction open that began before it was committed.
+    """
+    mark = plan.write_ids.high_water_mark
+    for entry in fs.list(plan.path):
+        directory = parse_directory(entry.name) if entry.is_dir else None
+        if (
+            directory is not None
+            and directory.kind is Kind.DELETE_DELTA
+            and directory.max_write_id > mark
+        ):
+            raise TransientTxnError(
+                f"Rows were deleted under write id {directory.max_write_id}, while {mark + 1} is "
+                "open still: rebalance when that transaction has ended (SHOW TRANSACTIONS).",
+                condition="REBALANCE_MUST_WAIT",
+            )
+
+
+def _what(entry: CompactionInfo) -> str:
+    return f"{entry.table}/{entry.partition}" if entry.partition else str(entry.table)
+
+
+def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:
+    files, written_bytes = written
+    read = len(plan.listing.data) + len(plan.listing.deletes)
+    read += sum(len(group.paths) for group in plan.listing.originals)
+    return (
+        f"read {len(plan.directories)} directories, {read} files, {size(plan.bytes)}; "
+        f"wrote {files} files, {size(written_bytes)}; {seconds:.1f} s"
+    )

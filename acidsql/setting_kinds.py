@@ -1,0 +1,120 @@
+"""What a setting is, and the kinds that there are: durations, numbers, choices.
+
+A setting is a field of a frozen dataclass, made by one of the functions here; the field's metadata
+tell its name, its default, and how text becomes a value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MS_PER_UNIT: Mapping[str, float] = {
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1000),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("us", "usec", "microsecond", "microseconds"), 1e-3),
+    **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1e-6),
+}
+_DURATION = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_UNITS = "d, h, min, s, ms, us, ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as a person sees it.
+
+    Attributes:
+        name: Hive's name, or ours.
+        default: The default, as text.
+        expects: What a value must be, in words for an error message.
+        parse: Text → value; raises ValueError.
+        show: Value → text; the inverse of ``parse``.
+        doc: What it is for.
+    """
+
+    name: str
+    default: str
+    expects: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str]
+    doc: str
+
+
+def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
+    """A dataclass field in milliseconds; ``unit`` is what a bare number means."""
+
+    def parse(text: str) -> int:
+        match = _DURATION.fullmatch(text)
+        if not match:
+            raise ValueError(text)
+        number, suffix = match.groups()
+        milliseconds = int(number) * _MS_PER_UNIT[(suffix or unit).lower()]
+        if milliseconds < least_ms:
+            raise ValueError(text)
+        return int(milliseconds)
+
+    expects = f"a duration of at least {least_ms} ms, such as {default} (units: {_UNITS})"
+    return field(Setting(name, default, expects, parse, lambda ms: f"{ms}ms", doc))
+
+
+def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
+    """A dataclass field that is a whole number."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
+            raise ValueError(text)
+        return int(text)
+
+    expects = f"a whole number of at least {least}, such as {default}"
+    return field(Setting(name, default, expects, parse, str, doc))
+
+
+def fraction(name: str, default: str, doc: str) -> Any:
+    """A dataclass field that is a number of 0 or more, such as 0.1."""
+
+    def parse(text: str) -> float:
+        number = float(text)
+        if not 0 <= number < float("inf"):
+            raise ValueError(text)
+        return number
+
+    expects = f"a number of at least 0, such as {default}"
+    return field(Setting(name, default, expects, parse, repr, doc))
+
+
+def boolean(name: str, default: str, doc: str) -> Any:
+    """A dataclass field that is true or false."""
+    return choice(name, default, doc, {"true": True, "false": False})
+
+
+def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
+    """A dataclass field that is one of a few words, in any case."""
+    shown = {value: text for text, value in values.items()}
+    expects = f"one of {', '.join(values)}"
+
+    def parse(text: str) -> Any:
+        return values[text.lower()]
+
+    return field(Setting(name, default, expects, parse, shown.__getitem__, doc))
+
+
+def fixed(name: str, value: str, doc: str) -> Any:
+    """A dataclass field that Hive lets one change and acidsql does not."""
+
+    def parse(text: str) -> str:
+        if text != value:
+            raise ValueError(text)
+        return text
+
+    return field(Setting(name, value, f"{value}, which is fixed", parse, str, doc))
+
+
+def field(setting: Setting) -> Any:
+    default = setting.parse(setting.default)
+    return dataclasses.field(default=default, metadata={"setting": setting})

@@ -1,0 +1,67 @@
+"""What the statements about compactions say.
+
+``statements`` hands all of it on: it is the one door. Which types and states there are is the
+queue's to know; the language only reads their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.metastore.compaction_queue import CompactionState, CompactionType
+from acidsql.sql.parts import Name, PartitionItem
+from acidsql.sql.tokens import Span
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTable:
+    """``ALTER TABLE t [PARTITION (…)] COMPACT 'type' …``; ``span`` is all of it.
+
+    ``buckets`` (CLUSTERED INTO) and ``order_by`` are those of a rebalance. ``order_by`` spans what
+    stands behind the words ORDER BY. ``pool`` is in lower case, as Hive stores it.
+    """
+
+    name: Name
+    partition: tuple[PartitionItem, ...]
+    type: CompactionType
+    buckets: int | None
+    and_wait: bool
+    pool: str | None
+    properties: tuple[tuple[str, str], ...]
+    order_by: Span | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOrder:
+    """``column [ASC|DESC]`` of SHOW COMPACTIONS; the column is one of ``compactions.ORDERED``."""
+
+    column: str
+    descending: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCompactions:
+    """``SHOW COMPACTIONS [COMPACTIONID = n | [t [PARTITION (…)] | DATABASE|SCHEMA d] filters]``.
+
+    ``limit`` is None where all are to be shown; ``offset`` so many are left out before.
+    """
+
+    id: int | None = None
+    name: Name | None = None
+    partition: tuple[PartitionItem, ...] = ()
+    database: Name | None = None
+    pool: str | None = None
+    type: CompactionType | None = None
+    state: CompactionState | None = None
+    order_by: tuple[CompactionOrder, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AbortCompactions:
+    """``ABORT COMPACTIONS n n …``."""
+
+    ids: tuple[int, ...]

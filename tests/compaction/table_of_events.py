@@ -1,0 +1,145 @@
+"""A table of events in an embedded metastore, compacted and cleaned without Spark."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+from rows_on_disk import rows_on_disk
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.acid.layout import (
+    ACID_VERSION,
+    ACID_VERSION_FILE,
+    bucket_name,
+    delete_delta_name,
+    delta_name,
+)
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.worker import Resources, Worker
+from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
+from acidsql.settings import Settings
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.row_schema import RowSchema
+from acidsql.txn import TxnManager
+
+SCHEMA = RowSchema.of([("v", "string")])
+NAME = TableName("default", "t")
+
+
+class Warehouse:
+    """One table, its metastore, and a model of what everybody sees."""
+
+    def __init__(self, root: str) -> None:
+        self.store = EmbeddedMetastore(sqlite_url(f"{root}/metastore.db"), warehouse=root)
+        self.settings = Settings()
+        self.txns = TxnManager(self.store, self.settings, user="me", host="here")
+        self.place = f"{root}/t"
+        self.store.create_table(Table(NAME, self.place, (Column("v", "string"),), ()))
+        self.fs = filesystem_for(root)
+        self.fs.create_directory(self.place)
+        self.inserted: dict[tuple[int, int, int], str] = {}
+        self.deleted: dict[tuple[int, int, int], set[int]] = {}
+        self.random = random.Random(7)
+
+    def worker(self, **settings: str) -> Worker:
+        self.txns.settings = Settings.of(settings)
+        txns = self.txns
+        return Worker(SimpleNamespace(), self.store, txns, "here-1", Resources("tag"))
+
+    def cleaner(self) -> Cleaner:
+        return Cleaner(self.store, self.txns)
+
+    # ── writers ──────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, *, deletes=True):
+        txn = self.txns.open()
+        operation = Operation.DELETE if deletes else Operation.INSERT
+        txn.lock([LockComponent(LockType.SHARED_READ, "default", "t", None, operation)])
+        return txn
+
+    def write(self, txn, buckets, victims, statement=0):
+        """A statement: rows for these bucket ids, and deletes of visible rows by number."""
+        visible = sorted(self.expected(txn.snapshot([NAME])))
+        keys = sorted({visible[victim % len(visible)] for victim in victims if visible})
+        write_id = txn.write_id(NAME)
+        for bucket in {key[1] >> 16 & 4095 for key in keys}:
+            own = np.array([key for key in keys if key[1] >> 16 & 4095 == bucket]).T
+            with_file = self._writer(delete_delta_name(write_id, statement), bucket)
+            with_file.write_deletes(*own, write_id)
+            with_file.close()
+        for key in keys:
+            self.deleted.setdefault(key, set()).add(write_id)
+        for bucket in sorted(set(buckets)):
+            rows, value = buckets.count(bucket), f"{write_id}-{statement}"
+            with_file = self._writer(delta_name(write_id, statement + 1), bucket)
+            batch = pa.record_batch([[value] * rows], ["v"])
+            with_file.write_inserts(batch, write_id, encode(bucket, statement + 1), 0)
+            with_file.close()
+            for row in range(rows):
+                self.inserted[write_id, encode(bucket, statement + 1), row] = value
+
+    def change(self, buckets, victims=()):
+        """A transaction of one statement."""
+        txn = self.begin()
+        self.write(txn, list(buckets), list(victims))
+        txn.commit()
+
+    def _writer(self, directory, bucket):
+        path = f"{self.place}/{directory}"
+        self.fs.create_directory(path)
+        self.fs.write_file(f"{path}/{ACID_VERSION_FILE}", ACID_VERSION)
+        return EventFileWriter(self.fs.open_output(f"{path}/{bucket_name(bucket)}"), SCHEMA)
+
+    # ── readers ──────────────────────────────────────────────────────────────────────────────
+
+    def lease(self):
+        """A living snapshot: its transaction, and what it sees."""
+        txn = self.txns.open(txn_type=TxnType.READ_ONLY)
+        return txn, txn.snapshot([NAME])
+
+    def expected(self, seen):
+        write_ids = seen.write_ids[NAME]
+        # A transaction's own write id is open, and visible to itself.
+        return {
+            key: value
+            for key, value in self.inserted.items()
+            if write_ids.is_valid(key[0])
+            and not any(map(write_ids.is_valid, self.deleted.get(key, ())))
+        }
+
+    def read(self, seen):
+        return rows_on_disk(self.place, SCHEMA, seen.write_ids[NAME], seen.valid_txns)
+
+    def now(self):
+        """What a reader sees who comes now."""
+        txn, seen = self.lease()
+        txn.end_quietly()
+        return seen
+
+    # ── compaction ───────────────────────────────────────────────────────────────────────────
+
+    def queue(self, kind=CompactionType.MAJOR, **more):
+        return self.store.compact(CompactionRequest(NAME, None, kind, "here-me", **more)).id
+
+    def compact(self, kind=CompactionType.MAJOR, **settings):
+        """Queue one and work it off; its entry."""
+        number = self.queue(kind)
+        self.worker(**settings).run_next(only=number)
+        return self.entry(number)
+
+    def entry(self, number):
+        return next(one for one in self.store.compactions() if one.id == number)
+
+    def directories(self):
+        return sorted(entry.name for entry in self.fs.list(self.place))
+
+    def close(self):
+        self.txns.close()
+        self.store.close()

@@ -1,0 +1,116 @@
+"""Writers, readers and the automatic compactor at work together, for a while.
+
+``ACIDSQL_SOAK_SECONDS`` sets how long; ten minutes is a good soak.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+
+import pytest
+
+import acidsql
+from acidsql.errors import TransientTxnError
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SECONDS = int(os.environ.get("ACIDSQL_SOAK_SECONDS", "25"))
+ACCOUNTS, EACH = 8, 100
+SETTINGS = {
+    "hive.compactor.delta.num.threshold": "4",
+    "hive.compactor.cleaner.run.interval": "1s",
+    # A DataFrame is looked at at once here; its files need not be kept for an hour.
+    "acidsql.lease.timeout": "2s",
+    "acidsql.lock.poll.interval": "100ms",
+}
+MOST_DIRECTORIES = 60
+
+
+class Soak:
+    """What the threads share."""
+
+    def __init__(self, spark, warehouse):
+        self.spark, self.warehouse = spark, warehouse
+        self.end = time.monotonic() + SECONDS
+        self.errors, self.logged, self.transfers, self.reads, self.most = [], 0, 0, 0, 0
+        self.guard = threading.Lock()
+
+    def connect(self):
+        return acidsql.connect(self.spark, warehouse=self.warehouse, settings=SETTINGS)
+
+    def thread(self, work):
+        def run():
+            try:
+                with self.connect() as session:
+                    while time.monotonic() < self.end and not self.errors:
+                        work(session)
+            except BaseException as error:
+                self.errors.append(error)
+
+        return threading.Thread(target=run)
+
+    def transfer(self, session):
+        """Two updates in one transaction: the sum stays, whoever looks."""
+        here, there = random.sample(range(ACCOUNTS), 2)
+        try:
+            with session.transaction():
+                session.sql(f"UPDATE account SET n = n - 1 WHERE id = {here}")
+                session.sql(f"UPDATE account SET n = n + 1 WHERE id = {there}")
+        except TransientTxnError:
+            return
+        self.transfers += 1
+
+    def log(self, session):
+        with self.guard:
+            number = self.logged
+        session.sql(f"INSERT INTO log VALUES ({number}, {number % 2})")
+        with self.guard:
+            self.logged += 1
+
+    def read(self, session):
+        with self.guard:
+            at_least = self.logged
+        with session.snapshot():
+            found = session.sql("SELECT sum(n), count(*), count(DISTINCT id) FROM account").first()
+            assert tuple(found) == (ACCOUNTS * EACH, ACCOUNTS, ACCOUNTS), found
+            rows = session.sql("SELECT count(*), count(DISTINCT id) FROM log").first()
+            assert rows[0] == rows[1] >= at_least, (rows, at_least)
+        self.reads += 1
+        self.most = max(self.most, self.directories("account"), self.directories("log"))
+
+    def directories(self, table):
+        found = (names for _, names, _ in os.walk(f"{self.warehouse}/{table}"))
+        return max(
+            sum(name.startswith(("base", "delta", "delete")) for name in names) for names in found
+        )
+
+
+def test_writers_readers_and_the_compactor_do_not_meet(spark, acid):
+    acid.sql("CREATE TABLE account (id INT, n INT)")
+    acid.sql(f"INSERT INTO account SELECT INT(id), {EACH} FROM range({ACCOUNTS})")
+    acid.sql("CREATE TABLE log (id INT) PARTITIONED BY (p INT)")
+    warehouse = acid.warehouse
+    acid.close()
+    soak = Soak(spark, warehouse)
+    threads = [soak.thread(work) for work in (soak.transfer, soak.transfer, soak.log, soak.read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert soak.errors == []
+    assert soak.transfers > 0 and soak.logged > 0 and soak.reads > 0
+    assert soak.most <= MOST_DIRECTORIES, soak.most
+    with acidsql.connect(spark, warehouse=warehouse, compactor="off") as last:
+        history = {row.state for row in last.sql("SHOW COMPACTIONS").collect()}
+        assert history & {"succeeded", "ready for cleaning"}, history
+        assert not history & {"failed", "did not initiate"}, history
+        last.run_compactor(once=True, tell=lambda _: None)
+        last.clean()
+        for table in ("account", "log"):
+            left = last.files(table).where("state <> 'visible'").collect()
+            assert left == [], (table, left)
+        total, count = last.sql("SELECT sum(n), count(*) FROM account").first()
+        assert (total, count) == (ACCOUNTS * EACH, ACCOUNTS)
+        assert last.sql("SELECT count(DISTINCT id) FROM log").first()[0] == soak.logged

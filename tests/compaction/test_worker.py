@@ -1,0 +1,221 @@
+"""The worker and the initiator, without Spark: who takes what, and what becomes of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from table_of_events import NAME
+
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.compaction.housekeeper import keep_house
+from acidsql.compaction.initiator import Initiator
+from acidsql.errors import AcidSqlError, WriteError
+from acidsql.metastore.compaction_queue import Candidate, CompactionState, CompactionType
+from acidsql.settings import Settings
+from acidsql.storage import compact as compacting
+
+
+def fill(warehouse, times=3):
+    for _ in range(times):
+        warehouse.change([0, 1])
+
+
+def test_an_entry_goes_from_initiated_to_succeeded(warehouse):
+    fill(warehouse)
+    number = warehouse.queue(why="a test")
+    assert warehouse.entry(number).state is CompactionState.INITIATED
+    assert warehouse.worker().run_next() == number
+    entry = warehouse.entry(number)
+    assert entry.state is CompactionState.READY_FOR_CLEANING
+    assert entry.highest_write_id == 3
+    assert entry.message.startswith("a test; read 3 directories, 6 files")
+    assert {removed.kind for removed in warehouse.cleaner().run()} == {"obsolete"}
+    assert warehouse.entry(number).state is CompactionState.SUCCEEDED
+    assert warehouse.directories() == ["base_0000003"]
+    assert warehouse.worker().run_next() is None
+
+
+def test_two_workers_never_take_the_same_entry(warehouse, monkeypatch):
+    fill(warehouse)
+    number = warehouse.queue()
+    run, inside, go_on = compacting._run, threading.Event(), threading.Event()
+
+    def slowly(*args):
+        inside.set()
+        assert go_on.wait(20)
+        return run(*args)
+
+    monkeypatch.setattr(compacting, "_run", slowly)
+    first = threading.Thread(target=lambda: warehouse.worker().run_next())
+    first.start()
+    assert inside.wait(20)
+    assert warehouse.worker().run_next() is None
+    assert warehouse.worker().run_next(only=number) is None
+    go_on.set()
+    first.join()
+    assert warehouse.entry(number).state is CompactionState.READY_FOR_CLEANING
+
+
+def test_a_dead_worker_s_entry_is_done_by_another(warehouse):
+    fill(warehouse)
+    number = warehouse.queue()
+    txn = warehouse.txns.open()
+    assert warehouse.store.take_next(txn.id, "gone-1").id == number
+    assert warehouse.worker().run_next() is None
+    warehouse.store.abort_txn(txn.id)  # its heartbeat has stopped
+    keep_house(warehouse.store, Settings())
+    assert warehouse.worker().run_next() == number
+    assert warehouse.entry(number).state is CompactionState.READY_FOR_CLEANING
+
+
+def test_what_a_dead_worker_has_put_in_place_is_not_made_again(warehouse, monkeypatch):
+    fill(warehouse)
+    number = warehouse.queue()
+    monkeypatch.setattr(type(warehouse.store), "commit_txn", _lost)
+    with pytest.raises(AcidSqlError):
+        warehouse.worker().run_next()
+    monkeypatch.undo()
+    (txn,) = warehouse.store.show_txns()
+    warehouse.store.abort_txn(txn.txn_id)  # its heartbeat has stopped
+    assert "base_0000003" in warehouse.directories()
+    assert warehouse.entry(number).state is CompactionState.FAILED
+    assert warehouse.compact().message.endswith("nothing to merge")
+    warehouse.cleaner().run()
+    assert warehouse.directories() == ["base_0000003"]
+    assert warehouse.read(warehouse.now()) == warehouse.expected(warehouse.now())
+
+
+def _lost(*_, **__):
+    raise WriteError("the disk is full")
+
+
+def test_who_has_lost_its_entry_puts_nothing_in_place(warehouse, monkeypatch):
+    """It slept until its transaction had timed out, and another had taken the entry."""
+    fill(warehouse)
+    warehouse.queue()
+    run, worker = compacting._run, warehouse.worker()
+
+    def slept(*args):
+        found = run(*args)
+        warehouse.store.abort_txn(worker.txn_id)
+        return found
+
+    monkeypatch.setattr(compacting, "_run", slept)
+    with pytest.raises(AcidSqlError, match="aborted"):
+        worker.run_next()
+    assert not any(name.startswith("base") for name in warehouse.directories())
+
+
+def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
+    fill(warehouse)
+    number, worker = warehouse.queue(), warehouse.worker()
+
+    def stopped(*_):
+        worker.stop()
+        raise RuntimeError("the job was cancelled")
+
+    monkeypatch.setattr(compacting, "_run", stopped)
+    with pytest.raises(RuntimeError):
+        worker.run_next()
+    assert warehouse.entry(number).state is CompactionState.INITIATED
+    monkeypatch.undo()
+
+
+def test_a_table_that_is_gone_is_refused(warehouse):
+    fill(warehouse)
+    number = warehouse.queue()
+    table = warehouse.store.get_table(NAME)
+    warehouse.store.get_table = lambda name: None
+    assert warehouse.worker().run_next() == number
+    entry = warehouse.entry(number)
+    assert entry.state is CompactionState.REFUSED and "no table" in entry.message
+    assert table is not None
+
+
+def test_the_initiator_queues_what_needs_it_and_says_why_of_the_rest(warehouse):
+    few = Settings.of({"hive.compactor.delta.num.threshold": "3"})
+    initiator = Initiator(warehouse.store, few, "here-1")
+    fill(warehouse, 3)
+    (found,) = initiator.run()
+    assert (found.table, found.id) == (NAME, None)
+    assert found.why == "3 deltas, no base; below the thresholds"
+    fill(warehouse, 1)
+    (found,) = initiator.run()
+    assert found.id is not None and "more than 3" in found.why
+    (again,) = initiator.run()
+    assert again.id == found.id and "is initiated" in again.why
+    entry = warehouse.entry(found.id)
+    assert (entry.type, entry.state) == (CompactionType.MAJOR, CompactionState.INITIATED)
+    warehouse.worker().run_next()
+    warehouse.cleaner().run()
+    assert initiator.run() == []  # nothing was written since
+
+
+def test_what_nobody_has_written_to_for_a_while_is_compacted_if_that_is_wanted(warehouse):
+    fill(warehouse, 2)
+    time.sleep(1.1)  # the store times changes by the second
+    quiet = Settings.of({"acidsql.compactor.quiet.time": "1ms"})
+    (found,) = Initiator(warehouse.store, quiet, "here-1").run()
+    assert found.id is not None and "quiet for" in found.why
+
+
+def test_what_cannot_be_checked_is_noted_once(warehouse):
+    fill(warehouse, 1)
+    (delta,) = warehouse.directories()
+    # A base that holds what no reader knows.
+    warehouse.fs.write_file(f"{warehouse.place}/{delta}/bucket_00000_flush_length", b"\xff" * 8)
+    initiator = Initiator(warehouse.store, Settings(), "here-1")
+    for _ in range(2):
+        (found,) = initiator.run()
+        assert "says -1 bytes" in found.why
+    (entry,) = warehouse.store.compactions()
+    assert entry.state is CompactionState.DID_NOT_INITIATE
+
+
+def test_a_cleaning_that_fails_is_tried_again_later(warehouse, monkeypatch):
+    fill(warehouse)
+    entry = warehouse.compact()
+    cleaner = warehouse.cleaner()
+    monkeypatch.setattr(type(warehouse.fs), "delete_directory", _fail)
+    assert cleaner.run() == []
+    monkeypatch.undo()
+    found = warehouse.entry(entry.id)
+    assert found.state is CompactionState.READY_FOR_CLEANING and found.retry_retention_ms > 0
+    assert "no disk" in found.message
+    assert cleaner.run() == []  # it waits
+
+
+def _fail(*_):
+    raise OSError("no disk")
+
+
+def test_the_cleaner_waits_for_everyone_who_began_before_the_compaction_ended(warehouse):
+    fill(warehouse)
+    lease, seen = warehouse.lease()
+    warehouse.compact()
+    later, _ = warehouse.lease()
+    assert warehouse.cleaner().run() == []
+    assert warehouse.read(seen) == warehouse.expected(seen)
+    lease.end_quietly()
+    assert len(warehouse.cleaner().run()) == 3
+    later.end_quietly()
+
+
+def test_one_cleaning_is_enough_for_several_compactions(warehouse):
+    fill(warehouse)
+    first = warehouse.compact(CompactionType.MINOR)
+    fill(warehouse, 2)
+    second = warehouse.compact()
+    fill(warehouse, 1)
+    warehouse.cleaner().run()
+    assert {warehouse.entry(one.id).state for one in (first, second)} == {CompactionState.SUCCEEDED}
+    assert warehouse.directories() == ["base_0000005", "delta_0000006_0000006_0001"]
+
+
+def test_a_partition_without_a_name_in_the_queue_of_a_partitioned_table_is_passed_over(warehouse):
+    store, place = warehouse.store, f"{warehouse.place}_p"
+    name = TableName("default", "p")
+    store.create_table(Table(name, place, (Column("v", "string"),), (Column("k", "int"),)))
+    assert Initiator(store, Settings(), "here-1").check(Candidate(name, None)) is None
