@@ -16,7 +16,7 @@ import acidsql
 from acidsql.errors import TransientTxnError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-SECONDS = int(os.environ.get("ACIDSQL_SOAK_SECONDS", "25"))
+SECONDS = int(os.environ.get("ACIDSQL_SOAK_SECONDS", "15"))
 ACCOUNTS, EACH = 8, 100
 SETTINGS = {
     "hive.compactor.delta.num.threshold": "4",
