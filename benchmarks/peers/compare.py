@@ -43,6 +43,7 @@ TO_REACH = {
     ("W5", "merge 16-20"): 0.6,
     ("W5", "scan fresh"): 1.2,
     ("W5", "scan after 20"): 1.2,
+    ("W6", "optimize"): 0.8,
     ("W7", "bulk insert"): 1.6,
     ("W8", "append 5000 rows"): 0.8,
 }
