@@ -90,7 +90,7 @@ class Scene:
 
 
 def test_every_living_snapshot_sees_the_rows_that_it_saw(new_warehouse):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.lists(rounds, min_size=1, max_size=4))
     def run(steps):
         with tempfile.TemporaryDirectory() as root:

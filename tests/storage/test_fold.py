@@ -134,7 +134,7 @@ def steps(draw):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps())
 def test_no_living_snapshot_sees_a_difference(todo):
     with tempfile.TemporaryDirectory() as root:
