@@ -95,7 +95,7 @@ class CompactionCommands:
         number = self._metastore.compact(request).id
         if statement.and_wait:
             self._wait_for(number)
-        return Receipt(text, notes=(_note(self._entry(number)),))
+        return Receipt(text, notes=(_note(number, self._entry(number)),))
 
     def compact(
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
@@ -182,7 +182,7 @@ class CompactionCommands:
         self._worker.run_next(only=number)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
-        while (entry := self._entry(number)).state in _WAITING:
+        while (entry := self._entry(number)) is not None and entry.state in _WAITING:
             if entry.state is CompactionState.INITIATED:
                 self._worker.run_next(only=number)  # its worker has given it up
                 continue
@@ -190,16 +190,19 @@ class CompactionCommands:
             pause_s = min(2 * pause_s, longest_s)
             self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
             self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
-        if entry.state is CompactionState.FAILED:
+        if entry is not None and entry.state is CompactionState.FAILED:
             raise WriteError(
                 f"Compaction {number} failed: {entry.message}",
                 condition="COMPACTION_FAILED",
                 compactionId=number,
             )
 
-    def _entry(self, number: int) -> CompactionInfo:
-        return next(one for one in self._metastore.compactions() if one.id == number)
+    def _entry(self, number: int) -> CompactionInfo | None:
+        """None: it is forgotten, as when its table was dropped."""
+        return next((one for one in self._metastore.compactions() if one.id == number), None)
 
 
-def _note(entry: CompactionInfo) -> str:
+def _note(number: int, entry: CompactionInfo | None) -> str:
+    if entry is None:
+        return f"compaction {number} is forgotten: its table was dropped, or no history is kept"
     return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

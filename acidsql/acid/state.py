@@ -46,7 +46,8 @@ class AcidState:
         originals: Names of original files and directories to read (only without a base).
         obsolete: Names that no reader of this or a later snapshot needs.
         aborted: Names of directories whose every write id was aborted.
-        newer: Names of compacted bases that hold more than the snapshot sees.
+        newer: Names of what compactions have made that holds more than the snapshot sees, or that
+            came after it.
     """
 
     base: AcidDirectory | None = None
@@ -67,6 +68,7 @@ class _Sorted:
     originals: list[str] = field(default_factory=list)
     obsolete: list[str] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
 
 
 def acid_state(
@@ -100,7 +102,7 @@ def acid_state(
         originals=() if found.base else tuple(originals),
         obsolete=(*found.obsolete, *hidden, *(originals if found.base else ())),
         aborted=tuple(found.aborted),
-        newer=tuple(base.name for base in found.unusable_bases),
+        newer=(*(base.name for base in found.unusable_bases), *found.unseen),
     )
 
 
@@ -148,7 +150,7 @@ def _sort(children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxn
         elif txns.is_aborted(directory.visibility_txn_id):
             found.aborted.append(child.name)
         elif not txns.is_valid(directory.visibility_txn_id):
-            continue
+            found.unseen.append(child.name)
         elif directory.kind is Kind.BASE:
             _sort_base(found, directory, child.is_compacted, write_ids)
         elif write_ids.is_range_aborted(directory.min_write_id, directory.max_write_id):

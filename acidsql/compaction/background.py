@@ -157,7 +157,6 @@ class Background:
 
     def _run(self) -> None:
         while self._wait_for_work():
-            self._worker.go_on()
             self._once()
 
     def _wait_for_work(self) -> bool:
@@ -178,6 +177,9 @@ class Background:
     def _once(self) -> None:
         """Look, compact, clean. Nobody waits for it: what fails now is tried again later."""
         self._txns.settings = self._settings()
+        with self._wake:
+            if not self._closed:
+                self._worker.go_on()
         try:
             self._look()
             while not self._closed and self._compact():

@@ -17,7 +17,6 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.initiator import Initiator
 from acidsql.compaction.worker import Resources, Worker
-from acidsql.errors import AcidSqlError
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.txn import TxnManager
@@ -89,12 +88,9 @@ class Service:
         for step in (self._keep_house, self._look, self._compact, self._clean):
             try:
                 step()
-            except AcidSqlError as error:
-                _log.warning("The compactor goes on after: %s", error)
-            except Exception:
+            except Exception as error:  # of one table; the others need us still
                 if not self._ended.is_set():
-                    raise
-                return
+                    _log.warning("The compactor goes on after: %s", error)
 
     def _keep_house(self) -> None:
         keep_house(self._metastore, self._settings)
@@ -114,8 +110,9 @@ class Service:
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)
-            except AcidSqlError as error:
-                _log.warning("A compaction failed: %s", error)
+            except Exception as error:  # the entry says so, too
+                if not self._ended.is_set():
+                    _log.warning("A compaction failed: %s", error)
                 continue
             if number is None:
                 return

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,6 +42,7 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
+from acidsql.errors import AcidSqlError
 from acidsql.storage.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
 from acidsql.storage.event_records import RECORD, Record, Task, WriteSpec
 from acidsql.storage.filesystem import FileSystem
@@ -136,7 +138,7 @@ def plan_compaction(
         partition: The directory below the table's; "" if unpartitioned.
         write_ids: The compactor's.
         txns: The valid transactions.
-        major: Which compaction.
+        major: Which compaction; of an insert-only table there is no other.
         visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
         anyway: Even of a single delta.
 
@@ -146,6 +148,9 @@ def plan_compaction(
     Raises:
         FormatError: The directory breaks Hive's rules.
     """
+    # Rows of a plain file have no write ids of their own: who must not see some of a range of them
+    # could not leave them out. Of a base that is too new for him he takes nothing.
+    major = major or table.is_insert_only
     path = f"{table.location}/{partition}".rstrip("/")
     make = list_plain if table.is_insert_only else list_directory
     listing = make(fs, path, partition, write_ids, txns)
@@ -160,7 +165,7 @@ def plan_compaction(
         inserts, deletes = base_name(last, visibility_txn_id), None
     else:
         inserts = compacted_delta_name(first, last, visibility_txn_id)
-        deletes = None if table.is_insert_only else f"delete_{inserts}"
+        deletes = f"delete_{inserts}"
     return CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes), state
 
 
@@ -295,19 +300,26 @@ class Compacting:
             WriteError: A file is missing, or has another length than its writer reported.
         """
         fs, plan = self._fs, self.plan
-        _remove_halves(fs, plan.path)
+        still_ours()
+        _remove_halves(fs, plan.path, f"{self.spec.staging}/half")
         ready = []
         for number, (name, files) in enumerate(self._directories()):
             staged = f"{self.spec.staging}/{number}"
             fill(fs, staged, files, self._markers(name), self._name_of)
             ready.append((staged, f"{plan.path}/{name}"))
+        moved = 0
         try:
             for staged, target in ready:
                 still_ours()
                 fs.rename(staged, target)
+                moved += 1
             fs.sync_directory(plan.path)
         except BaseException:
-            _remove_halves(fs, plan.path)
+            if moved == 1 and len(ready) == 2:
+                # Where this fails, or it is not ours any more, the next worker takes it away.
+                with suppress(AcidSqlError, OSError):
+                    still_ours()
+                    fs.rename(ready[0][1], ready[0][0])
             raise
         return [target for _, target in ready]
 
@@ -352,11 +364,15 @@ def staging_txn_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _remove_halves(fs: FileSystem, path: str) -> None:
-    """Delete the halves of pairs that a dead worker has left: others than us might read them."""
-    entries = fs.list(path)
-    names = {entry.name for entry in entries}
-    discard(fs, [entry.path for entry in entries if is_half(fs, entry, names)])
+def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
+    """Take away the halves of pairs that a dead worker has left: others than us might read them.
+
+    By renaming, since one whose mark is deleted before its files would look whole.
+    """
+    for number, entry in enumerate(fs.list(path)):
+        # Looked at again each time: its twin may have come.
+        if is_half(fs, entry, {other.name for other in fs.list(path)}) and fs.exists(entry.path):
+            fs.rename(entry.path, f"{away}-{number}")
 
 
 def _run(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[Record]:

@@ -217,7 +217,10 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
         return False
     name = entry.name
     twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
-    return twin not in names and fs.exists(f"{entry.path}/{PAIRED_FILE}")
+    if twin in names:
+        return False
+    # A half that a worker has just moved away had been one, too.
+    return fs.exists(f"{entry.path}/{PAIRED_FILE}") or not fs.exists(entry.path)
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:

@@ -60,7 +60,9 @@ def rebalance(
     rows = _rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
     each = max(1, -(-total // buckets))
-    order = order_by or f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
+    # To the end unique, so that a task that runs again numbers the rows as it did before.
+    row_id = f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
+    order = row_id if order_by is None else f"{order_by}, {row_id}"
     numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
     write_id = WRITE_ID if order_by is None else f"{last}L AS {WRITE_ID}"
     placed = numbered.selectExpr(
