@@ -134,7 +134,7 @@ class Shows:
             partition_name(names, partition.values)
             for partition in self._transactions.partitions(table)
         )
-        wanted = [_stated(item, text) for item in statement.partition]
+        wanted = [_stated(item, text) for item in statement.partition if item.value is not None]
         rows = [(name,) for name in found if all(part in name.split("/") for part in wanted)]
         return self._frame("partition string", rows)
 
@@ -303,7 +303,8 @@ def _values_of(partition: str | None) -> set[tuple[str, str | None]]:
 
 
 def _pairs(item: st.PartitionItem, text: str) -> list[tuple[str, str | None]]:
-    return parse_partition_name(_stated(item, text))
+    """A column and its value; nothing of a column without one, which may have any."""
+    return [] if item.value is None else parse_partition_name(_stated(item, text))
 
 
 def _stated(item: st.PartitionItem, text: str) -> str:

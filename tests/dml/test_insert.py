@@ -54,6 +54,9 @@ def test_any_text_is_a_partition_value(p, value, shown):
         (4, "x", None, shown),
     ]  # fmt: skip
     assert len(rows(p, "SHOW PARTITIONS t")) == 2
+    # A column without a value may have any.
+    assert len(rows(p, "SHOW PARTITIONS t PARTITION (a)")) == 2
+    assert rows(p, "SHOW LOCKS t PARTITION (a)") == []
     row_ids_are_unique(p, "t", ("a", "b"))
 
 
