@@ -160,17 +160,20 @@ class Cleaner:
         removed: list[Removed] = []
         left: set[int] = set()
         for path in self._places_of(fs, table):
-            for entry in fs.list(path):
+            entries = visible_entries(fs, path)
+            children = [read_child(fs, entry) for entry in entries]
+            state = acid_state(
+                children, seen.write_ids[name], seen.valid_txns, history_is_kept=True
+            )
+            for entry in entries:
                 directory = parse_directory(entry.name) if entry.is_dir else None
                 if directory is None:
                     continue
                 first, last = directory.min_write_id, directory.max_write_id
                 within = {number for number in write_ids if first <= number <= last}
-                if not within or (directory.kind is Kind.BASE and first not in within):
-                    continue
-                if seen.write_ids[name].is_range_aborted(first, last):
+                if within and entry.name in state.aborted:
                     removed.append(_delete(fs, name, entry, "aborted"))
-                else:
+                elif directory.kind is not Kind.BASE:  # what made a base has left them out
                     left |= within
         gone = [number for number in write_ids if number not in left]
         self._metastore.forget_aborted(name, gone)

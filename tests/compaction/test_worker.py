@@ -123,15 +123,13 @@ def test_a_stopped_worker_gives_its_entry_back(warehouse, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_table_that_is_gone_is_refused(warehouse):
+def test_a_table_that_is_gone_is_refused(warehouse, monkeypatch):
     fill(warehouse)
     number = warehouse.queue()
-    table = warehouse.store.get_table(NAME)
-    warehouse.store.get_table = lambda name: None
+    monkeypatch.setattr(warehouse.store, "get_table", lambda name: None)
     assert warehouse.worker().run_next() == number
     entry = warehouse.entry(number)
     assert entry.state is CompactionState.REFUSED and "no table" in entry.message
-    assert table is not None
 
 
 def test_the_initiator_queues_what_needs_it_and_says_why_of_the_rest(warehouse):
@@ -201,6 +199,23 @@ def test_the_cleaner_waits_for_everyone_who_began_before_the_compaction_ended(wa
     lease.end_quietly()
     assert len(warehouse.cleaner().run()) == 3
     later.end_quietly()
+
+
+def test_a_base_that_is_called_after_an_aborted_write_id_is_kept(warehouse):
+    """As of a range that a streaming writer left: its last write id may be an aborted one."""
+    fill(warehouse, 2)
+    warehouse.compact()
+    warehouse.cleaner().run()
+    txn = warehouse.begin()
+    warehouse.write(txn, [0], [])
+    txn.abort("a test")
+    (lost,) = [name for name in warehouse.directories() if name.startswith("delta_0000003")]
+    warehouse.fs.rename(f"{warehouse.place}/base_0000002", f"{warehouse.place}/base_0000003")
+    (removed,) = warehouse.cleaner().run()
+    assert removed.path.endswith(lost) and removed.kind == "aborted"
+    assert warehouse.directories() == ["base_0000003"]
+    assert warehouse.read(warehouse.now()) == warehouse.expected(warehouse.now())
+    assert warehouse.store.aborted_write_ids(NAME) == []
 
 
 def test_one_cleaning_is_enough_for_several_compactions(warehouse):
