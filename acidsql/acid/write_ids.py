@@ -69,6 +69,10 @@ class _Snapshot:
         """True if every id of ``first..last`` was aborted."""
         return _count(self.aborted, first, last) == last - first + 1
 
+    def is_any_aborted(self, first: int, last: int) -> bool:
+        """True if one of ``first..last`` was aborted."""
+        return _count(self.aborted, first, last) > 0
+
     def _text(self) -> str:
         ids = (",".join(map(str, sorted(part))) for part in (self.open, self.aborted))
         return ":".join([str(self.high_water_mark), str(self.min_open), *ids])

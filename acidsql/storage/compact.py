@@ -47,7 +47,7 @@ from acidsql.storage.event_reader import FileRead, plain_reads, plan_deletes, pl
 from acidsql.storage.event_records import RECORD, Record, Task, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.fold import Fold, FoldSpec, fold
-from acidsql.storage.listing import Listing, is_half, list_directory, list_plain
+from acidsql.storage.listing import Listing, is_half, list_table
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.publish import discard, empty_file, fill
 from acidsql.storage.rebalance import rebalance
@@ -151,12 +151,12 @@ def plan_compaction(
     # Rows of a plain file have no write ids of their own: who must not see some of a range of them
     # could not leave them out. Of a base that is too new for him he takes nothing.
     major = major or table.is_insert_only
-    path = f"{table.location}/{partition}".rstrip("/")
-    make = list_plain if table.is_insert_only else list_directory
-    listing = make(fs, path, partition, write_ids, txns)
+    (listing,) = list_table(
+        fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
+    )
     state = listing.state
     is_something = anyway and (listing.data or listing.originals) and state.deltas
-    if not is_something and not _is_enough(state, listing, major=major):
+    if not is_something and not _is_enough(listing, write_ids, major=major):
         return None, state
     if not major:
         listing = _above_base(listing)
@@ -169,12 +169,15 @@ def plan_compaction(
     return CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes), state
 
 
-def _is_enough(state: AcidState, listing: Listing, *, major: bool) -> bool:
-    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``)."""
+def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
+    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), and one of ours."""
+    state = listing.state
     if major:
         # What lies beside the deltas of an insert-only table no reader takes.
         has_originals = any(not group.write_id for group in listing.originals)
-        return has_originals or len(state.deltas) + (state.base is not None) > 1
+        # Once it is a base, no reader needs to be told which write ids of a range were aborted.
+        has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_range(state))
+        return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1
     deletes = sum(delta.kind is Kind.DELETE_DELTA for delta in state.deltas)
     return len(state.deltas) > 1 and not (len(state.deltas) == 2 and deletes == 1)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from table_of_events import NAME
 
@@ -35,6 +35,8 @@ cleans = st.lists(st.tuples(st.just("clean"), st.none()), max_size=1)
 rounds = st.tuples(change, looks, st.lists(event, min_size=1, max_size=3), compacts, cleans).map(
     lambda part: [part[0], *part[1], *part[2], part[3], *part[4]]
 )
+
+A_WRITE = [("change", [([0], [])])]
 
 
 class Scene:
@@ -92,6 +94,7 @@ class Scene:
 def test_every_living_snapshot_sees_the_rows_that_it_saw(new_warehouse):
     @settings(max_examples=20, deadline=None)
     @given(st.lists(rounds, min_size=1, max_size=4))
+    @example([[*A_WRITE, ("abort", [([], [])]), *A_WRITE, ("minor", False)]])
     def run(steps):
         with tempfile.TemporaryDirectory() as root:
             warehouse = new_warehouse(root)
