@@ -34,7 +34,7 @@ from acidsql.sql import statements as st
 from acidsql.storage.compact import plan_compaction
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.transactions import Transactions
-from acidsql.txn import TxnManager
+from acidsql.txn import TxnManager, snapshot_of
 
 _FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
@@ -124,18 +124,18 @@ class CompactionCommands:
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
         """EXPLAIN ALTER TABLE … COMPACT: what it would do now. Nothing is queued."""
         table, partition = self._named(statement, text)
-        valid = self._metastore.valid_txns()
-        seen = self._metastore.valid_write_ids(valid, [table.name])[table.name]
+        seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        write_ids = seen.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
             job_properties(table, dict(statement.properties)),
             partition or "",
-            CompactorWriteIdList.of(seen),
-            valid,
+            CompactorWriteIdList.of(write_ids),
+            seen.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,
         )
-        shown = plan_text(table, partition, statement.type, plan, state, seen)
+        shown = plan_text(table, partition, statement.type, plan, state, write_ids)
         return rows_frame(self._spark, "plan string", [(shown,)])
 
     def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, str | None]:

@@ -33,7 +33,7 @@ from acidsql.storage.compact import staging_txn_of
 from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.listing import discover_partitions, read_child, visible_entries
 from acidsql.storage.publish import staged_write_id
-from acidsql.txn import Snapshot, TxnManager
+from acidsql.txn import Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)
 
@@ -229,8 +229,7 @@ class Cleaner:
 
     def _look(self, name: TableName) -> Snapshot:
         """What is committed now; without a lease, which would hold back ourselves."""
-        valid = self._metastore.valid_txns()
-        return Snapshot(valid, self._metastore.valid_write_ids(valid, [name]))
+        return snapshot_of(self._metastore, self._metastore.valid_txns(), [name])
 
     def _quietly(
         self, name: TableName, clean: Callable[[TableName], list[Removed]]

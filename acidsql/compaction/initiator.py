@@ -30,8 +30,10 @@ from acidsql.metastore.compaction_queue import (
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.storage.filesystem import FileSystem, filesystem_for
-from acidsql.storage.listing import list_directory, list_plain
+from acidsql.storage.listing import list_table
 from acidsql.storage.parallel import in_threads
+from acidsql.txn import snapshot_of
+from acidsql.txn.locks import thing
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +57,11 @@ class Checked:
     partition: str | None
     why: str
     id: int | None = None
+
+    @property
+    def place(self) -> str:
+        """``db.table`` or ``db.table/p=1``."""
+        return thing(self.table.database, self.table.name, self.partition)
 
 
 class Initiator:
@@ -105,12 +112,13 @@ class Initiator:
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
         """What the thresholds say; looks at the directory."""
-        valid = self._metastore.valid_txns()
-        seen = self._metastore.valid_write_ids(valid, [table.name])[table.name]
+        seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
         fs = filesystem_for(table.location)
-        path = f"{table.location}/{candidate.partition or ''}".rstrip("/")
-        make = list_plain if table.is_insert_only else list_directory
-        listing = make(fs, path, candidate.partition or "", CompactorWriteIdList.of(seen), valid)
+        (listing,) = list_table(
+            fs, table.location, [candidate.partition or ""], write_ids, seen.valid_txns,
+            plain=table.is_insert_only,
+        )  # fmt: skip
         state = listing.state
         in_base = [file.size for file in listing.data if file.directory.kind is Kind.BASE]
         in_deltas = [file.size for file in listing.data if file.directory.kind is not Kind.BASE]

@@ -11,6 +11,7 @@ from acidsql.storage.compact import CompactionPlan
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.listing import EventFile
 from acidsql.storage.parallel import in_threads
+from acidsql.txn.locks import thing
 
 _SHOWN = 20  # directories
 
@@ -33,7 +34,7 @@ def plan_text(
         state: How the directories stand now.
         seen: The write ids of now.
     """
-    where = f"{table.name}/{partition}" if partition else str(table.name)
+    where = thing(table.name.database, table.name.name, partition)
     lines = ["== Compaction ==", f"{kind.name.lower()} compaction of {where}"]
     if seen.open:
         lines.append(

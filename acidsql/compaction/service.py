@@ -103,8 +103,7 @@ class Service:
         self._checked_s = now_s
         for found in self._initiator.run():
             if found.id is not None:
-                where = f"{found.table}/{found.partition}" if found.partition else found.table
-                self._tell(f"queued {found.id}: {where}: {found.why}")
+                self._tell(f"queued {found.id}: {found.place}: {found.why}")
 
     def _compact(self) -> None:
         while not self._ended.is_set():

@@ -36,6 +36,7 @@ from acidsql.storage import jvm
 from acidsql.storage.compact import Compacting, CompactionPlan, plan_compaction
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
+from acidsql.txn.locks import thing
 
 _log = logging.getLogger(__name__)
 
@@ -260,7 +261,7 @@ def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
 
 
 def _what(entry: CompactionInfo) -> str:
-    return f"{entry.table}/{entry.partition}" if entry.partition else str(entry.table)
+    return thing(entry.table.database, entry.table.name, entry.partition)
 
 
 def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:

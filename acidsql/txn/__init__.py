@@ -7,6 +7,6 @@ Protocols only.
 """
 
 from acidsql.txn.manager import TxnManager
-from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly
+from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly, snapshot_of
 
-__all__ = ["Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly"]
+__all__ = ["Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly", "snapshot_of"]

@@ -367,8 +367,9 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
 
 
 def snapshot_of(
-    store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int
+    store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int | None = None
 ) -> Snapshot:
+    """What these transactions have committed to the tables; ``held_by`` keeps its files."""
     return Snapshot(valid, store.valid_write_ids(valid, tables), held_by)
 
 
