@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -82,18 +83,7 @@ class Background:
         self._metastore, self._settings = metastore, settings
         self._is_on, self._inline = mode != "off", mode == "inline"
         self._txns = TxnManager(metastore, settings(), user=user, host=host)
-        self._slots = jvm.task_slots(spark)
-        self._tasks = max(1, self._slots // _SHARE)
-        self._id = f"{host}-{id(self)}"
-        # A session of its own: ours changes its settings while statements run.
-        behind = mode == "background"
-        own = jvm.session_beside(spark) if behind else spark
-        resources = Resources(
-            f"acidsql-compactor-{id(self)}",
-            self._tasks if behind else None,
-            FAIR_POOL if behind and jvm.has_fair_pools(spark) else None,
-        )
-        self._worker = Worker(own, metastore, self._txns, self._id, resources)
+        self._spark, self._id = spark, f"{host}-{id(self)}"
         self._cleaner = Cleaner(metastore, self._txns)
         self._written: dict[Place, list[list[str]]] = {}
         self._written_since: float | None = None
@@ -103,6 +93,28 @@ class Background:
         self._closed = False
         self._thread: threading.Thread | None = None
 
+    # What only reads is never told of anything: it needs none of this.
+
+    @cached_property
+    def _slots(self) -> int:
+        return jvm.task_slots(self._spark)
+
+    @property
+    def _tasks(self) -> int:
+        return max(1, self._slots // _SHARE)
+
+    @cached_property
+    def _worker(self) -> Worker:
+        tag = f"acidsql-compactor-{id(self)}"
+        if self._inline:
+            own, resources = self._spark, Resources(tag)
+        else:
+            # A session of its own: ours changes its settings while statements run.
+            own = jvm.session_beside(self._spark)
+            pool = FAIR_POOL if jvm.has_fair_pools(self._spark) else None
+            resources = Resources(tag, self._tasks, pool)
+        return Worker(own, self._metastore, self._txns, self._id, resources)
+
     # ── what the session tells ───────────────────────────────────────────────────────────────
 
     @contextmanager
@@ -110,7 +122,8 @@ class Background:
         """While a statement of the session runs."""
         with self._wake:
             self._statements += 1
-        if not self._inline and self._tasks >= self._slots and self._worker.is_busy:
+        # Without a thread nothing is at work.
+        if self._thread is not None and self._tasks >= self._slots and self._worker.is_busy:
             self._give_way()
         try:
             yield
@@ -134,6 +147,7 @@ class Background:
             for place in transaction.places:
                 self._written.setdefault(place, []).append(transaction.compaction)
             if not self._inline and self._thread is None and not self._closed:
+                _ = self._worker  # made here, before two threads could make one each
                 self._thread = threading.Thread(
                     target=self._run, name="acidsql-compactor", daemon=True
                 )
@@ -204,10 +218,9 @@ class Background:
         for place, listeners in written.items():
             found = initiator.check(aborted.get(place, Candidate(*place)))
             if found is not None:
-                where = f"{found.table}/{found.partition}" if found.partition else found.table
                 queued = f"compaction {found.id}" if found.id is not None else "not compacted"
                 for told in listeners:
-                    told.append(f"{where}: {queued}: {found.why}")
+                    told.append(f"{found.place}: {queued}: {found.why}")
 
     def _compact(self) -> bool:
         """Run the next entry; False if there is none, or it was given up."""

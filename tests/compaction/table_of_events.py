@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,7 +45,6 @@ class Warehouse:
         self.fs.create_directory(self.place)
         self.inserted: dict[tuple[int, int, int], str] = {}
         self.deleted: dict[tuple[int, int, int], set[int]] = {}
-        self.random = random.Random(7)
 
     def worker(self, **settings: str) -> Worker:
         self.txns.settings = Settings.of(settings)

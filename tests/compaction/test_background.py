@@ -1,0 +1,94 @@
+"""A session's own compactor and the service, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+from table_of_events import NAME
+
+from acidsql.acid.state import Child, acid_state
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.compaction.background import Background
+from acidsql.compaction.service import Service
+from acidsql.metastore.compaction_queue import CompactionState
+from acidsql.settings import Settings
+from acidsql.storage import compact as compacting
+from acidsql.storage.listing import is_half
+
+FEW = Settings.of({"hive.compactor.delta.num.threshold": "1"})
+
+
+@dataclass
+class Committed:
+    places: list = field(default_factory=lambda: [(NAME, None)])
+    compaction: list = field(default_factory=list)
+
+
+@pytest.fixture
+def inline(warehouse):
+    made = Background(
+        SimpleNamespace(), warehouse.store, lambda: FEW, user="me", host="here", mode="inline"
+    )
+    yield made
+    made.close()
+
+
+def test_who_was_stopped_once_compacts_the_next_time(warehouse, inline):
+    warehouse.change([0])
+    warehouse.change([0])
+    inline._worker.stop()
+    inline.committed(Committed())
+    assert warehouse.directories()[0] == "base_0000002"
+
+
+def test_what_is_found_is_told_to_the_statement(warehouse, inline):
+    warehouse.change([0])
+    told = Committed()
+    inline.committed(told)
+    assert told.compaction == ["default.t: not compacted: 1 delta, no base; below the thresholds"]
+
+
+def test_a_session_that_writes_nothing_makes_no_worker(warehouse):
+    made = Background(
+        SimpleNamespace(), warehouse.store, lambda: FEW, user="me", host="here", mode="background"
+    )
+    with made.statement():
+        pass
+    made.committed(Committed(places=[]))
+    made.close()
+    assert "_worker" not in vars(made)
+
+
+def test_the_service_goes_on_when_a_compaction_fails_in_whatever_way(warehouse, monkeypatch):
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(compacting, "_run", fail)
+    warehouse.change([0])
+    warehouse.change([0])
+    told = []
+    service = Service(
+        SimpleNamespace(), warehouse.store, FEW, user="me", host="here", tell=told.append
+    )
+    service.run(once=True)
+    assert len(told) == 1 and told[0].startswith("queued")
+    (entry,) = warehouse.store.compactions()
+    assert entry.state is CompactionState.FAILED and "no space left" in entry.message
+
+
+def test_a_half_that_is_taken_away_while_it_is_looked_at_is_a_half(warehouse):
+    path = f"{warehouse.place}/delete_delta_0000001_0000003"
+    warehouse.fs.create_directory(path)
+    (entry,) = warehouse.fs.list(warehouse.place)
+    assert not is_half(warehouse.fs, entry, {entry.name})  # as Hive leaves it: no mark
+    warehouse.fs.delete_directory(path)
+    assert is_half(warehouse.fs, entry, {entry.name})
+
+
+def test_what_hive_4s_names_hide_from_a_snapshot_it_is_asked_about():
+    """Its holder may be dead, and what the base has replaced deleted."""
+    running = ValidTxnList(9, open=(7,))
+    state = acid_state([Child("base_0000005_v0000007")], ValidWriteIdList(5), running)
+    assert state.base is None and state.newer == ("base_0000005_v0000007",)
