@@ -16,7 +16,8 @@ from wall_clocks import CLOCKS, shown, written
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delta_name
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.orc_file import EventFileWriter, read_events
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.orc_reader import read_events
 from acidsql.storage.read import read
 from acidsql.storage.row_schema import RowSchema
 

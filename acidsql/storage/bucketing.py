@@ -40,7 +40,7 @@ def bucket_ids(
     """The bucket id of each row.
 
     Args:
-        columns: The CLUSTERED BY columns in order, in the Arrow types of ``orc_file.arrow_type``.
+        columns: The CLUSTERED BY columns in order, in the Arrow types of ``row_schema.arrow_type``.
         hive_types: Their types in Hive's words.
         num_buckets: INTO n BUCKETS.
         version: The table's ``bucketing_version``, 1 or 2.

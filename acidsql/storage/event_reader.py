@@ -27,7 +27,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import EventFile, Listing
-from acidsql.storage.orc_file import only, read_batches, read_events
+from acidsql.storage.orc_reader import only, read_batches, read_events, read_row_ids
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
 from acidsql.storage.row_schema import RowSchema, conform
 
@@ -114,7 +114,7 @@ def read_file(
 ) -> Iterator[pa.RecordBatch]:
     """The visible insert events: row id, partition, then the columns under ``names``.
 
-    ``exact``: as for ``orc_file.read_batches``.
+    ``exact``: as for ``orc_reader.read_batches``.
     """
     if read.original is not None:
         batches = read_originals(read.original, schema, exact=exact)
@@ -134,11 +134,11 @@ def read_file(
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
     """The visible delete events of a file: the row ids that they name, and their own write ids."""
     assert read.path is not None
-    no_columns = RowSchema((), ())
-    for batch in read_events(read.path, no_columns, read.length, operation=event.DELETE):
-        kept = only(batch, _visible(read, batch.column("currentTransaction")))
+    for batch in read_row_ids(read.path, read.length):
+        deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
+        kept = only(deletes, _visible(read, deletes.column(DELETING_WRITE_ID)))
         if kept.num_rows:
-            yield pa.RecordBatch.from_arrays(kept.columns, DELETE_COLUMNS)
+            yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -37,9 +37,14 @@ class FileInfo:
 
     @property
     def is_acid(self) -> bool:
-        """True if it has the six event columns (ORC core compares them in any case)."""
-        wanted = tuple(name.lower() for name in event.EVENT_COLUMNS)
-        return tuple(name.lower() for name in self.column_names) == wanted
+        """True if it has the six event columns."""
+        return is_acid(self.column_names)
+
+
+def is_acid(names: Iterable[str]) -> bool:
+    """Whether these are the six event columns (ORC core compares them in any case)."""
+    wanted = [name.lower() for name in event.EVENT_COLUMNS]
+    return [name.lower() for name in names] == wanted
 
 
 def read_file_info(path: str, length: int | None = None) -> FileInfo:

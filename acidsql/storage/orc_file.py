@@ -1,53 +1,24 @@
-"""ORC files of events: the writer, what a file says about itself, and a reader of last resort.
+"""The writer of ORC files of events.
 
 Rows are written by pyarrow's ORC writer, which is fast and runs in Spark's Python workers. What
-it cannot do is added to the footer on the way out (``orc_footer``), in one pass. Reading is
-Spark's own business; only files that Spark cannot read rightly come through ``read_events``
-(a streaming file whose end is not its size) and ``originals.read_originals``. They are read by
-pyarrow; stripes with a timestamp outside 1677…2262, which it cannot hold, by pyorc, row by row.
+it cannot do is added to the footer on the way out (``orc_footer``), in one pass.
 
 Sources: Hive ``OrcRecordUpdater``; ``reference`` sections 3 and 12 of hive-format.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.orc as orc
 
 from acidsql.acid import event
-from acidsql.errors import FormatError, UnsupportedError, WriteError
-from acidsql.storage.file_info import (
-    FileInfo,
-    info_of,
-    read_file_info,
-    read_stripe_rows,
-    read_user_metadata,
-)
-from acidsql.storage.filesystem import filesystem_for
+from acidsql.errors import WriteError
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
-from acidsql.storage.row_schema import (
-    RowSchema,
-    array_of_rows,
-    arrow_type,
-    conform,
-    is_finer_than_micros,
-)
-
-__all__ = [
-    "EventFileWriter", "FileInfo", "FileStats", "RowSchema", "arrow_type", "read_events",
-    "read_file_info", "read_stripe_rows", "read_user_metadata",
-]  # fmt: skip
-
-# Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
-_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
+from acidsql.storage.row_schema import RowSchema
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -224,168 +195,3 @@ def event_schema(schema: RowSchema) -> pa.Schema:
     """The Arrow schema of an event file."""
     types = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(schema.arrow))
     return pa.schema(list(zip(event.EVENT_COLUMNS, types, strict=True)))
-
-
-# ── reading ──────────────────────────────────────────────────────────────────────────────────
-
-
-def read_events(
-    path: str,
-    schema: RowSchema,
-    length: int | None = None,
-    operation: int = event.INSERT,
-    *,
-    exact: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Read a file of events, flat.
-
-    Args:
-        path: Of the file.
-        schema: The table's data columns; the file's are matched with them by position.
-        length: Where the file ends, in bytes, if not at its size (``_flush_length``).
-        operation: Events of which kind; others are left out.
-        exact: As for ``read_batches``.
-
-    Yields:
-        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
-        under its names (so a caller chooses names that do not clash with these four).
-
-    Raises:
-        FormatError: It is no event file.
-    """
-    for batch, info in read_batches(path, length, exact=exact):
-        if not info.is_acid:
-            raise FormatError(f"'{path}' is no file of ACID events", path=path)
-        kept = only(batch, pc.equal(batch.column(0), operation))
-        row = cast(pa.StructArray, kept.column(5))
-        users = conform(row, schema.struct, info.calendar)
-        columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
-        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
-
-
-def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
-    """The chosen rows; mostly that is all of them, and to filter copies what it keeps."""
-    return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
-
-
-def flat_names(schema: RowSchema) -> list[str]:
-    """The columns of what ``read_events`` and ``read_originals`` give."""
-    return [*event.EVENT_COLUMNS[1:5], *schema.names]
-
-
-def read_batches(
-    path: str, length: int | None = None, *, exact: bool = False
-) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
-    """The rows of any ORC file, each batch with the file's footer; timestamps in ns or in us.
-
-    Args:
-        path: Of the file.
-        length: Where it ends, if not at its size.
-        exact: What is read is to be written again: refuse timestamps that would be cut.
-
-    Raises:
-        UnsupportedError: A timestamp is finer than a microsecond.
-    """
-    files = filesystem_for(path)
-    end = files.size(path) if length is None else length
-    with files.open_input(path) as file:
-        info = info_of(file, end)
-        if not info.rows:
-            return
-        head = _Head(file, end)
-        reader = orc.ORCFile(pa.PythonFile(cast(Any, head), mode="r"))
-        for stripe in range(reader.nstripes):
-            for batch in _read_stripe(reader, head, stripe, path):
-                if exact and any(map(is_finer_than_micros, batch.columns)):
-                    raise _finer(path)
-                yield batch, info
-
-
-def _finer(path: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"'{path}' holds timestamps finer than a microsecond, which would be cut if the file were "
-        "written anew. Let Hive compact this table.",
-        condition="UNSUPPORTED_FEATURE.NANOSECONDS",
-        path=path,
-    )
-
-
-def _read_stripe(
-    reader: orc.ORCFile, head: _Head, stripe: int, path: str
-) -> Iterator[pa.RecordBatch]:
-    """One stripe, by pyarrow; by pyorc, row by row, if it holds a timestamp outside 1677…2262."""
-    old = not _ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
-    try:
-        if not old:
-            yield reader.read_stripe(stripe)
-            return
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if "nanosecond resolution" not in str(error):
-            raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
-    rows = _open_rows(head, path).read_stripe(stripe)
-    row_type = pa.struct(list(reader.schema))
-    while values := rows.read(BATCH_ROWS):
-        yield pa.RecordBatch.from_struct_array(array_of_rows(values, row_type))
-
-
-def _open_rows(head: _Head, path: str) -> Any:
-    try:
-        import pyorc
-    except ImportError:
-        raise FormatError(
-            f"'{path}' holds timestamps outside 1677…2262, which only pyorc can read: install "
-            "pyorc in the Python of the executors",
-            path=path,
-        ) from None
-    kinds = pyorc.TypeKind
-    converters: Any = {kinds.TIMESTAMP: _Micros, kinds.DATE: _Days}
-    return pyorc.Reader(cast(BinaryIO, head), converters=converters)
-
-
-class _Micros:
-    """pyorc's timestamps as microseconds since 1970; what is finer is cut."""
-
-    @staticmethod
-    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
-        return seconds * 1_000_000 + nanoseconds // 1000
-
-    to_orc = None  # pyorc looks it up, even to read
-
-
-class _Days:
-    """pyorc's dates as days since 1970."""
-
-    @staticmethod
-    def from_orc(days: int) -> int:
-        return days
-
-    to_orc = None
-
-
-class _Head(io.RawIOBase):
-    """The first ``length`` bytes of a file, as a file."""
-
-    def __init__(self, file: BinaryIO, length: int) -> None:
-        self._file, self._length, self._at = file, length, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
-        self._at = base + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._length - self._at)
-        wanted = left if size is None or size < 0 else min(size, left)
-        self._file.seek(self._at)
-        data = self._file.read(wanted)
-        self._at += len(data)
-        return data

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from acidsql.acid import bucket_codec
 from acidsql.errors import FormatError
-from acidsql.storage.orc_file import flat_names, read_batches, read_file_info
+from acidsql.storage.file_info import read_file_info
+from acidsql.storage.orc_reader import flat_names, read_batches
 from acidsql.storage.row_schema import RowSchema, conform
 
 WRITE_ID_OF_ORIGINALS = 0  # of files that were there before the table was transactional
@@ -106,10 +107,10 @@ def read_originals(
     Args:
         file: As ``original_files`` describes it.
         schema: The table's data columns; the file's are matched with them by position.
-        exact: As for ``orc_file.read_batches``.
+        exact: As for ``orc_reader.read_batches``.
 
     Yields:
-        Batches as ``orc_file.read_events`` has them.
+        Batches as ``orc_reader.read_events`` has them.
 
     Raises:
         FormatError: The file cannot be read.

@@ -24,7 +24,7 @@ from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read
 from acidsql.storage.event_writer import write_deletes, write_inserts, write_inserts_pass_deletes
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import EventFile, Listing, list_table
-from acidsql.storage.orc_file import read_events
+from acidsql.storage.orc_reader import read_events
 from acidsql.txn import Snapshot
 
 RowId = tuple[int, int, int]

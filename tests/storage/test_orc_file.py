@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from acidsql.acid import event
 from acidsql.acid.types import parse_type, spark_ddl
 from acidsql.errors import FormatError, WriteError
-from acidsql.storage import orc_file, orc_rle
+from acidsql.storage import file_info, orc_file, orc_reader, orc_rle
 from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.orc_file import EventFileWriter, RowSchema, arrow_type
+from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.originals import bucket_id_of, original_files, read_originals
+from acidsql.storage.row_schema import RowSchema, arrow_type
 
 BUCKET = 536870912
 COMPRESSIONS = ["none", "zlib", "snappy", "lz4", "zstd"]
@@ -89,12 +90,12 @@ def check_footer(path, inserts, deletes):
         assert list(reader.schema.fields) == list(event.EVENT_COLUMNS)
     last = [stripe[-1][1:4] for stripe in stripes_of(path)]
     assert metadata == event.footer_metadata(last, inserts, deletes)
-    info = orc_file.read_file_info(str(path))
+    info = file_info.read_file_info(str(path))
     assert info.is_acid
     assert info.rows == inserts + deletes
     assert info.calendar == 2
     assert {key: value.decode() for key, value in info.user_metadata.items()} == metadata
-    assert orc_file.read_stripe_rows(str(path)) == tuple(len(s) for s in stripes_of(path))
+    assert file_info.read_stripe_rows(str(path)) == tuple(len(s) for s in stripes_of(path))
 
 
 EXTREMES = [
@@ -175,7 +176,7 @@ def test_deletes_have_a_null_row_of_the_whole_type(tmp_path):
     assert (stats.inserts, stats.deletes) == (0, 3)
     check_footer(path, 0, 3)
     assert pyorc_rows(path) == [(2, *key, 9, None) for key in keys]
-    assert orc_file.read_file_info(str(path)).row_names == EVERY_TYPE.names
+    assert file_info.read_file_info(str(path)).row_names == EVERY_TYPE.names
 
 
 def test_no_rows_at_all(tmp_path):
@@ -183,8 +184,8 @@ def test_no_rows_at_all(tmp_path):
     stats = make_writer(path, EVERY_TYPE).close()
     assert (stats.rows, stats.stripes) == (0, 0)
     check_footer(path, 0, 0)
-    assert orc_file.read_user_metadata(str(path))[event.KEY_INDEX_KEY] == b""
-    assert list(orc_file.read_events(str(path), EVERY_TYPE)) == []
+    assert file_info.read_user_metadata(str(path))[event.KEY_INDEX_KEY] == b""
+    assert list(orc_reader.read_events(str(path), EVERY_TYPE)) == []
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
@@ -434,9 +435,9 @@ def test_what_is_no_orc_file(tmp_path):
     for data in (b"ORC", b"text", b"x" * 300):
         path.write_bytes(data)
         with pytest.raises(FormatError):
-            orc_file.read_file_info(str(path))
+            file_info.read_file_info(str(path))
     path.write_bytes(b"")
-    assert orc_file.read_file_info(str(path)).rows == 0
+    assert file_info.read_file_info(str(path)).rows == 0
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -452,9 +453,9 @@ def test_a_file_ends_where_its_side_file_says(tmp_path):
     with open(path, "ab") as file:
         file.write(b"a stripe that is not complete")
     with pytest.raises(FormatError):
-        orc_file.read_file_info(str(path))
-    assert orc_file.read_file_info(str(path), length).rows == 2
-    batches = list(orc_file.read_events(str(path), schema, length))
+        file_info.read_file_info(str(path))
+    assert file_info.read_file_info(str(path), length).rows == 2
+    batches = list(orc_reader.read_events(str(path), schema, length))
     assert pa.Table.from_batches(batches).to_pylist() == [
         {
             "originalTransaction": 1,
@@ -472,8 +473,8 @@ def test_read_events_leaves_out_the_other_kind(tmp_path):
     writer = make_writer(path, schema)
     writer.write_deletes([1], [BUCKET], [4], 2)
     writer.close()
-    assert sum(b.num_rows for b in orc_file.read_events(str(path), schema)) == 0
-    deletes = list(orc_file.read_events(str(path), schema, operation=event.DELETE))
+    assert sum(b.num_rows for b in orc_reader.read_events(str(path), schema)) == 0
+    deletes = list(orc_reader.read_events(str(path), schema, operation=event.DELETE))
     assert deletes[0].to_pylist()[0]["rowId"] == 4
 
 

@@ -10,8 +10,9 @@ import pyorc
 import pytest
 
 from acidsql.errors import SettingError
+from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.orc_file import EventFileWriter, read_file_info
+from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.row_schema import RowSchema
 

@@ -1,0 +1,233 @@
+"""The reader of ORC files where it is not Spark's own.
+
+That is where Spark cannot read rightly (a streaming file whose end is not its size, files without
+event columns), where files become other files (compaction), and of delete events, which hold row
+ids alone. pyarrow reads them; stripes with a timestamp outside 1677…2262, which it cannot hold,
+pyorc, row by row.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
+
+from acidsql.acid import event
+from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage.file_info import FileInfo, info_of, is_acid
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.orc_writer import BATCH_ROWS
+from acidsql.storage.row_schema import RowSchema, array_of_rows, conform, is_finer_than_micros
+
+# Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
+_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
+
+
+def read_events(
+    path: str,
+    schema: RowSchema,
+    length: int | None = None,
+    operation: int = event.INSERT,
+    *,
+    exact: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read a file of events, flat.
+
+    Args:
+        path: Of the file.
+        schema: The table's data columns; the file's are matched with them by position.
+        length: Where the file ends, in bytes, if not at its size (``_flush_length``).
+        operation: Events of which kind; others are left out.
+        exact: As for ``read_batches``.
+
+    Yields:
+        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
+        under its names (so a caller chooses names that do not clash with these four).
+
+    Raises:
+        FormatError: It is no event file.
+    """
+    for batch, info in read_batches(path, length, exact=exact):
+        if not info.is_acid:
+            raise FormatError(f"'{path}' is no file of ACID events", path=path)
+        kept = only(batch, pc.equal(batch.column(0), operation))
+        row = cast(pa.StructArray, kept.column(5))
+        users = conform(row, schema.struct, info.calendar)
+        columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
+        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+
+
+def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The columns of a file of events but for ``row``, under Hive's names; all kinds of events.
+
+    Args:
+        path: Of the file.
+        length: Where it ends, in bytes, if not at its size.
+
+    Raises:
+        FormatError: It is no event file.
+    """
+    with _opened(path, length) as reader:
+        if reader is None:
+            return
+        names = reader.schema.names
+        if not is_acid(names):
+            raise FormatError(f"'{path}' is no file of ACID events", path=path)
+        for stripe in range(reader.nstripes):
+            batch = reader.read_stripe(stripe, columns=names[:5])
+            yield pa.RecordBatch.from_arrays(batch.columns, event.EVENT_COLUMNS[:5])
+
+
+def row_count(path: str, length: int | None = None) -> int:
+    """How many rows a file has. Raises FormatError."""
+    with _opened(path, length) as reader:
+        return 0 if reader is None else int(reader.nrows)
+
+
+@contextmanager
+def _opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
+    """None: a file of no bytes, which ORC itself reads as one without rows."""
+    files = filesystem_for(path)
+    with files.open_input(path) as file:
+        end = files.size(path) if length is None else length
+        if not end:
+            yield None
+            return
+        try:
+            reader = orc.ORCFile(pa.PythonFile(cast(Any, _Head(file, end)), mode="r"))
+        except pa.ArrowInvalid as error:
+            raise FormatError(f"'{path}' is no ORC file: {error}", path=path) from error
+        yield reader
+
+
+def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
+    """The chosen rows; mostly that is all of them, and to filter copies what it keeps."""
+    return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
+
+
+def flat_names(schema: RowSchema) -> list[str]:
+    """The columns of what ``read_events`` and ``read_originals`` give."""
+    return [*event.EVENT_COLUMNS[1:5], *schema.names]
+
+
+def read_batches(
+    path: str, length: int | None = None, *, exact: bool = False
+) -> Iterator[tuple[pa.RecordBatch, FileInfo]]:
+    """The rows of any ORC file, each batch with the file's footer; timestamps in ns or in us.
+
+    Args:
+        path: Of the file.
+        length: Where it ends, if not at its size.
+        exact: What is read is to be written again: refuse timestamps that would be cut.
+
+    Raises:
+        UnsupportedError: A timestamp is finer than a microsecond.
+    """
+    files = filesystem_for(path)
+    end = files.size(path) if length is None else length
+    with files.open_input(path) as file:
+        info = info_of(file, end)
+        if not info.rows:
+            return
+        head = _Head(file, end)
+        reader = orc.ORCFile(pa.PythonFile(cast(Any, head), mode="r"))
+        for stripe in range(reader.nstripes):
+            for batch in _read_stripe(reader, head, stripe, path):
+                if exact and any(map(is_finer_than_micros, batch.columns)):
+                    raise _finer(path)
+                yield batch, info
+
+
+def _finer(path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"'{path}' holds timestamps finer than a microsecond, which would be cut if the file were "
+        "written anew. Let Hive compact this table.",
+        condition="UNSUPPORTED_FEATURE.NANOSECONDS",
+        path=path,
+    )
+
+
+def _read_stripe(
+    reader: orc.ORCFile, head: _Head, stripe: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """One stripe, by pyarrow; by pyorc, row by row, if it holds a timestamp outside 1677…2262."""
+    old = not _ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
+    try:
+        if not old:
+            yield reader.read_stripe(stripe)
+            return
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if "nanosecond resolution" not in str(error):
+            raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
+    rows = _open_rows(head, path).read_stripe(stripe)
+    row_type = pa.struct(list(reader.schema))
+    while values := rows.read(BATCH_ROWS):
+        yield pa.RecordBatch.from_struct_array(array_of_rows(values, row_type))
+
+
+def _open_rows(head: _Head, path: str) -> Any:
+    try:
+        import pyorc
+    except ImportError:
+        raise FormatError(
+            f"'{path}' holds timestamps outside 1677…2262, which only pyorc can read: install "
+            "pyorc in the Python of the executors",
+            path=path,
+        ) from None
+    kinds = pyorc.TypeKind
+    converters: Any = {kinds.TIMESTAMP: _Micros, kinds.DATE: _Days}
+    return pyorc.Reader(cast(BinaryIO, head), converters=converters)
+
+
+class _Micros:
+    """pyorc's timestamps as microseconds since 1970; what is finer is cut."""
+
+    @staticmethod
+    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
+        return seconds * 1_000_000 + nanoseconds // 1000
+
+    to_orc = None  # pyorc looks it up, even to read
+
+
+class _Days:
+    """pyorc's dates as days since 1970."""
+
+    @staticmethod
+    def from_orc(days: int) -> int:
+        return days
+
+    to_orc = None
+
+
+class _Head(io.RawIOBase):
+    """The first ``length`` bytes of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self._file, self._length, self._at = file, length, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._length - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        self._file.seek(self._at)
+        data = self._file.read(wanted)
+        self._at += len(data)
+        return data
