@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from acidsql.acid.layout import bucket_id_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
@@ -28,6 +29,7 @@ class _File:
         directory: Below the table's; "" for originals that lie there.
         bytes: Its size; 0 of an original, which listings do not tell.
         deletes: It holds delete events.
+        bucket_id: Of a file of events; None of an original.
     """
 
     path: str
@@ -35,6 +37,7 @@ class _File:
     directory: str
     bytes: int
     deletes: bool
+    bucket_id: int | None
 
 
 def locks_section(locks: Iterable[LockComponent]) -> str:
@@ -65,7 +68,7 @@ def _table_lines(
     table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
 ) -> list[str]:
     files = [file for listing in listings for file in _files(table, listing)]
-    read = [file for file in files if _is_read(file, scans)]
+    read = _read(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))
     wanted = list(dict.fromkeys(file.directory for file in read))
     lines = [
@@ -78,7 +81,8 @@ def _table_lines(
     deletes = [file for file in read if file.deletes]
     if deletes:
         lines.append(f"  delete events: {_events(deletes)} in {_number(len(deletes), 'file')}")
-    if scans is not None and any(_plain(file.path) not in scans.opened for file in read):
+    rows = [file for file in read if not file.deletes]
+    if scans is not None and any(_plain(file.path) not in scans.opened for file in rows):
         lines.append("  some files are read by Python tasks, which Spark's reader cannot read")
     lines.append(f"  snapshot: {write_ids}")
     for directory in wanted[:_DIRECTORIES_SHOWN]:
@@ -97,20 +101,46 @@ def _files(table: Table, listing: Listing) -> list[_File]:
     for event_files, deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:
             directory = f"{listing.partition}/{file.directory.name}".lstrip("/")
-            found.append(_File(file.path, listing.partition, directory, file.size, deletes))
+            bucket_id = bucket_id_of(file.path.rpartition("/")[2])
+            found.append(
+                _File(file.path, listing.partition, directory, file.size, deletes, bucket_id)
+            )
     for group in listing.originals:
         for path in group.paths:
             below = path.removeprefix(f"{table.location}/").rpartition("/")[0]
-            found.append(_File(path, listing.partition, below, 0, False))
+            found.append(_File(path, listing.partition, below, 0, False, None))
     return found
 
 
-def _is_read(file: _File, scans: Scans | None) -> bool:
+def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
+    """Those of a table's files that are read."""
     if scans is None:
-        return True
+        return list(files)
+    rows = {file for file in files if not file.deletes and _is_read(file, scans)}
+    places = {(file.partition, file.bucket_id) for file in rows}
+    # Without a bucket id it is an original, whose rows may be of any.
+    anywhere = {partition for partition, bucket_id in places if bucket_id is None}
+
+    def has_rows(file: _File) -> bool:
+        return file.partition in anywhere or (file.partition, file.bucket_id) in places
+
+    # Where there is no join, Spark does not see the delete events.
+    return [
+        file
+        for file in files
+        if file in rows or (file.deletes and has_rows(file) and not _is_left_out(file, scans))
+    ]
+
+
+def _is_read(file: _File, scans: Scans) -> bool:
     path = _plain(file.path)
     # What Spark does not open itself is read by Python tasks, if there are any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)
+
+
+def _is_left_out(file: _File, scans: Scans) -> bool:
+    path = _plain(file.path)
+    return path in scans.opened and path not in scans.selected
 
 
 def _plain(path: str) -> str:

@@ -19,9 +19,9 @@ MAX_STATEMENT_ID = 4095
 NO_STATEMENT = -1  # what a directory without a statement id has
 
 _VERSION_SHIFT = 29
-_BUCKET_SHIFT = 16
+BUCKET_SHIFT = 16
 _VERSION_1 = 1 << _VERSION_SHIFT
-BUCKET_ID_MASK = MAX_BUCKET_ID << _BUCKET_SHIFT
+BUCKET_ID_MASK = MAX_BUCKET_ID << BUCKET_SHIFT
 
 
 class BucketProperty(NamedTuple):
@@ -55,7 +55,7 @@ def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
             f"statement id {statement_id} is not in 0..{MAX_STATEMENT_ID}",
             statement_id=statement_id,
         )
-    return _VERSION_1 | bucket_id << _BUCKET_SHIFT | max(statement_id, 0)
+    return _VERSION_1 | bucket_id << BUCKET_SHIFT | max(statement_id, 0)
 
 
 def decode(bucket_property: int) -> BucketProperty:
@@ -68,7 +68,7 @@ def decode(bucket_property: int) -> BucketProperty:
     if version == 0:
         return BucketProperty(bucket_property, 0)
     if version == 1:
-        bucket_id = (bucket_property & BUCKET_ID_MASK) >> _BUCKET_SHIFT
+        bucket_id = (bucket_property & BUCKET_ID_MASK) >> BUCKET_SHIFT
         return BucketProperty(bucket_id, bucket_property & MAX_STATEMENT_ID)
     raise FormatError(
         f"bucket property {bucket_property} has the unknown version {version}",

@@ -1,8 +1,9 @@
-"""Insert events without those that a delete event names: the anti-join of every read.
+"""Insert events without those that a delete event names, where that is a join.
 
-Spark joins fastest by one BIGINT. A row id is three numbers (and its partition's, where Hive counts
-anew in each), so they are mixed into one, by which rows meet; whether they are the same row is then
-looked at. Two row ids may mix to the same number: that costs time, and nothing else.
+It is one where ``deletion_vectors`` would take too much memory. Spark joins fastest by one BIGINT.
+A row id is three numbers (and its partition's, where Hive counts anew in each), so they are mixed
+into one, by which rows meet; whether they are the same row is then looked at. Two row ids may mix
+to the same number: that costs time, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
-from acidsql.storage.file_info import read_file_info
 from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.orc_reader import row_count
 from acidsql.storage.parallel import in_threads
 
 # So many delete events are sent to every task (some 60 bytes each in its memory); of more, each
@@ -34,14 +35,16 @@ _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
 
 
-def parted(listings: Sequence[Listing]) -> tuple[list[Listing], list[Listing]]:
+def parted(listings: Sequence[Listing], *, by_time: bool) -> tuple[list[Listing], list[Listing]]:
     """What delete events may name rows of, with those events; and what none names a row of.
 
-    Statements that came after all delete events wrote none of the rows that those name. Where that
-    is much, it is read by a scan of its own, without the join.
+    ``by_time``: statements that came after all delete events wrote none of the rows that those
+    name. Where that is much, it is read by a scan of its own, without the join.
     """
     changed = [listing for listing in listings if listing.deletes]
     unchanged = [listing for listing in listings if not listing.deletes]
+    if not by_time:
+        return changed, unchanged
     later = [replace(one, data=_later(one), deletes=(), originals=()) for one in changed]
     if sum(file.size for listing in later for file in listing.data) < MUCH_LATER:
         return changed, unchanged
@@ -113,15 +116,15 @@ def _mixed(keys: Sequence[str]) -> str:
 
 def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
     """Tell Spark whether to send them all to every task."""
-    if _are_many(files):
+    if are_many(files):
         return deletes.hint("merge")
     threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
     return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
 
 
-def _are_many(files: Sequence[EventFile]) -> bool:
+def are_many(files: Sequence[EventFile]) -> bool:
+    """Whether there are more delete events than every task could be sent."""
     if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
         return False
     large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
-    infos = in_threads(lambda file: read_file_info(file.path, file.length), large)
-    return sum(info.rows for info in infos) > SENT_MAX
+    return sum(in_threads(lambda file: row_count(file.path, file.length), large)) > SENT_MAX

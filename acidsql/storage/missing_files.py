@@ -29,7 +29,7 @@ def name_missing_files() -> None:
 
     def convert_exception(e: Any) -> Any:
         gone = _missing_file(e)
-        return convert(e) if gone is None else _too_old(gone)
+        return convert(e) if gone is None else too_old(gone)
 
     setattr(convert_exception, _OURS, True)
     captured.convert_exception = convert_exception
@@ -46,7 +46,8 @@ def _missing_file(error: Any) -> str | None:
     return None
 
 
-def _too_old(path: str) -> SnapshotTooOldError:
+def too_old(path: str) -> SnapshotTooOldError:
+    """What to raise of a file that is gone."""
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "

@@ -33,6 +33,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm, sargs
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.deletes import key_columns, parted, without_deleted
+from acidsql.storage.deletion_vectors import deletion_vectors
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -94,12 +95,16 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
         are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
-    named, others = parted(what.listings)
+    vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
+    named, others = parted(what.listings, by_time=vectors is None)
     changed = replace(what, listings=named)
     parts = _inserts(spark, replace(what, listings=others), offset)
     if inserts := _inserts(spark, changed, offset):
-        files = [file for listing in changed.listings for file in listing.deletes]
-        parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
+        if vectors is not None:
+            parts.append(vectors.without_deleted(_union(inserts)))
+        else:
+            files = [file for listing in named for file in listing.deletes]
+            parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
     return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
 
 

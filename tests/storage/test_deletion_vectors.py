@@ -1,0 +1,142 @@
+"""Delete events as bits leave out exactly the rows that they name, and none that is like one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.acid.layout import parse_directory
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import SnapshotTooOldError
+from acidsql.storage import deletion_vectors as vectors
+from acidsql.storage import jvm
+from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.row_schema import RowSchema
+
+SCHEMA = RowSchema.of([("v", "string")])
+PARTITIONS = ["", "p=1", "p=2"]
+NUMBERS = {name: number for number, name in enumerate(PARTITIONS)}
+# Write id, bucket property, row id: the ends of all that they are counted by, and beyond.
+PROPERTIES = [encode(b, s) for b, s in itertools.product((0, 1, 63), (0, 1, 64))]
+KEYS = list(
+    itertools.product(
+        (1, 2, 3, 64, 65),
+        PROPERTIES,
+        (0, 1, 62, 63, 64, 65535, 65536, 65537, 131071, 1 << 20),
+    )
+)
+
+
+def delete_file(path, keys, write_id=9):
+    """A file of delete events; the directory is what it is told to be in."""
+    writer = EventFileWriter(LocalFileSystem().open_output(str(path)), SCHEMA)
+    if keys:
+        writer.write_deletes(*np.array(sorted(keys), np.int64).T, write_id)
+    writer.close()
+    directory = parse_directory(f"delete_delta_{write_id}_{write_id}_0000")
+    return EventFile(str(path), directory, path.stat().st_size)
+
+
+def listings_of(tmp_path, deleted):
+    """Each partition's delete events, in a file for each write id that they name."""
+    found = []
+    for number, name in enumerate(PARTITIONS):
+        of_each = itertools.groupby(sorted(deleted[name]), key=lambda key: key[0])
+        files = [delete_file(tmp_path / f"{number}-{of}", list(keys)) for of, keys in of_each]
+        found.append(Listing(name, deletes=tuple(files)))
+    return found
+
+
+SEEN = ValidWriteIdList(100)
+
+
+def vectors_of(listings, write_ids=SEEN):
+    return vectors.deletion_vectors(listings, write_ids, NUMBERS)
+
+
+def one(tmp_path, *keys, write_id=9):
+    return [Listing("", deletes=(delete_file(tmp_path / "file", keys, write_id),))]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_left_is_what_no_delete_event_names(spark, tmp_path, seed, ansi):
+    rng = random.Random(seed)
+    # One side of each count has no delete events: what lies beyond it must not be taken for less.
+    inner = [
+        key for key in KEYS if 1 < key[0] < 65 and key[1] != PROPERTIES[-1] and key[2] < 1 << 20
+    ]
+    deleted = {
+        name: rng.sample(inner, (0, 1, 60)[(seed + at) % 3]) for at, name in enumerate(PARTITIONS)
+    }
+    unlike = [(2, 1, 0), (2, 0, 0), (2, encode(0) | 1 << 28, 0), (2, encode(0) | 1 << 12, 0)]
+    far = [(2, encode(0), 1 << 46), (2, encode(0), 2**63 - 1), (2**62, encode(0), 0)]
+    none = [(None, encode(0), 0), (2, None, 0), (2, encode(0), None)]
+    rows = [(NUMBERS[n], *key) for n in PARTITIONS for key in [*KEYS, *unlike, *far, *none]]
+    names = [vectors.PARTITION_NUMBER, vectors.WRITE_ID, vectors.BUCKET_PROPERTY, vectors.ROW_ID]
+    kinds = [pa.int32(), pa.int64(), pa.int32(), pa.int64()]
+    columns = [
+        pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
+    events = spark.createDataFrame(pa.table(columns, names=names))
+    found = vectors_of(listings_of(tmp_path, deleted))
+    with jvm.changed_conf(spark, {"spark.sql.ansi.enabled": ansi}):
+        left = found.without_deleted(events)
+        shown = [tuple(row) for row in left.collect()]
+    assert left.columns == names
+    gone = {(NUMBERS[name], *key) for name, keys in deleted.items() for key in keys}
+    assert set(shown) == set(rows) - gone
+    assert len(shown) == len(rows) - len(gone)
+
+
+def test_events_of_others_than_the_snapshot_sees_set_no_bit(tmp_path):
+    listings = one(tmp_path, (1, encode(0), 5))
+    assert len(vectors_of(listings).words)
+    assert not len(vectors_of(listings, ValidWriteIdList(8)).words)
+    assert not len(vectors_of(listings, ValidWriteIdList(10, aborted=(9,))).words)
+
+
+def test_a_file_without_events_sets_no_bit(tmp_path):
+    assert not len(vectors_of(one(tmp_path)).words)
+
+
+def test_many_rows_of_a_page_take_one_page(tmp_path):
+    keys = [(1, encode(0), row) for row in range(65536)]
+    found = vectors_of(one(tmp_path, *keys))
+    assert found.words.tolist() == [-1] * 1024
+    assert found.places.tolist() == [0]
+
+
+def test_rows_far_apart_are_left_to_a_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors, "WORDS_MAX", 3 * 1024)
+    near = [(1, encode(0), row << 16) for row in range(2)]
+    assert vectors_of(one(tmp_path, *near)) is not None
+    assert (
+        vectors_of(one(tmp_path, *near, (1, encode(0), 2 << 16), (1, encode(0), 3 << 16))) is None
+    )
+
+
+def test_too_many_places_are_left_to_a_join(tmp_path):
+    assert vectors_of(one(tmp_path, (1, encode(0), 0), (1 << 21, encode(0), 0))) is not None
+    assert vectors_of(one(tmp_path, (1, encode(0), 0), (1 + (1 << 21), encode(1), 0))) is None
+    assert vectors_of(one(tmp_path, (1, encode(0), 1 << 62))) is None
+
+
+@pytest.mark.parametrize("bucket_property", [0, 7, encode(0) | 1 << 28, encode(0) | 1 << 12, -1])
+def test_row_ids_of_another_make_are_left_to_a_join(tmp_path, bucket_property):
+    assert vectors_of(one(tmp_path, (1, encode(0), 0), (2, bucket_property, 0))) is None
+
+
+def test_a_file_that_is_gone_is_named(tmp_path):
+    listings = one(tmp_path, (1, encode(0), 0))
+    (tmp_path / "file").unlink()
+    with pytest.raises(SnapshotTooOldError, match="file' is gone"):
+        vectors_of(listings)
