@@ -113,7 +113,7 @@ def _files(table: Table, listing: Listing) -> list[_File]:
 
 
 def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
-    """Those of a table's files that are read."""
+    """Those of a table's files that are read, and delete events that concern what is read."""
     if scans is None:
         return list(files)
     rows = {file for file in files if not file.deletes and _is_read(file, scans)}
@@ -128,7 +128,9 @@ def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
     return [
         file
         for file in files
-        if file in rows or (file.deletes and has_rows(file) and not _is_left_out(file, scans))
+        if file in rows
+        or _plain(file.path) in scans.selected
+        or (file.deletes and _plain(file.path) not in scans.opened and has_rows(file))
     ]
 
 
@@ -136,11 +138,6 @@ def _is_read(file: _File, scans: Scans) -> bool:
     path = _plain(file.path)
     # What Spark does not open itself is read by Python tasks, if there are any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)
-
-
-def _is_left_out(file: _File, scans: Scans) -> bool:
-    path = _plain(file.path)
-    return path in scans.opened and path not in scans.selected
 
 
 def _plain(path: str) -> str:

@@ -23,6 +23,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.orc_reader import row_count
 from acidsql.storage.parallel import in_threads
 
@@ -116,15 +117,20 @@ def _mixed(keys: Sequence[str]) -> str:
 
 def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
     """Tell Spark whether to send them all to every task."""
-    if are_many(files):
+    if _are_many(files):
         return deletes.hint("merge")
     threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
     return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
 
 
-def are_many(files: Sequence[EventFile]) -> bool:
-    """Whether there are more delete events than every task could be sent."""
+def _are_many(files: Sequence[EventFile]) -> bool:
     if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
         return False
     large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
-    return sum(in_threads(lambda file: row_count(file.path, file.length), large)) > SENT_MAX
+    return sum(in_threads(lambda file: event_count(file.path, file.length), large)) > SENT_MAX
+
+
+def event_count(path: str, length: int | None) -> int:
+    """How many events a file has. Raises SnapshotTooOldError if it is gone."""
+    with naming_missing(path):
+        return row_count(path, length)

@@ -1,9 +1,9 @@
 """Delete events as bits, one for each row of what a statement wrote into a bucket.
 
 Hive counts a statement's rows in each bucket from 0, so that the bit of a row is found by counting:
-no job for the delete events, and no join by a hash of row ids. The bits lie in pages, of which only
-those exist where something was deleted, and travel to every task as one row. What would take much
-memory that way (events far apart from each other) is left to a join (``deletes``).
+no job that reads delete events, and no join by a hash of row ids. The bits lie in pages, of which
+only those exist where something was deleted, and travel to every task as one row. What would take
+much memory that way (events far apart from each other) is left to a join (``deletes``).
 
 The files are read in the driver: delete events hold row ids, and no rows.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid import bucket_codec
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm
-from acidsql.storage.deletes import are_many
+from acidsql.storage.deletes import SENT_MAX, event_count
 from acidsql.storage.event_reader import FileRead, plan_deletes, read_deletes
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -35,10 +34,10 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import Listing
-from acidsql.storage.missing_files import too_old
-from acidsql.storage.parallel import in_threads
+from acidsql.storage.missing_files import naming_missing
+from acidsql.storage.parallel import THREADS, in_threads
 
-WORDS_MAX = 1 << 22  # of 8 bytes
+PAGES_MAX = 4096  # of 8 KiB
 PLACES_MAX = 1 << 22  # of 4 bytes
 _PAGE_BITS = 16  # of a row id: its place in its page
 _WORD_BITS = 6
@@ -50,10 +49,8 @@ _NUMBERS = bucket_codec.BUCKET_ID_MASK | bucket_codec.MAX_STATEMENT_ID
 _VERSION_1 = bucket_codec.encode(0)
 
 _Ints = npt.NDArray[np.int64]
-# Write id, bucket property, page; and where in that page the rows are.
-_Run = tuple[tuple[int, int, int], _Ints]
-# Partition number, write id, bucket property, page; and its words.
-_Pages = dict[tuple[int, int, int, int], _Ints]
+# Partition number, write id, bucket property, page of a row id.
+_Page = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,55 +108,82 @@ def deletion_vectors(
     Raises:
         SnapshotTooOldError: A file is gone.
     """
-    if are_many([file for one in listings for file in one.deletes]):
-        return None
     reads = [
         (numbers[one.partition], read) for one in listings for read in plan_deletes(one, write_ids)
     ]
-    pages: _Pages = {}
-    for (number, _), runs in zip(
-        reads, in_threads(_runs, [read for _, read in reads]), strict=True
-    ):
-        if runs is None:
-            return None
-        for key, places in runs:
-            words = pages.setdefault((number, *key), np.zeros(_WORDS, np.int64))
-            np.bitwise_or.at(words, places >> _WORD_BITS, np.int64(1) << (places & 63))
-        if len(pages) * _WORDS > WORDS_MAX:
-            return None
-    return _laid_out(pages)
-
-
-def _runs(read: FileRead) -> list[_Run] | None:
-    """A file's delete events by page: they are sorted, so that those of a page stand together.
-
-    None: they are of too many pages.
-    """
-    found: list[_Run] = []
-    try:
-        for batch in read_deletes(read):
-            names = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
-            ids, properties, row_ids = (batch.column(name).to_numpy() for name in names)
-            pages = row_ids >> _PAGE_BITS
-            differs = (np.diff(ids) != 0) | (np.diff(properties) != 0) | (np.diff(pages) != 0)
-            ends = [0, *(np.flatnonzero(differs) + 1).tolist(), batch.num_rows]
-            if (len(found) + len(ends)) * _WORDS > WORDS_MAX:
+    # Of more than some hundred partitions the numbers are checksums.
+    if any(number >= PLACES_MAX for number, _ in reads) or _count(reads) > SENT_MAX:
+        return None
+    bits = _Bits()
+    # Some files at a time, because what they hold is in memory until its bits are set.
+    for start in range(0, len(reads), THREADS):
+        some = reads[start : start + THREADS]
+        for keys in in_threads(lambda one: _keys(*one), some):
+            if keys is None or not bits.set(keys):
                 return None
-            places = row_ids & ((1 << _PAGE_BITS) - 1)
-            found += [
-                ((int(ids[at]), int(properties[at]), int(pages[at])), places[at:end])
-                for at, end in pairwise(ends)
-            ]
-    except FileNotFoundError as error:
-        raise too_old(str(read.path)) from error
-    return found
+    return _laid_out(bits)
 
 
-def _laid_out(pages: _Pages) -> DeletionVectors | None:
-    if not pages:
+def _count(reads: Sequence[tuple[int, FileRead]]) -> int:
+    return sum(in_threads(lambda one: event_count(str(one[1].path), one[1].length), reads))
+
+
+def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
+    """Partition number, write id, bucket property, row id of each event, as columns.
+
+    None: there are nulls, which Hive does not write.
+    """
+    with naming_missing(str(read.path)):
+        batches = list(read_deletes(read))
+    names = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
+    columns = [[batch.column(name) for batch in batches] for name in names]
+    if any(part.null_count for column in columns for part in column):
+        return None
+    none = pa.array([], pa.int64())
+    ids = [pa.concat_arrays(column or [none]).to_numpy().astype(np.int64) for column in columns]
+    return np.full(len(ids[0]), number, np.int64), *ids
+
+
+class _Bits:
+    """Bits by page.
+
+    Attributes:
+        slots: Where in ``words`` a page is.
+        words: Of so many pages, and of some more.
+    """
+
+    def __init__(self) -> None:
+        self.slots: dict[_Page, int] = {}
+        self.words = np.zeros((1, _WORDS), np.int64)
+
+    def set(self, keys: tuple[_Ints, ...]) -> bool:
+        """Set the bits of some events; False: they are of too many pages."""
+        pages = np.stack([*keys[:3], keys[3] >> _PAGE_BITS])
+        # Events are sorted, so that those of a page stand together.
+        begins = np.flatnonzero(np.r_[True, np.any(np.diff(pages) != 0, axis=0)][: pages.shape[1]])
+        slots = self._slots_of(pages[:, begins]) if len(begins) <= PAGES_MAX else None
+        if slots is None:
+            return False
+        of_each = np.repeat(slots, np.diff(np.r_[begins, pages.shape[1]]))
+        places = of_each << _PAGE_BITS | keys[3] & ((1 << _PAGE_BITS) - 1)
+        np.bitwise_or.at(self.words.reshape(-1), places >> _WORD_BITS, np.int64(1) << (places & 63))
+        return True
+
+    def _slots_of(self, pages: _Ints) -> _Ints | None:
+        unique, inverse = np.unique(pages, axis=1, return_inverse=True)
+        found = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]
+        if len(self.slots) > PAGES_MAX:
+            return None
+        if len(self.slots) > len(self.words):
+            more = np.zeros((2 * len(self.slots) - len(self.words), _WORDS), np.int64)
+            self.words = np.concatenate([self.words, more])
+        return np.array(found, np.int64)[inverse.reshape(-1)]
+
+
+def _laid_out(bits: _Bits) -> DeletionVectors | None:
+    if not bits.slots:
         return DeletionVectors({}, np.zeros(0, np.int32), np.zeros(0, np.int64))
-    keys = sorted(pages)
-    partitions, ids, properties, numbers = np.array(keys, np.int64).T
+    partitions, ids, properties, numbers = np.array(list(bits.slots), np.int64).T
     if np.any((properties & ~_NUMBERS) != _VERSION_1) or np.any(numbers < 0):
         return None
     first = ids.min()
@@ -170,7 +194,7 @@ def _laid_out(pages: _Pages) -> DeletionVectors | None:
     if math.prod(sizes) > PLACES_MAX:
         return None
     places = np.full(sizes, _NO_PAGE, np.int32)
-    places[counted] = np.arange(len(keys)) * _WORDS
+    places[counted] = np.arange(len(numbers)) * _WORDS
     limits = {
         "first_write_id": int(first),
         "end_write_id": int(first) + sizes[1],
@@ -179,7 +203,7 @@ def _laid_out(pages: _Pages) -> DeletionVectors | None:
         "statements": sizes[3],
         "pages": sizes[4],
     }
-    return DeletionVectors(limits, places.ravel(), np.concatenate([pages[key] for key in keys]))
+    return DeletionVectors(limits, places.ravel(), bits.words[: len(numbers)].ravel())
 
 
 # What a row id is counted by. Columns of their own, none of them ever null: what Spark makes of the
@@ -194,7 +218,7 @@ _COUNTED = {
     f"{_OWN}bucket": f"shiftright({_PROPERTY}, {bucket_codec.BUCKET_SHIFT}) "
     f"& {bucket_codec.MAX_BUCKET_ID}",
     f"{_OWN}statement": f"{_PROPERTY} & {bucket_codec.MAX_STATEMENT_ID}",
-    f"{_OWN}page": f"shiftright({_NUMBER}, {_PAGE_BITS})",
+    f"{_OWN}page": f"shiftrightunsigned({_NUMBER}, {_PAGE_BITS})",
     f"{_OWN}word": f"CAST(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1} AS INT)",
     f"{_OWN}bit": f"CAST({_NUMBER} & 63 AS INT)",
 }

@@ -9,6 +9,8 @@ directories only. Where that place is not found (Spark Connect), Spark's own err
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors.exceptions import captured
@@ -29,7 +31,7 @@ def name_missing_files() -> None:
 
     def convert_exception(e: Any) -> Any:
         gone = _missing_file(e)
-        return convert(e) if gone is None else too_old(gone)
+        return convert(e) if gone is None else _too_old(gone)
 
     setattr(convert_exception, _OURS, True)
     captured.convert_exception = convert_exception
@@ -46,8 +48,16 @@ def _missing_file(error: Any) -> str | None:
     return None
 
 
-def too_old(path: str) -> SnapshotTooOldError:
-    """What to raise of a file that is gone."""
+@contextmanager
+def naming_missing(path: str) -> Iterator[None]:
+    """Raise SnapshotTooOldError where a file that is read in here is gone."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _too_old(path) from error
+
+
+def _too_old(path: str) -> SnapshotTooOldError:
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "

@@ -32,17 +32,15 @@ def read_events(
     path: str,
     schema: RowSchema,
     length: int | None = None,
-    operation: int = event.INSERT,
     *,
     exact: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read a file of events, flat.
+    """Read the insert events of a file, flat.
 
     Args:
         path: Of the file.
         schema: The table's data columns; the file's are matched with them by position.
         length: Where the file ends, in bytes, if not at its size (``_flush_length``).
-        operation: Events of which kind; others are left out.
         exact: As for ``read_batches``.
 
     Yields:
@@ -55,7 +53,7 @@ def read_events(
     for batch, info in read_batches(path, length, exact=exact):
         if not info.is_acid:
             raise FormatError(f"'{path}' is no file of ACID events", path=path)
-        kept = only(batch, pc.equal(batch.column(0), operation))
+        kept = only(batch, pc.equal(batch.column(0), event.INSERT))
         row = cast(pa.StructArray, kept.column(5))
         users = conform(row, schema.struct, info.calendar)
         columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
@@ -99,10 +97,11 @@ def _opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
             yield None
             return
         try:
-            reader = orc.ORCFile(pa.PythonFile(cast(Any, _Head(file, end)), mode="r"))
-        except pa.ArrowInvalid as error:
-            raise FormatError(f"'{path}' is no ORC file: {error}", path=path) from error
-        yield reader
+            yield orc.ORCFile(pa.PythonFile(cast(Any, _Head(file, end)), mode="r"))
+        except (OSError, pa.ArrowException) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # of the file system
+            raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:

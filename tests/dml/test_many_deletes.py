@@ -18,9 +18,10 @@ def test_deleted_rows_stay_away_however_they_are_told_from_the_others(
     acid, monkeypatch, join, partitioned
 ):
     if join == "BroadcastHash":  # the bits would take too much memory
-        monkeypatch.setattr(deletion_vectors, "WORDS_MAX", 0)
+        monkeypatch.setattr(deletion_vectors, "PAGES_MAX", 0)
     if join == "SortMerge":  # there are too many events to be sent to every task
         monkeypatch.setattr(deletes, "SENT_MAX", 10)
+        monkeypatch.setattr(deletion_vectors, "SENT_MAX", 10)
         monkeypatch.setattr(deletes, "_SURELY_FEW_BYTES", 0)
     acid.sql(f"CREATE TABLE t (id INT{'' if partitioned else ', p STRING'}) {partitioned}")
     acid.sql("INSERT INTO t SELECT CAST(id AS INT), concat('p', id % 3) FROM range(0, 3000, 1, 3)")
@@ -37,7 +38,7 @@ def test_deleted_rows_stay_away_however_they_are_told_from_the_others(
 
 
 def test_what_was_written_after_all_deletes_is_read_without_the_join(acid, monkeypatch):
-    monkeypatch.setattr(deletion_vectors, "WORDS_MAX", 0)
+    monkeypatch.setattr(deletion_vectors, "PAGES_MAX", 0)
     monkeypatch.setattr(deletes, "MUCH_LATER", 1)
     acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO t SELECT id, id % 2 FROM range(20)")

@@ -12,7 +12,7 @@ import pytest
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import SnapshotTooOldError
+from acidsql.errors import FormatError, SnapshotTooOldError
 from acidsql.storage import deletion_vectors as vectors
 from acidsql.storage import jvm
 from acidsql.storage.filesystem import LocalFileSystem
@@ -25,6 +25,7 @@ PARTITIONS = ["", "p=1", "p=2"]
 NUMBERS = {name: number for number, name in enumerate(PARTITIONS)}
 # Write id, bucket property, row id: the ends of all that they are counted by, and beyond.
 PROPERTIES = [encode(b, s) for b, s in itertools.product((0, 1, 63), (0, 1, 64))]
+INNER = [encode(b, s) for b, s in itertools.product((0, 1), (0, 1))]
 KEYS = list(
     itertools.product(
         (1, 2, 3, 64, 65),
@@ -70,17 +71,16 @@ def one(tmp_path, *keys, write_id=9):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_left_is_what_no_delete_event_names(spark, tmp_path, seed, ansi):
     rng = random.Random(seed)
-    # One side of each count has no delete events: what lies beyond it must not be taken for less.
-    inner = [
-        key for key in KEYS if 1 < key[0] < 65 and key[1] != PROPERTIES[-1] and key[2] < 1 << 20
-    ]
+    # Beyond what has delete events, on either side of each count, nothing may be taken for less.
+    inner = [key for key in KEYS if 1 < key[0] < 65 and key[1] in INNER and key[2] < 1 << 20]
     deleted = {
         name: rng.sample(inner, (0, 1, 60)[(seed + at) % 3]) for at, name in enumerate(PARTITIONS)
     }
     unlike = [(2, 1, 0), (2, 0, 0), (2, encode(0) | 1 << 28, 0), (2, encode(0) | 1 << 12, 0)]
     far = [(2, encode(0), 1 << 46), (2, encode(0), 2**63 - 1), (2**62, encode(0), 0)]
+    below = [(2, encode(1), -1), (2, encode(1), -65536)]
     none = [(None, encode(0), 0), (2, None, 0), (2, encode(0), None)]
-    rows = [(NUMBERS[n], *key) for n in PARTITIONS for key in [*KEYS, *unlike, *far, *none]]
+    rows = [(NUMBERS[n], *key) for n in PARTITIONS for key in [*KEYS, *unlike, *far, *below, *none]]
     names = [vectors.PARTITION_NUMBER, vectors.WRITE_ID, vectors.BUCKET_PROPERTY, vectors.ROW_ID]
     kinds = [pa.int32(), pa.int64(), pa.int32(), pa.int64()]
     columns = [
@@ -116,12 +116,49 @@ def test_many_rows_of_a_page_take_one_page(tmp_path):
 
 
 def test_rows_far_apart_are_left_to_a_join(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors, "WORDS_MAX", 3 * 1024)
+    monkeypatch.setattr(vectors, "PAGES_MAX", 3)
     near = [(1, encode(0), row << 16) for row in range(2)]
     assert vectors_of(one(tmp_path, *near)) is not None
     assert (
         vectors_of(one(tmp_path, *near, (1, encode(0), 2 << 16), (1, encode(0), 3 << 16))) is None
     )
+
+
+def test_rows_far_apart_in_several_files_are_left_to_a_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors, "PAGES_MAX", 3)
+    deleted = {"": [(1, encode(0), 0), (2, encode(0), 0)], "p=1": [(1, encode(0), 0)], "p=2": []}
+    assert vectors_of(listings_of(tmp_path, deleted)) is not None
+    deleted["p=2"] = [(1, encode(0), 0)]
+    assert vectors_of(listings_of(tmp_path, deleted)) is None
+
+
+def test_many_events_are_left_to_a_join(tmp_path, monkeypatch):
+    keys = [(1, encode(0), row) for row in range(11)]
+    assert vectors_of(one(tmp_path, *keys)) is not None
+    monkeypatch.setattr(vectors, "SENT_MAX", 10)
+    assert vectors_of(one(tmp_path, *keys)) is None
+
+
+def test_partitions_that_are_known_by_a_checksum_are_left_to_a_join(tmp_path):
+    listings = one(tmp_path, (1, encode(0), 0))
+    assert vectors.deletion_vectors(listings, SEEN, {"": 500}) is not None
+    assert vectors.deletion_vectors(listings, SEEN, {"": 4_000_000_000}) is None
+
+
+def test_events_that_do_not_come_sorted_set_the_same_bits(tmp_path):
+    keys = [(1, encode(0), row) for row in (70000, 5, 140000, 6, 70001)]
+    writer = EventFileWriter(LocalFileSystem().open_output(str(tmp_path / "file")), SCHEMA)
+    writer.write_deletes(*np.array(keys, np.int64).T, 9)
+    writer.close()
+    directory = parse_directory("delete_delta_9_9_0000")
+    found = vectors_of([Listing("", deletes=(EventFile(str(tmp_path / "file"), directory, 1),))])
+    rows = [
+        page << 16 | word << 6 | bit
+        for page, place in enumerate(found.places.tolist())
+        for word, bit in itertools.product(range(1024), range(64))
+        if place >= 0 and found.words[place + word] >> bit & 1
+    ]
+    assert rows == sorted(key[2] for key in keys)
 
 
 def test_too_many_places_are_left_to_a_join(tmp_path):
@@ -139,4 +176,22 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     listings = one(tmp_path, (1, encode(0), 0))
     (tmp_path / "file").unlink()
     with pytest.raises(SnapshotTooOldError, match="file' is gone"):
+        vectors_of(listings)
+
+
+@pytest.mark.parametrize("damage", ["text", "zeros", "a half", "stripe", "footer"])
+def test_a_file_that_is_damaged_is_named(tmp_path, damage):
+    listings = one(tmp_path, *((1, encode(0), row * row) for row in range(3000)))
+    path = tmp_path / "file"
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "text": b"no ORC file at all, but a text",
+            "zeros": bytes(1000),
+            "a half": whole[: len(whole) // 2],
+            "stripe": whole[:3] + b"\xff" * 400 + whole[403:],
+            "footer": whole[:-200] + b"\xff" * 150 + whole[-50:],
+        }[damage]
+    )
+    with pytest.raises(FormatError, match="file' cannot be read"):
         vectors_of(listings)

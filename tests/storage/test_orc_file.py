@@ -474,7 +474,7 @@ def test_read_events_leaves_out_the_other_kind(tmp_path):
     writer.write_deletes([1], [BUCKET], [4], 2)
     writer.close()
     assert sum(b.num_rows for b in orc_reader.read_events(str(path), schema)) == 0
-    deletes = list(orc_reader.read_events(str(path), schema, operation=event.DELETE))
+    deletes = list(orc_reader.read_row_ids(str(path)))
     assert deletes[0].to_pylist()[0]["rowId"] == 4
 
 
