@@ -43,6 +43,8 @@ from acidsql.txn import Snapshot
 # Without one of these words a query hardly has a condition to be pushed down.
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 
+_OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that only Spark's scans know
+
 Args = Mapping[str, Any] | Sequence[Any] | None
 
 
@@ -93,9 +95,13 @@ class Reader:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._transactions = transactions
 
-    def views(self, prepared: Prepared, snapshot: Snapshot, said: Said) -> Views:
-        """What a statement's stand-ins show in a snapshot, lazily, as far as it depends on it."""
-        return self._views(prepared.standins, snapshot, prepared.texts, said, prepared.queries[0])
+    def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
+        """What a statement's stand-ins show in a snapshot, lazily, as far as it depends on it.
+
+        ``few``: of the target of a statement that reads it once, see ``read_rows``.
+        """
+        change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
+        return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)
 
     def _views(
         self,
@@ -104,6 +110,7 @@ class Reader:
         queries: Sequence[Text],
         said: Said,
         change: EventQuery | None = None,
+        few: int = 0,
     ) -> Views:
         views = Views()
 
@@ -120,7 +127,7 @@ class Reader:
                 known = demanded().get(standin.view, ANYTHING)
                 return all_of([known, of_target()]) if standin.is_target else known
 
-            return self._rows(standin, snapshot, of_all)
+            return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
 
         # The target last: a source may tell what is needed of it.
         for standin in sorted(standins, key=lambda standin: standin.is_target):
@@ -170,6 +177,7 @@ class Reader:
         standin: StandIn,
         snapshot: Snapshot,
         demanded: Callable[[], Predicate] = lambda: ANYTHING,
+        few: int = 0,
     ) -> DataFrame:
         """What one stand-in shows.
 
@@ -188,6 +196,7 @@ class Reader:
             snapshot.valid_txns,
             demanded,
             lambda: self._is_kept(snapshot),
+            few,
         )
         self._still_there(table, partitions)
         return _shaped(rows, standin)

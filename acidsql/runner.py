@@ -326,7 +326,10 @@ class Runner:
     ) -> None:
         """Write and publish each target's events; what is published is added to the work."""
         with clock("do"):
-            views = self._reader.views(held.prepared, held.snapshot, said)
+            # Of such a statement the target is read once, and nothing else is.
+            is_point = all(query.maybe_few for query in held.prepared.queries)
+            few = self._txns.settings.driver_max_rows if is_point else 0
+            views = self._reader.views(held.prepared, held.snapshot, said, few=few)
         with self._source(transaction.txn, held.prepared, views, said):
             for query, touched in zip(held.prepared.queries, held.touched, strict=True):
                 if not query.table.partition_columns:

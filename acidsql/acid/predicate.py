@@ -104,6 +104,17 @@ def weakened(predicate: Predicate, is_known: Callable[[Comparison], bool]) -> Pr
             return some_of([weakened(term, is_known) for term in terms])
 
 
+def columns_of(predicate: Predicate) -> frozenset[str]:
+    """The columns that it mentions."""
+    match predicate:
+        case Comparison(column):
+            return frozenset([column])
+        case No(term):
+            return frozenset([term.column])
+        case All(terms) | Some(terms):
+            return frozenset().union(*map(columns_of, terms))
+
+
 def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
     """The only values that a column can have; None: that is not known."""
     match predicate:

@@ -84,6 +84,37 @@ class DeletionVectors:
         counted = jvm.select(events, "*", *(f"{sql} AS {name}" for name, sql in _COUNTED.items()))
         return counted.join(row, F.expr(_IS_DELETED), "left_anti").drop(*_COUNTED)
 
+    def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
+        """The same of row ids at hand: of each whether it is deleted.
+
+        Args:
+            keys: Partition numbers, write ids, bucket properties and row ids.
+        """
+        deleted = np.zeros(len(keys[0]), np.bool_)
+        if not len(self.words):
+            return deleted
+        known = self.limits
+        partitions, ids, properties, rows = keys
+        counted = np.stack(
+            [
+                partitions,
+                ids - known["first_write_id"],
+                (properties & bucket_codec.BUCKET_ID_MASK) >> bucket_codec.BUCKET_SHIFT,
+                properties & bucket_codec.MAX_STATEMENT_ID,
+                rows >> _PAGE_BITS,
+            ]
+        )
+        sizes = np.array([known["partitions"], known["end_write_id"] - known["first_write_id"],
+                          known["buckets"], known["statements"], known["pages"]])  # fmt: skip
+        is_usual = (properties & ~_NUMBERS) == _VERSION_1
+        within = is_usual & np.all((counted >= 0) & (counted < sizes[:, None]), axis=0)
+        begins = self.places[np.ravel_multi_index(counted[:, within], sizes)].astype(np.int64)
+        places = rows[within]
+        words = np.maximum(begins, 0) + (places >> _WORD_BITS & (_WORDS - 1))
+        bits = self.words[words] >> (places & 63) & 1
+        deleted[within] = (begins != _NO_PAGE) & (bits == 1)
+        return deleted
+
 
 def _one(numbers: npt.NDArray[Any]) -> pa.Array:
     """A column of one row, which holds all of them."""

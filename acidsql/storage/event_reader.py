@@ -122,7 +122,7 @@ def read_file(
         assert read.path is not None
         batches = read_events(read.path, schema, read.length, exact=exact)
     for batch in batches:
-        kept = only(batch, _visible(read, batch.column("currentTransaction")))
+        kept = only(batch, visible(read, batch.column("currentTransaction")))
         if kept.num_rows:
             partition = pa.repeat(pa.scalar(read.partition, pa.string()), kept.num_rows)
             yield pa.RecordBatch.from_arrays(
@@ -136,7 +136,7 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
         deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
-        kept = only(deletes, _visible(read, deletes.column(DELETING_WRITE_ID)))
+        kept = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
         if kept.num_rows:
             yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
 
@@ -156,10 +156,10 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
         yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
 
 
-def _visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
-    """I1."""
-    visible = pc.less_equal(write_ids, read.high_water_mark)
+def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
+    """I1: of each event's write id whether the snapshot sees it."""
+    known = pc.less_equal(write_ids, read.high_water_mark)
     if not read.hidden:
-        return visible
+        return known
     hidden = pc.is_in(write_ids, value_set=pa.array(read.hidden, write_ids.type))
-    return pc.and_(visible, pc.invert(hidden))
+    return pc.and_(known, pc.invert(hidden))

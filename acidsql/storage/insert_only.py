@@ -21,8 +21,9 @@ from acidsql.storage.columns import (
 )
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
+from acidsql.storage.orc_scan import open_files
 from acidsql.storage.partition_columns import PATH, PathPartitions, partition_values
-from acidsql.storage.scan import open_files, python_rows
+from acidsql.storage.scan import python_rows
 
 FORMATS = ("orc", "text")
 _FIELD_END = literal("\x01")

@@ -25,7 +25,7 @@ from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.row_schema import RowSchema, array_of_rows, conform, is_finer_than_micros
 
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
-_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
+ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 
 
 def read_events(
@@ -70,12 +70,10 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
     Raises:
         FormatError: It is no event file.
     """
-    with _opened(path, length) as reader:
+    with opened(path, length) as reader:
         if reader is None:
             return
-        names = reader.schema.names
-        if not is_acid(names):
-            raise FormatError(f"'{path}' is no file of ACID events", path=path)
+        names = event_names(reader, path)
         for stripe in range(reader.nstripes):
             batch = reader.read_stripe(stripe, columns=names[:5])
             yield pa.RecordBatch.from_arrays(batch.columns, event.EVENT_COLUMNS[:5])
@@ -83,13 +81,25 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
 
 def row_count(path: str, length: int | None = None) -> int:
     """How many rows a file has. Raises FormatError."""
-    with _opened(path, length) as reader:
-        return 0 if reader is None else int(reader.nrows)
+    with opened(path, length) as reader:
+        return int(reader.nrows) if reader else 0
+
+
+def event_names(reader: orc.ORCFile, path: str) -> list[str]:
+    """What a file of events calls its columns.
+
+    Raises:
+        FormatError: It is no event file.
+    """
+    names: list[str] = list(reader.schema.names)
+    if not is_acid(names):
+        raise FormatError(f"'{path}' is no file of ACID events", path=path)
+    return names
 
 
 @contextmanager
-def _opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
-    """None: a file of no bytes, which ORC itself reads as one without rows."""
+def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
+    """A file; None if it has no bytes, which ORC itself reads as one without rows."""
     files = filesystem_for(path)
     with files.open_input(path) as file:
         end = files.size(path) if length is None else length
@@ -155,7 +165,7 @@ def _read_stripe(
     reader: orc.ORCFile, head: _Head, stripe: int, path: str
 ) -> Iterator[pa.RecordBatch]:
     """One stripe, by pyarrow; by pyorc, row by row, if it holds a timestamp outside 1677…2262."""
-    old = not _ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
+    old = not ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
     try:
         if not old:
             yield reader.read_stripe(stripe)

@@ -18,8 +18,7 @@ hybrid calendar that Spark's reader goes through, come out ten days later.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -43,21 +42,20 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.orc_scan import read_orc
 from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
 from acidsql.storage.partition_columns import (
-    PATH,
     PathPartitions,
     number_of,
     partition_numbers,
     partition_values,
 )
+from acidsql.storage.point_search import Search, column_name, search, searchable
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
 _ROW = "row"
-_NO_OPTIONS: Mapping[str, str] = {}
-_GLOB = re.compile(r"[{}\[\]*?\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +104,32 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
             files = [file for listing in named for file in listing.deletes]
             parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
     return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
+
+
+def scan_few(spark: SparkSession, what: Scan, limit: int) -> DataFrame | None:
+    """What ``scan`` gives, but of candidates for the condition alone, read here in the driver.
+
+    None: that is not worth while, or there are more than ``limit``.
+    """
+    condition = searchable(what.table, what.listings, what.condition)
+    if condition == ANYTHING:
+        return None
+    numbers = what.numbers
+    deleted = deletion_vectors(what.listings, what.write_ids, numbers)
+    if deleted is None:
+        return None
+    reads = plan_reads(what.listings, what.write_ids)
+    numbered = [(numbers[read.partition], read) for read in reads]
+    found = search(numbered, Search(what.table, condition, limit, deleted))
+    if found is None:
+        return None
+    names = [column_name(i) for i in range(len(what.table.columns))]
+    rows = _padded(spark.createDataFrame(found), what.table, names)
+    columns = (quote(column.name) for column in what.table.columns)
+    partitions = [listing.partition for listing in what.listings]
+    values = partition_values(what.table, partitions, PARTITION)
+    ids = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)
+    return _dressed(jvm.select(rows, *ids, *columns, *values), what.table)
 
 
 def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
@@ -205,7 +229,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}>"
     skipping = sargs.read_options(spark, what.table, group.names.row, what.condition)
-    events = _read_orc(
+    events = read_orc(
         spark, files, group.names.events, row, with_path=where.needs_path, options=skipping
     )
     kept = events.where(_alive(what, group.listings, event.INSERT))
@@ -236,7 +260,7 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     )
     events = _union(
         [
-            _read_orc(spark, _paths(group), own, row, with_path=where.needs_path)
+            read_orc(spark, _paths(group), own, row, with_path=where.needs_path)
             for own, group in groups.items()
         ]
     )
@@ -249,62 +273,6 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
 
 def _paths(files: Sequence[EventFile]) -> list[str]:
     return [file.path for file in files]
-
-
-def _read_orc(
-    spark: SparkSession,
-    paths: Sequence[str],
-    names: Sequence[str],
-    row_type: str,
-    *,
-    with_path: bool,
-    options: Mapping[str, str] = _NO_OPTIONS,
-) -> DataFrame:
-    """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
-    kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
-    schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-    events = open_files(
-        spark, paths, schema, by_position=False, with_path=with_path, options=options
-    )
-    if tuple(names) == event.EVENT_COLUMNS:
-        return events
-    hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
-    return jvm.select(events, *hives, *([PATH] if with_path else []))
-
-
-def open_files(
-    spark: SparkSession,
-    paths: Sequence[str],
-    schema: str,
-    file_format: str = "orc",
-    *,
-    by_position: bool = True,
-    with_path: bool = True,
-    options: Mapping[str, str] = _NO_OPTIONS,
-) -> DataFrame:
-    """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
-
-    ``by_position`` is right for top-level columns, whose places Spark knows, and for those alone:
-    ORC matches what is within them by name.
-    """
-    reader = spark.read.schema(schema).options(
-        **{"orc.force.positional.evolution": str(by_position).lower()},
-        # Missing files are an error, never missing rows.
-        ignoreMissingFiles="false",
-        ignoreCorruptFiles="false",
-        # They are files: Spark need not look for partition columns in each one's path.
-        recursiveFileLookup="true",
-        **options,
-    )
-    # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
-    # files twice: of several paths, each that looks like a pattern stands for all of them.
-    names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
-    # Of many paths Spark would look at each in a job, ten times slower: we listed them already.
-    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    at_least = max(len(names), int(spark.conf.get(threshold) or 0))
-    with jvm.changed_conf(spark, {threshold: str(at_least)}):
-        rows = jvm.load(reader.format(file_format), spark, names)
-    return jvm.select(rows, "*", f"_metadata.file_path AS {PATH}") if with_path else rows
 
 
 def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
@@ -373,11 +341,16 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
         ]
     )
     events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
-    padded = (
-        f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
-        for c in table.columns
+    return _padded(events, table, [quote(name) for name in names])
+
+
+def _padded(events: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
+    """Rows that Python has read, with the user's columns under the names that these have."""
+    columns = (
+        f"{shown(own, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for own, c in zip(names, table.columns, strict=True)
     )
-    return jvm.select(events, WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *padded)
+    return jvm.select(events, WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *columns)
 
 
 def _reader(

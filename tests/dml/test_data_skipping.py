@@ -8,6 +8,7 @@ import pytest
 from kit import ordered, rows
 
 from acidsql.storage import read as reading
+from acidsql.storage import scan
 
 ROWS = 60_000  # six row groups
 
@@ -121,6 +122,30 @@ def test_changes_are_found_where_files_are_passed_over(t):
     ]  # fmt: skip
     assert rows(t, "SELECT count(*) FROM t WHERE id < 20") == [(10,)]
     assert rows(t, "SELECT count(*), count(DISTINCT id) FROM t") == [(ROWS - 10, ROWS - 10)]
+
+
+def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t, monkeypatch):
+    found = []
+    search = scan.search
+
+    def counted(*args):
+        found.append(search(*args))
+        return found[-1]
+
+    monkeypatch.setattr(scan, "search", counted)
+    t.sql("UPDATE t SET name = 'one' WHERE id = 7 AND small % 7 = 0")
+    t.sql("UPDATE t SET name = 'none' WHERE id = 8 AND small % 7 = 0")
+    t.sql("DELETE FROM t WHERE day = DATE'2020-01-02' AND id < 1010")
+    assert [rows.num_rows for rows in found] == [1, 1, 10]
+    # A function that only a scan of files knows, and more rows than the driver takes.
+    t.sql("UPDATE t SET name = input_file_name() WHERE id = 9")
+    t.sql("UPDATE t SET name = 'many' WHERE id > 20000")
+    assert found[3:] == [None]
+    assert rows(t, "SELECT id FROM t WHERE name = 'one' OR name LIKE 'file:%bucket_00000'") == [
+        (7,), (9,),
+    ]  # fmt: skip
+    left = ROWS - 10
+    assert rows(t, "SELECT count(*), sum(if(name = 'many', 1, 0)) FROM t") == [(left, ROWS - 20001)]
 
 
 def test_a_partition_of_no_such_rows_is_not_opened(acid):

@@ -15,7 +15,7 @@ from kit import counts, ordered, row_ids_are_unique, table
 from model import Clause, Condition, Model, values
 
 from acidsql.errors import MergeCardinalityError
-from acidsql.storage import deletes
+from acidsql.storage import deletes, deletion_vectors, read
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_EXAMPLES", "12"))
 LAYOUTS = {
@@ -67,12 +67,13 @@ or_compactions = statements | st.tuples(st.just("compact"), st.sampled_from(["mi
 _numbers = itertools.count()
 
 
-@pytest.mark.parametrize("driver_max_rows", [0, 3], ids=["by_jobs", "few_by_the_driver"])
+@pytest.mark.parametrize("by_the_driver", [False, True], ids=["by_jobs", "few_by_the_driver"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, driver_max_rows):
-    acid.sql(f"SET acidsql.driver.max.rows = {driver_max_rows}")
-    if driver_max_rows:
-        # What no delete event can name is read without looking at them.
+def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_the_driver):
+    if by_the_driver:  # it also looks for them
+        monkeypatch.setattr(read, "MUCH_DATA", 0)
+    else:  # delete events are joined, but with what none of them can name
+        monkeypatch.setattr(deletion_vectors, "PAGES_MAX", 0)
         monkeypatch.setattr(deletes, "MUCH_LATER", 0)
 
     @settings(
@@ -84,7 +85,9 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, dri
         name = f"t{next(_numbers)}"
         acid.sql(f"CREATE TABLE {name} ({LAYOUTS[layout]}\n)".replace("--\n)", ""))
         model = Model("PARTITIONED" in LAYOUTS[layout])
-        for statement in [("values", start), *sequence]:
+        for number, statement in enumerate([("values", start), *sequence]):
+            few = (3, 1000)[number % 2] if by_the_driver else 0
+            acid.sql(f"SET acidsql.driver.max.rows = {few}")
             expected, found = step(acid, model, name, statement)
             assert found == expected, statement
             assert table(acid, name) == ordered(model.rows), statement

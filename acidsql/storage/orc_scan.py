@@ -1,0 +1,71 @@
+"""Exactly these files, read by Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid import event
+from acidsql.storage import jvm
+from acidsql.storage.partition_columns import PATH
+
+_NO_OPTIONS: Mapping[str, str] = {}
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+
+
+def read_orc(
+    spark: SparkSession,
+    paths: Sequence[str],
+    names: Sequence[str],
+    row_type: str,
+    *,
+    with_path: bool,
+    options: Mapping[str, str] = _NO_OPTIONS,
+) -> DataFrame:
+    """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
+    kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
+    schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    events = open_files(
+        spark, paths, schema, by_position=False, with_path=with_path, options=options
+    )
+    if tuple(names) == event.EVENT_COLUMNS:
+        return events
+    hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
+    return jvm.select(events, *hives, *([PATH] if with_path else []))
+
+
+def open_files(
+    spark: SparkSession,
+    paths: Sequence[str],
+    schema: str,
+    file_format: str = "orc",
+    *,
+    by_position: bool = True,
+    with_path: bool = True,
+    options: Mapping[str, str] = _NO_OPTIONS,
+) -> DataFrame:
+    """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
+
+    ``by_position`` is right for top-level columns, whose places Spark knows, and for those alone:
+    ORC matches what is within them by name.
+    """
+    reader = spark.read.schema(schema).options(
+        **{"orc.force.positional.evolution": str(by_position).lower()},
+        # Missing files are an error, never missing rows.
+        ignoreMissingFiles="false",
+        ignoreCorruptFiles="false",
+        # They are files: Spark need not look for partition columns in each one's path.
+        recursiveFileLookup="true",
+        **options,
+    )
+    # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
+    # files twice: of several paths, each that looks like a pattern stands for all of them.
+    names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
+    # Of many paths Spark would look at each in a job, ten times slower: we listed them already.
+    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    at_least = max(len(names), int(spark.conf.get(threshold) or 0))
+    with jvm.changed_conf(spark, {threshold: str(at_least)}):
+        rows = jvm.load(reader.format(file_format), spark, names)
+    return jvm.select(rows, "*", f"_metadata.file_path AS {PATH}") if with_path else rows

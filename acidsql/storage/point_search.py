@@ -1,0 +1,234 @@
+"""The rows that a condition may hold of, found and read by the driver.
+
+Spark's ORC reader decodes every column of a row before it looks at the condition. Here the columns
+of the condition are decoded first, by pyarrow, and the others only of stripes in which it holds of
+a row. A statement that changes a few rows of a table that is not large so needs no job to find
+them. What is found are candidates: the statement's query decides, over them alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import event
+from acidsql.acid.predicate import (
+    ANYTHING,
+    All,
+    Comparison,
+    No,
+    Predicate,
+    Some,
+    Value,
+    columns_of,
+    weakened,
+)
+from acidsql.acid.table import Table
+from acidsql.errors import FormatError
+from acidsql.storage.columns import has_timestamp
+from acidsql.storage.deletion_vectors import DeletionVectors
+from acidsql.storage.event_reader import FileRead, visible
+from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.file_info import read_file_info
+from acidsql.storage.listing import Listing
+from acidsql.storage.missing_files import naming_missing
+from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
+from acidsql.storage.row_schema import RowSchema, conform
+from acidsql.storage.sargs import is_alike
+
+BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
+_READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
+
+_Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched for.
+
+    Attributes:
+        table: The table.
+        condition: As ``searchable`` gave it.
+        limit: So many rows at most.
+        deleted: What is deleted.
+    """
+
+    table: Table
+    condition: Predicate
+    limit: int
+    deleted: DeletionVectors
+
+
+def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
+    """What of a condition rows can be searched by; ANYTHING: they should not be."""
+    kinds = {column.name: column.type for column in table.columns}
+    if has_timestamp(kinds.values()) and not ARROW_SEES_OVERFLOW:
+        return ANYTHING
+    if any(listing.originals for listing in listings):  # their row ids are made up
+        return ANYTHING
+    if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
+        return ANYTHING
+    return weakened(condition, lambda term: term.column in kinds and is_alike(term, kinds))
+
+
+def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | None:
+    """Find the live rows that a condition may hold of.
+
+    Args:
+        reads: The files of insert events, each with its partition's number.
+        what: What to find.
+
+    Returns:
+        Row ids, partition directory, then the table's columns under ``column_name``; None if they
+        are too many, or Arrow cannot read them.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
+    found = [_schema(what.table).empty_table()]
+    with ThreadPoolExecutor(_READERS) as pool:
+        for part in pool.map(lambda one: _in_file(one[0], one[1], what), reads):
+            if part is None or sum(map(len, found)) + len(part) > what.limit:
+                pool.shutdown(cancel_futures=True)
+                return None
+            found.append(part)
+    # In one piece: of what comes after an empty one PySpark's createDataFrame loses rows.
+    return pa.concat_tables(found).combine_chunks()
+
+
+def column_name(ordinal: int) -> str:
+    """What a column of the table is called in what is found: a name that is nobody else's."""
+    return f"{PREFIX}c{ordinal}"
+
+
+def _schema(table: Table) -> pa.Schema:
+    ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
+    row = _rows_of(table, range(len(table.columns))).struct
+    return pa.schema([*ids, (PARTITION, pa.string()), *row])
+
+
+def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
+    return RowSchema.of((column_name(i), table.columns[i].type) for i in ordinals)
+
+
+def _in_file(number: int, read: FileRead, what: Search) -> pa.Table | None:
+    path, found = str(read.path), [_schema(what.table).empty_table()]
+    try:
+        with naming_missing(path), opened(path, read.length) as reader:
+            for stripe in range(reader.nstripes if reader else 0):
+                part = _Stripe(reader, stripe, read, what.table).search(number, what)
+                if part is None:
+                    return None
+                found.append(part)
+    except FormatError:
+        return None  # Spark may read what Arrow cannot; if it is broken, Spark says so
+    return pa.concat_tables(found)
+
+
+class _Stripe:
+    """A stripe of a file of events, of which some columns are read."""
+
+    def __init__(self, reader: Any, number: int, read: FileRead, table: Table) -> None:
+        self._reader, self._number, self._read, self._table = reader, number, read, table
+        self._events = event_names(reader, str(read.path))
+        row = reader.schema.field(len(self._events) - 1).type
+        self._fields = [row.field(i).name for i in range(row.num_fields)]
+        if any("." in name for name in self._fields):
+            raise FormatError("ORC would take the name of a column for the path of another")
+
+    def search(self, number: int, what: Search) -> pa.Table | None:
+        """What is found in it; None: too many rows."""
+        none = _schema(self._table).empty_table()
+        places = self._candidates(what.condition)
+        if not len(places):
+            return none
+        if len(places) > what.limit:
+            return None
+        operations, *ids, writers = self._read_events(places)
+        kept = pc.and_(pc.equal(operations, event.INSERT), visible(self._read, writers))
+        keys = [column.to_numpy().astype(np.int64) for column in ids]
+        deleted = what.deleted.are_deleted([np.full(len(places), number, np.int64), *keys])
+        left = kept.to_numpy(zero_copy_only=False) & ~deleted
+        if not left.any():
+            return none
+        partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
+        rows = self._read_rows(range(len(self._table.columns)), places).flatten()
+        found = pa.table([*ids, partitions, *rows], schema=none.schema)
+        return found.filter(pa.array(left))
+
+    def _candidates(self, condition: Predicate) -> _Places:
+        """Where in the stripe it may hold, be that an insert event or another."""
+        wanted = columns_of(condition)
+        ordinals = [i for i, c in enumerate(self._table.columns) if c.name in wanted]
+        names = [self._table.columns[i].name for i in ordinals]
+        columns = self._read_rows(ordinals, None).flatten()
+        kept = holds(condition, dict(zip(names, columns, strict=True)))
+        return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
+
+    def _read_events(self, places: _Places) -> list[pa.Array]:
+        """The columns beside ``row``, of what is in these places."""
+        batch = self._reader.read_stripe(self._number, columns=self._events[:-1])
+        return list(batch.take(pa.array(places)).columns)
+
+    def _read_rows(self, ordinals: Sequence[int], places: _Places | None) -> pa.StructArray:
+        """Columns of the table, all rows or those in some places; matched by position."""
+        # What was added to the table after this file was written is null in it, and stands last.
+        here = [self._fields[i] for i in ordinals if i < len(self._fields)]
+        if not here:
+            count = self._reader.read_stripe(self._number, columns=self._events[:1]).num_rows
+            row = pa.StructArray.from_arrays([pa.nulls(count)], ["none"])
+        else:
+            columns = [f"{self._events[-1]}.{name}" for name in here]
+            (row,) = self._reader.read_stripe(self._number, columns=columns).columns
+        row = row if places is None else row.take(pa.array(places))
+        return conform(row, _rows_of(self._table, ordinals).struct, self._calendar)
+
+    @cached_property
+    def _calendar(self) -> int:
+        return read_file_info(str(self._read.path), self._read.length).calendar
+
+
+def holds(predicate: Predicate, columns: Mapping[str, pa.Array]) -> pa.Array:
+    """Of each row whether a predicate holds, in SQL's three values."""
+    match predicate:
+        case All(terms):
+            return reduce(pc.and_kleene, [holds(term, columns) for term in terms])
+        case Some(terms):
+            return reduce(pc.or_kleene, [holds(term, columns) for term in terms])
+        case No(term):
+            return pc.invert(holds(term, columns))
+        case Comparison(name, "is null"):
+            return columns[name].is_null()
+        case Comparison(name, "in", values):
+            column = columns[name]
+            found = pc.is_in(column, value_set=pa.array(map(_literal, values)).cast(column.type))
+            return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
+        case Comparison(name, operator, (value,)):
+            column = columns[name]
+            return _COMPARE[operator](column, pa.scalar(_literal(value)).cast(column.type))
+    raise AssertionError(predicate)
+
+
+def _literal(value: Value) -> Any:
+    if value.type == "boolean":
+        return value.text == "true"
+    return dt.date.fromisoformat(value.text) if value.type == "date" else value.python
+
+
+_COMPARE = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}

@@ -1,0 +1,228 @@
+"""The driver finds exactly the live rows that a condition holds of, as plain Python says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.acid.layout import parse_directory
+from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Some, Value
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import SnapshotTooOldError
+from acidsql.storage.deletion_vectors import deletion_vectors
+from acidsql.storage.event_reader import plan_reads
+from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.listing import EventFile, Listing, OriginalFiles
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.point_search import BYTES_MAX, Search, holds, search, searchable
+from acidsql.storage.row_schema import RowSchema
+
+VALUES = {
+    "bigint": [-(2**63), -1, 0, 1, 7, 2**63 - 1],
+    "tinyint": [-128, 0, 127],
+    "string": ["", "a", "ab", "b", "ü", "\ud7ff"],
+    "varchar(3)": ["", "a", "abc"],
+    "date": [
+        dt.date(1582, 10, 16),
+        dt.date(1970, 1, 1),
+        dt.date(2024, 2, 29),
+        dt.date(9999, 12, 31),
+    ],
+    "boolean": [True, False],
+    "decimal(5,2)": [Decimal("-999.99"), Decimal("0.00"), Decimal("1.50")],
+}
+COLUMNS = tuple(Column(f"C {kind}".lower(), kind) for kind in VALUES)
+TABLE = Table(TableName("default", "t"), "/nowhere", COLUMNS)
+SEEN = ValidWriteIdList(9, aborted=(4,))
+
+rows = st.lists(
+    st.tuples(*(st.sampled_from([None, *values]) for values in VALUES.values())),
+    min_size=1, max_size=8,
+)  # fmt: skip
+
+
+def text_of(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@st.composite
+def comparisons(draw):
+    column = draw(st.sampled_from(COLUMNS))
+    kind = "string" if column.type.startswith("varchar") else column.type
+    values = [Value(kind, text_of(value)) for value in VALUES[column.type]]
+    operator = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "in", "is null"]))
+    if operator == "is null":
+        return Comparison(column.name, operator)
+    most = 3 if operator == "in" else 1
+    chosen = draw(st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True))
+    return Comparison(column.name, operator, tuple(chosen))
+
+
+conditions = st.recursive(
+    comparisons() | comparisons().map(No),
+    lambda terms: st.lists(terms, min_size=1, max_size=3).flatmap(
+        lambda some: st.sampled_from([All(tuple(some)), Some(tuple(some))])
+    ),
+    max_leaves=5,
+)
+
+
+def says(condition, row):
+    """True, False or None, as SQL has it."""
+    match condition:
+        case All(terms):
+            found = [says(term, row) for term in terms]
+            return False if False in found else None if None in found else True
+        case Some(terms):
+            found = [says(term, row) for term in terms]
+            return True if True in found else None if None in found else False
+        case No(term):
+            found = says(term, row)
+            return None if found is None else not found
+        case Comparison(name, operator, values):
+            place = [column.name for column in COLUMNS].index(name)
+            value = row[place]
+            if operator == "is null":
+                return value is None
+            if value is None:
+                return None
+            # As text only equality could be told; so by their place in order.
+            texts = [text_of(one) for one in sorted(VALUES[COLUMNS[place].type])]
+            at, others = texts.index(text_of(value)), [texts.index(v.text) for v in values]
+            return {
+                "=": at == others[0], "<": at < others[0], "<=": at <= others[0],
+                ">": at > others[0], ">=": at >= others[0], "in": at in others,
+            }[operator]  # fmt: skip
+
+
+class Place:
+    """Files of events, and what is in them."""
+
+    def __init__(self, root):
+        self.root, self.data, self.deletes, self.live = Path(root), [], [], {}
+
+    def write(self, write_id, written, columns=None):
+        """Insert rows; of an older file only the first columns are in it."""
+        schema = RowSchema.of((c.name, c.type) for c in COLUMNS[:columns])
+        writer, file = self._writer(f"delta_{write_id}_{write_id}_0000", schema)
+        arrays = [
+            pa.array([row[i] for row in written], field.type)
+            for i, field in enumerate(schema.struct)
+        ]
+        writer.write_inserts(
+            pa.RecordBatch.from_arrays(arrays, names=list(schema.names)), write_id, encode(0), 0
+        )
+        writer.close()
+        self.data.append(file)
+        if SEEN.is_valid(write_id):
+            rest = (None,) * (len(COLUMNS) - len(schema.names))
+            for number, row in enumerate(written):
+                self.live[write_id, encode(0), number] = (*row[:columns], *rest)
+
+    def delete(self, write_id, keys):
+        writer, file = self._writer(
+            f"delete_delta_{write_id}_{write_id}_0000", RowSchema.of([("a", "int")])
+        )
+        if keys:
+            writer.write_deletes(*np.array(sorted(keys), np.int64).T, write_id)
+        writer.close()
+        self.deletes.append(file)
+        for key in keys:
+            self.live.pop(key, None)
+
+    def _writer(self, name, schema):
+        path = self.root / name
+        writer = EventFileWriter(LocalFileSystem().open_output(str(path)), schema)
+        return writer, EventFile(str(path), parse_directory(name), 1)
+
+    def listing(self):
+        return Listing("", tuple(self.data), tuple(self.deletes), needs_filter=True)
+
+    def search(self, condition, limit=1000):
+        known = searchable(TABLE, [self.listing()], condition)
+        assert known != ANYTHING
+        deleted = deletion_vectors([self.listing()], SEEN, {"": 0})
+        reads = [(0, read) for read in plan_reads([self.listing()], SEEN)]
+        return search(reads, Search(TABLE, known, limit, deleted))
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows, rows, rows, st.integers(1, len(COLUMNS)), st.data())
+def test_what_is_found_is_what_the_condition_holds_of(first, old, aborted, columns, data):
+    with tempfile.TemporaryDirectory() as root:
+        place = Place(root)
+        place.write(1, old, columns)
+        place.write(2, first)
+        place.write(4, aborted)
+        gone = data.draw(st.lists(st.sampled_from(sorted(place.live)), unique=True))
+        place.delete(5, gone)
+        condition = data.draw(conditions)
+        found = place.search(condition).to_pylist()
+        shown = {tuple(row.values())[:3]: tuple(row.values())[4:] for row in found}
+        assert len(shown) == len(found)
+        assert shown == {k: row for k, row in place.live.items() if says(condition, row)}
+
+
+def test_more_rows_than_the_limit_are_not_brought(tmp_path):
+    place = Place(tmp_path)
+    row = tuple(values[0] for values in VALUES.values())
+    place.write(1, [row] * 3)
+    place.write(2, [row] * 3)
+    everywhere = Comparison(COLUMNS[0].name, "=", (Value("bigint", str(-(2**63))),))
+    assert place.search(everywhere, limit=6).num_rows == 6
+    assert place.search(everywhere, limit=5) is None
+    assert place.search(everywhere, limit=2) is None
+
+
+def test_a_file_that_is_gone_is_named(tmp_path):
+    place = Place(tmp_path)
+    place.write(1, [(None,) * len(COLUMNS)])
+    (tmp_path / "delta_1_1_0000").unlink()
+    with pytest.raises(SnapshotTooOldError, match="delta_1_1_0000' is gone"):
+        place.search(Comparison(COLUMNS[0].name, "is null"))
+
+
+def test_a_file_that_arrow_cannot_read_is_left_to_spark(tmp_path):
+    place = Place(tmp_path)
+    place.write(1, [(None,) * len(COLUMNS)])
+    (tmp_path / "delta_1_1_0000").write_bytes(b"no ORC")
+    assert place.search(Comparison(COLUMNS[0].name, "is null")) is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        ANYTHING,
+        Comparison("p", "=", (Value("int", "1"),)),  # no column of the files
+        Comparison("C bigint".lower(), "=", (Value("int", "1"),)),  # of another type
+        Some((Comparison("C bigint".lower(), "is null"), Comparison("x", "is null"))),
+    ],
+)
+def test_what_arrow_and_spark_may_decide_otherwise_is_not_searched_for(condition):
+    assert searchable(TABLE, [Listing("")], condition) == ANYTHING
+
+
+def test_large_tables_and_files_without_row_ids_are_not_searched():
+    condition = Comparison(COLUMNS[0].name, "is null")
+    directory = parse_directory("base_1")
+    assert searchable(TABLE, [Listing("", (EventFile("f", directory, BYTES_MAX),))], condition)
+    large = Listing("", (EventFile("f", directory, BYTES_MAX + 1),))
+    assert searchable(TABLE, [large], condition) == ANYTHING
+    original = Listing("", originals=(OriginalFiles(("000000_0",)),))
+    assert searchable(TABLE, [original], condition) == ANYTHING
+
+
+def test_not_in_of_null_is_null():
+    column = {"a": pa.array([1, None], pa.int32())}
+    values = (Value("int", "1"), Value("int", "2"))
+    assert holds(No(Comparison("a", "in", values)), column).to_pylist() == [False, None]
