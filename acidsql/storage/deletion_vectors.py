@@ -34,6 +34,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import Listing
+from acidsql.storage.local_rows import local_rows
 from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.parallel import THREADS, in_threads
 
@@ -80,7 +81,7 @@ class DeletionVectors:
         }
         fields = [pa.field(f"{_SENT}{k}", v.type, nullable=False) for k, v in columns.items()]
         sent = pa.table(list(columns.values()), schema=pa.schema(fields))
-        row = F.broadcast(events.sparkSession.createDataFrame(sent))
+        row = F.broadcast(local_rows(events.sparkSession, sent))
         counted = jvm.select(events, "*", *(f"{sql} AS {name}" for name, sql in _COUNTED.items()))
         return counted.join(row, F.expr(_IS_DELETED), "left_anti").drop(*_COUNTED)
 

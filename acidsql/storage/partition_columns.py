@@ -21,6 +21,7 @@ from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Predicate, Som
 from acidsql.acid.table import Column, Table
 from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
+from acidsql.storage.local_rows import local_rows
 
 PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
 # What Spark's _metadata.file_path shows as it is.
@@ -36,7 +37,7 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
     runs for it.
     """
     # Not as VALUES: of thousands of rows Spark's parser and analyser take seconds.
-    names = spark.createDataFrame(pa.table({PARTITION: pa.array(partitions, pa.string())}))
+    names = local_rows(spark, pa.table({PARTITION: pa.array(partitions, pa.string())}))
     values = partition_values(table, partitions, PARTITION) if partitions else []
     return as_char(names.selectExpr(PARTITION, *values), table)
 

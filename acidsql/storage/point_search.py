@@ -34,19 +34,24 @@ from acidsql.acid.predicate import (
     weakened,
 )
 from acidsql.acid.table import Table
+from acidsql.acid.types import parse_type
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.columns import has_timestamp
 from acidsql.storage.deletion_vectors import DeletionVectors
-from acidsql.storage.event_reader import FileRead, visible
+from acidsql.storage.event_reader import FileRead, plan_reads, visible
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.listing import Listing
 from acidsql.storage.missing_files import naming_missing
+from acidsql.storage.orc_footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
 from acidsql.storage.row_schema import RowSchema, conform
 from acidsql.storage.sargs import is_alike
 
 BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
+_FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
+_VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
 _READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
 
 _Places = npt.NDArray[np.int64]
@@ -81,11 +86,25 @@ def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) 
     return weakened(condition, lambda term: term.column in kinds and is_alike(term, kinds))
 
 
+def numbered_reads(
+    listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
+) -> list[tuple[int, FileRead]]:
+    """The files of insert events, each with its partition's number; -1: it has no delete events.
+
+    ``numbers`` are those of ``Scan``, where partitions without delete events share one with others.
+    """
+    changed = {listing.partition for listing in listings if listing.deletes}
+    return [
+        (numbers[read.partition] if read.partition in changed else -1, read)
+        for read in plan_reads(listings, write_ids)
+    ]
+
+
 def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | None:
     """Find the live rows that a condition may hold of.
 
     Args:
-        reads: The files of insert events, each with its partition's number.
+        reads: As ``numbered_reads`` gave them.
         what: What to find.
 
     Returns:
@@ -102,8 +121,8 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
                 pool.shutdown(cancel_futures=True)
                 return None
             found.append(part)
-    # In one piece: of what comes after an empty one PySpark's createDataFrame loses rows.
-    return pa.concat_tables(found).combine_chunks()
+    rows = pa.concat_tables(found)
+    return None if rows.nbytes > _FOUND_MAX else rows
 
 
 def column_name(ordinal: int) -> str:
@@ -152,10 +171,12 @@ class _Stripe:
         places = self._candidates(what.condition)
         if not len(places):
             return none
-        if len(places) > what.limit:
+        if len(places) > what.limit or self._is_large():
             return None
-        operations, *ids, writers = self._read_events(places)
-        kept = pc.and_(pc.equal(operations, event.INSERT), visible(self._read, writers))
+        operations, *ids, writers = events = self._read_events(places)
+        if any(column.null_count for column in events):
+            return None  # Hive writes none, and Spark knows what they are to us
+        kept = pc.and_(pc.not_equal(operations, event.DELETE), visible(self._read, writers))
         keys = [column.to_numpy().astype(np.int64) for column in ids]
         deleted = what.deleted.are_deleted([np.full(len(places), number, np.int64), *keys])
         left = kept.to_numpy(zero_copy_only=False) & ~deleted
@@ -174,6 +195,11 @@ class _Stripe:
         columns = self._read_rows(ordinals, None).flatten()
         kept = holds(condition, dict(zip(names, columns, strict=True)))
         return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
+
+    def _is_large(self) -> bool:
+        """To read all of its columns would take much memory."""
+        rows = self._reader.nrows // self._reader.nstripes
+        return bool(rows * len(self._table.columns) > _VALUES_MAX)
 
     def _read_events(self, places: _Places) -> list[pa.Array]:
         """The columns beside ``row``, of what is in these places."""
@@ -195,6 +221,8 @@ class _Stripe:
 
     @cached_property
     def _calendar(self) -> int:
+        if not any(parse_type(c.type).holds("date", "timestamp") for c in self._table.columns):
+            return CALENDAR_PROLEPTIC  # nothing depends on it
         return read_file_info(str(self._read.path), self._read.length).calendar
 
 

@@ -123,7 +123,7 @@ class RowSchema:
 
 
 def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+    if _has_zone(array.type):
         raise pa.ArrowInvalid("a timestamp with a zone is no wall clock")
     if array.type != target:
         array = array.cast(target)
@@ -136,6 +136,12 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
     children = zip(parts, node.children, strict=True)
     done = [_for_writing(part, child, part.type) for part, child in children]
     return _nested(array.is_null(), offsets, done, target)
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is not None
+    return any(_has_zone(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:

@@ -42,6 +42,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.local_rows import local_rows
 from acidsql.storage.orc_scan import read_orc
 from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
 from acidsql.storage.partition_columns import (
@@ -50,7 +51,13 @@ from acidsql.storage.partition_columns import (
     partition_numbers,
     partition_values,
 )
-from acidsql.storage.point_search import Search, column_name, search, searchable
+from acidsql.storage.point_search import (
+    Search,
+    column_name,
+    numbered_reads,
+    search,
+    searchable,
+)
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.worker_process import spare_later_tasks
 
@@ -118,18 +125,18 @@ def scan_few(spark: SparkSession, what: Scan, limit: int) -> DataFrame | None:
     deleted = deletion_vectors(what.listings, what.write_ids, numbers)
     if deleted is None:
         return None
-    reads = plan_reads(what.listings, what.write_ids)
-    numbered = [(numbers[read.partition], read) for read in reads]
-    found = search(numbered, Search(what.table, condition, limit, deleted))
+    reads = numbered_reads(what.listings, what.write_ids, numbers)
+    found = search(reads, Search(what.table, condition, limit, deleted))
     if found is None:
         return None
     names = [column_name(i) for i in range(len(what.table.columns))]
-    rows = _padded(spark.createDataFrame(found), what.table, names)
+    events = local_rows(spark, found, _read_ddl(what.table, names))
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
     values = partition_values(what.table, partitions, PARTITION)
     ids = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)
-    return _dressed(jvm.select(rows, *ids, *columns, *values), what.table)
+    rows = jvm.select(_padded(events, what.table, names), *ids, *columns, *values)
+    return _dressed(rows, what.table)
 
 
 def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
@@ -334,14 +341,16 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
     tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
-    ddl = ", ".join(
-        [
-            f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string",
-            *(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns),
-        ]
-    )
-    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
-    return _padded(events, table, [quote(name) for name in names])
+    own = [quote(name) for name in names]
+    events = tasks.mapInArrow(_reader(reads, schema, names), _read_ddl(table, own))
+    return _padded(events, table, own)
+
+
+def _read_ddl(table: Table, names: Sequence[str]) -> str:
+    """What Python reads, with the user's columns under these names."""
+    columns = (f"{own} {shown_type(c.type)}" for own, c in zip(names, table.columns, strict=True))
+    ids = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string"
+    return ", ".join([ids, *columns])
 
 
 def _padded(events: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:

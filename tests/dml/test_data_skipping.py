@@ -7,8 +7,8 @@ import random
 import pytest
 from kit import ordered, rows
 
+from acidsql.storage import jvm, scan
 from acidsql.storage import read as reading
-from acidsql.storage import scan
 
 ROWS = 60_000  # six row groups
 
@@ -124,28 +124,77 @@ def test_changes_are_found_where_files_are_passed_over(t):
     assert rows(t, "SELECT count(*), count(DISTINCT id) FROM t") == [(ROWS - 10, ROWS - 10)]
 
 
-def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t, monkeypatch):
-    found = []
-    search = scan.search
-
-    def counted(*args):
-        found.append(search(*args))
-        return found[-1]
-
-    monkeypatch.setattr(scan, "search", counted)
+def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t, searches):
     t.sql("UPDATE t SET name = 'one' WHERE id = 7 AND small % 7 = 0")
     t.sql("UPDATE t SET name = 'none' WHERE id = 8 AND small % 7 = 0")
     t.sql("DELETE FROM t WHERE day = DATE'2020-01-02' AND id < 1010")
-    assert [rows.num_rows for rows in found] == [1, 1, 10]
+    assert [found.num_rows for found in searches] == [1, 1, 10]
     # A function that only a scan of files knows, and more rows than the driver takes.
     t.sql("UPDATE t SET name = input_file_name() WHERE id = 9")
     t.sql("UPDATE t SET name = 'many' WHERE id > 20000")
-    assert found[3:] == [None]
+    assert searches[3:] == [None]
     assert rows(t, "SELECT id FROM t WHERE name = 'one' OR name LIKE 'file:%bucket_00000'") == [
         (7,), (9,),
     ]  # fmt: skip
     left = ROWS - 10
     assert rows(t, "SELECT count(*), sum(if(name = 'many', 1, 0)) FROM t") == [(left, ROWS - 20001)]
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """What the driver found, statement for statement."""
+    found, search = [], scan.search
+
+    def kept(*args):
+        found.append(search(*args))
+        return found[-1]
+
+    monkeypatch.setattr(scan, "search", kept)
+    return found
+
+
+def test_what_is_deleted_of_one_partition_is_found_in_another(acid, searches):
+    acid.sql("CREATE TABLE u (id INT, v STRING) PARTITIONED BY (p STRING)")
+    acid.sql("INSERT INTO u SELECT /*+ COALESCE(1) */ id, 'old', p FROM VALUES (1, 'a'), (1, 'b'), "
+             "(1, 'c') AS x(id, p)")  # fmt: skip
+    acid.sql("DELETE FROM u WHERE id = 1 AND p = 'b'")
+    acid.sql("UPDATE u SET v = 'new' WHERE id = 1")
+    assert rows(acid, "SELECT * FROM u") == [(1, "new", "a"), (1, "new", "c")]
+    acid.sql("DELETE FROM u WHERE id = 1 AND v = 'new'")
+    assert rows(acid, "SELECT * FROM u") == []
+    assert [found.num_rows for found in searches] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_rows_that_are_found_keep_their_values(spark, acid, searches, kind):
+    settings = {
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.timestampType": kind,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
+    }
+    with jvm.changed_conf(spark, settings):
+        acid.sql(
+            "CREATE TABLE w (id INT, at TIMESTAMP, many ARRAY<TIMESTAMP>, m MAP<STRING, "
+            "STRUCT<at: TIMESTAMP, d: DATE>>, c CHAR(3), x BINARY, f FLOAT, n DECIMAL(38,18))"
+        )
+        # One that no clock in New York showed, one that it showed twice, one before 1900.
+        clocks = ["2024-03-10 02:30:00", "2024-11-03 01:30:00", "1883-11-18 12:00:00.123456"]
+        for number, clock in enumerate(clocks):
+            at = f"TIMESTAMP_NTZ'{clock}'"
+            acid.sql(
+                f"INSERT INTO w SELECT {number}, {at}, array({at}, NULL), map('k', named_struct("
+                f"'at', {at}, 'd', DATE'1500-03-01')), 'a', X'00FF', CAST('NaN' AS FLOAT), "
+                "CAST(0.000000000000000001 AS DECIMAL(38,18))"
+            )
+        read = "SELECT id % 10, CAST(at AS STRING), to_json(struct(*)) FROM (SELECT id % 10 AS id, "
+        read += "at, many, m, c, hex(x) AS x, f, n FROM w)"
+        before = rows(acid, read)
+        assert [row[1][:16] for row in before] == [clock[:16] for clock in clocks]
+        for number in range(len(clocks)):
+            acid.sql(f"UPDATE w SET id = id + 10 WHERE id = {number}")
+        assert [found.num_rows for found in searches] == [1, 1, 1]
+        assert rows(acid, read) == before
+        assert rows(acid, "SELECT id FROM w") == [(10,), (11,), (12,)]
 
 
 def test_a_partition_of_no_such_rows_is_not_opened(acid):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import tempfile
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,12 +21,19 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.deletion_vectors import deletion_vectors
-from acidsql.storage.event_reader import plan_reads
 from acidsql.storage.filesystem import LocalFileSystem
 from acidsql.storage.listing import EventFile, Listing, OriginalFiles
 from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.point_search import BYTES_MAX, Search, holds, search, searchable
+from acidsql.storage.point_search import (
+    BYTES_MAX,
+    Search,
+    holds,
+    numbered_reads,
+    search,
+    searchable,
+)
 from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.scan import Scan
 
 VALUES = {
     "bigint": [-(2**63), -1, 0, 1, 7, 2**63 - 1],
@@ -152,7 +160,7 @@ class Place:
         known = searchable(TABLE, [self.listing()], condition)
         assert known != ANYTHING
         deleted = deletion_vectors([self.listing()], SEEN, {"": 0})
-        reads = [(0, read) for read in plan_reads([self.listing()], SEEN)]
+        reads = numbered_reads([self.listing()], SEEN, {"": 0})
         return search(reads, Search(TABLE, known, limit, deleted))
 
 
@@ -171,6 +179,24 @@ def test_what_is_found_is_what_the_condition_holds_of(first, old, aborted, colum
         shown = {tuple(row.values())[:3]: tuple(row.values())[4:] for row in found}
         assert len(shown) == len(found)
         assert shown == {k: row for k, row in place.live.items() if says(condition, row)}
+
+
+def test_a_row_is_not_deleted_by_the_delete_events_of_another_partition(tmp_path):
+    """Hive counts rows anew in each partition, so that row ids are the same in all."""
+    row = tuple(values[0] for values in VALUES.values())
+    listings = []
+    for name in ("p=1", "p=2", "p=3"):
+        (tmp_path / name).mkdir()
+        place = Place(tmp_path / name)
+        place.write(1, [row])
+        if name == "p=2":
+            place.delete(5, place.live.copy())
+        listings.append(replace(place.listing(), partition=name))
+    numbers = Scan(TABLE, listings, SEEN).numbers
+    condition = Comparison(COLUMNS[0].name, "=", (Value("bigint", str(-(2**63))),))
+    what = Search(TABLE, condition, 9, deletion_vectors(listings, SEEN, numbers))
+    found = search(numbered_reads(listings, SEEN, numbers), what)
+    assert found.column(3).to_pylist() == ["p=1", "p=3"]
 
 
 def test_more_rows_than_the_limit_are_not_brought(tmp_path):

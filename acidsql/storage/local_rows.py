@@ -1,0 +1,30 @@
+"""Arrow tables of the driver's as DataFrames that no job reads."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from acidsql.storage.jvm import changed_conf
+
+_BATCHES = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def local_rows(spark: SparkSession, rows: pa.Table, ddl: str | None = None) -> DataFrame:
+    """A DataFrame of these rows, whatever the session's settings are.
+
+    Args:
+        spark: The session.
+        rows: The rows.
+        ddl: Their types; without it those that Spark has for Arrow's, where a timestamp is one of
+            the session's time zone.
+    """
+    # PySpark loses rows that come after an empty batch, and cannot cut batches of no rows (0, or
+    # less, is how others say that there is no limit).
+    whole = rows.combine_chunks()
+    schema = None if ddl is None else cast(StructType, StructType.fromDDL(ddl))
+    with changed_conf(spark, {_BATCHES: str(max(1, whole.num_rows))}):
+        return spark.createDataFrame(whole, schema)
