@@ -24,7 +24,7 @@ from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read
 from acidsql.storage.event_writer import write_deletes, write_inserts, write_inserts_pass_deletes
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import EventFile, Listing, list_table
-from acidsql.storage.orc_reader import read_events
+from acidsql.storage.orc_reader import read_row_ids
 from acidsql.txn import Snapshot
 
 RowId = tuple[int, int, int]
@@ -88,7 +88,7 @@ class Reader:
         fs = filesystem_for(table.location)
         found = []
         for listing in list_table(fs, table.location, places, write_ids, snapshot.valid_txns):
-            gone = {key for file in listing.deletes for key in self._deleted(table, file)}
+            gone = {key for file in listing.deletes for key in self._deleted(file)}
             for read in plan_reads([listing], write_ids):
                 found += [row for row in self._rows(table, listing, read) if row.row_id not in gone]
         return found
@@ -108,7 +108,7 @@ class Reader:
                 for file in filesystem_for(place).list(entry.path):
                     if bucket_id_of(file.name) is not None:
                         event_file = EventFile(file.path, kind, file.size)
-                        found[is_ours] |= {*self._deleted(table, event_file)}
+                        found[is_ours] |= {*self._deleted(event_file)}
         return not found[False] or bool(found[True] & found[False])
 
     def _rows(self, table: Table, listing: Listing, read: FileRead) -> list[Row]:
@@ -117,8 +117,8 @@ class Reader:
         whole = replace(read, high_water_mark=_EVERYTHING, hidden=())
         return self._once(str(read.path), lambda: _live(table, whole))
 
-    def _deleted(self, table: Table, file: EventFile) -> list[RowId]:
-        return self._once(file.path, lambda: _deleted(table, file))
+    def _deleted(self, file: EventFile) -> list[RowId]:
+        return self._once(file.path, lambda: _deleted(file))
 
     def _once(self, path: str, read: Callable[[], Iterator[Any]]) -> list[Any]:
         found = os.stat(path)
@@ -138,9 +138,10 @@ def _live(table: Table, read: FileRead) -> Iterator[Row]:
             yield Row(row_id, read.partition, key, values)
 
 
-def _deleted(table: Table, file: EventFile) -> Iterator[RowId]:
-    for batch in read_events(file.path, flat_schema(table), file.length, event.DELETE):
-        yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
+def _deleted(file: EventFile) -> Iterator[RowId]:
+    for batch in read_row_ids(file.path, file.length):
+        assert set(batch.column(0).to_pylist()) <= {event.DELETE}
+        yield from zip(*(batch.column(i).to_pylist() for i in (1, 2, 3)), strict=True)
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
