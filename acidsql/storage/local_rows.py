@@ -1,4 +1,4 @@
-"""Arrow tables of the driver's as DataFrames that no job reads."""
+"""Arrow tables of the driver's as DataFrames."""
 
 from __future__ import annotations
 

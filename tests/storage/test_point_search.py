@@ -241,7 +241,8 @@ def test_what_arrow_and_spark_may_decide_otherwise_is_not_searched_for(condition
 def test_large_tables_and_files_without_row_ids_are_not_searched():
     condition = Comparison(COLUMNS[0].name, "is null")
     directory = parse_directory("base_1")
-    assert searchable(TABLE, [Listing("", (EventFile("f", directory, BYTES_MAX),))], condition)
+    small = Listing("", (EventFile("f", directory, BYTES_MAX),))
+    assert searchable(TABLE, [small], condition) == condition
     large = Listing("", (EventFile("f", directory, BYTES_MAX + 1),))
     assert searchable(TABLE, [large], condition) == ANYTHING
     original = Listing("", originals=(OriginalFiles(("000000_0",)),))
