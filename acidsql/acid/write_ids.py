@@ -54,7 +54,7 @@ class _Snapshot:
 
     def is_aborted(self, number: int) -> bool:
         """What was written under this id will never be visible."""
-        return _count(self.aborted, number, number) > 0
+        return self.is_any_aborted(number, number)
 
     def is_range_valid(self, first: int, last: int) -> Range:
         """How many ids of ``first..last`` (both included) are valid."""

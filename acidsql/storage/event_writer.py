@@ -330,7 +330,7 @@ def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
 
 def bucket_ids(properties: np.ndarray) -> np.ndarray:
     """``bucket_codec.decode`` for many: version 0 is the bare bucket id."""
-    encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> 16
+    encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> bucket_codec.BUCKET_SHIFT
     return np.where(properties >> 29 == 1, encoded, properties)
 
 

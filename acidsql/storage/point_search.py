@@ -31,9 +31,8 @@ from acidsql.acid.predicate import (
     Some,
     Value,
     columns_of,
-    weakened,
 )
-from acidsql.acid.table import Table
+from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError
@@ -47,7 +46,7 @@ from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.orc_footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
 from acidsql.storage.row_schema import RowSchema, conform
-from acidsql.storage.sargs import is_alike
+from acidsql.storage.sargs import comparable
 
 BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
 _FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
@@ -57,7 +56,7 @@ _READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
 _Places = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
     """What is searched for.
 
@@ -73,6 +72,13 @@ class Search:
     limit: int
     deleted: DeletionVectors
 
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Of what is found."""
+        ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
+        row = _rows_of(self.table, range(len(self.table.columns))).struct
+        return pa.schema([*ids, (PARTITION, pa.string()), *row])
+
 
 def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
     """What of a condition rows can be searched by; ANYTHING: they should not be."""
@@ -83,7 +89,7 @@ def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) 
         return ANYTHING
     if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
         return ANYTHING
-    return weakened(condition, lambda term: term.column in kinds and is_alike(term, kinds))
+    return comparable(condition, kinds)
 
 
 def numbered_reads(
@@ -114,13 +120,13 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
     Raises:
         SnapshotTooOldError: A file is gone.
     """
-    found = [_schema(what.table).empty_table()]
+    found = [what.schema.empty_table()]
     with ThreadPoolExecutor(_READERS) as pool:
-        for part in pool.map(lambda one: _in_file(one[0], one[1], what), reads):
-            if part is None or sum(map(len, found)) + len(part) > what.limit:
+        for parts in pool.map(lambda one: _in_file(one[0], one[1], what), reads):
+            found += parts or []
+            if parts is None or sum(map(len, found)) > what.limit:
                 pool.shutdown(cancel_futures=True)
                 return None
-            found.append(part)
     rows = pa.concat_tables(found)
     return None if rows.nbytes > _FOUND_MAX else rows
 
@@ -130,98 +136,102 @@ def column_name(ordinal: int) -> str:
     return f"{PREFIX}c{ordinal}"
 
 
-def _schema(table: Table) -> pa.Schema:
-    ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
-    row = _rows_of(table, range(len(table.columns))).struct
-    return pa.schema([*ids, (PARTITION, pa.string()), *row])
-
-
 def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
     return RowSchema.of((column_name(i), table.columns[i].type) for i in ordinals)
 
 
-def _in_file(number: int, read: FileRead, what: Search) -> pa.Table | None:
-    path, found = str(read.path), [_schema(what.table).empty_table()]
+def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None:
+    path, found = str(read.path), list[pa.Table]()
     try:
         with naming_missing(path), opened(path, read.length) as reader:
-            for stripe in range(reader.nstripes if reader else 0):
-                part = _Stripe(reader, stripe, read, what.table).search(number, what)
+            if reader is None:
+                return found
+            file = _File(reader, number, read, what)
+            for stripe in range(reader.nstripes):
+                part = file.search(stripe)
                 if part is None:
                     return None
                 found.append(part)
     except FormatError:
         return None  # Spark may read what Arrow cannot; if it is broken, Spark says so
-    return pa.concat_tables(found)
+    return found
 
 
-class _Stripe:
-    """A stripe of a file of events, of which some columns are read."""
+class _File:
+    """A file of events, of whose stripes some columns are read."""
 
-    def __init__(self, reader: Any, number: int, read: FileRead, table: Table) -> None:
-        self._reader, self._number, self._read, self._table = reader, number, read, table
+    def __init__(self, reader: Any, number: int, read: FileRead, what: Search) -> None:
+        self._reader, self._number, self._read, self._what = reader, number, read, what
         self._events = event_names(reader, str(read.path))
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
         if any("." in name for name in self._fields):
             raise FormatError("ORC would take the name of a column for the path of another")
 
-    def search(self, number: int, what: Search) -> pa.Table | None:
-        """What is found in it; None: too many rows."""
-        none = _schema(self._table).empty_table()
-        places = self._candidates(what.condition)
+    def search(self, stripe: int) -> pa.Table | None:
+        """What is found in a stripe; None: too many rows."""
+        none = self._what.schema.empty_table()
+        places = self._candidates(stripe)
         if not len(places):
             return none
-        if len(places) > what.limit or self._is_large():
+        if len(places) > self._what.limit or self._is_large():
             return None
-        operations, *ids, writers = events = self._read_events(places)
+        operations, *ids, writers = events = self._read_events(stripe, places)
         if any(column.null_count for column in events):
             return None  # Hive writes none, and Spark knows what they are to us
         kept = pc.and_(pc.not_equal(operations, event.DELETE), visible(self._read, writers))
         keys = [column.to_numpy().astype(np.int64) for column in ids]
-        deleted = what.deleted.are_deleted([np.full(len(places), number, np.int64), *keys])
+        numbers = np.full(len(places), self._number, np.int64)
+        deleted = self._what.deleted.are_deleted([numbers, *keys])
         left = kept.to_numpy(zero_copy_only=False) & ~deleted
         if not left.any():
             return none
         partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
-        rows = self._read_rows(range(len(self._table.columns)), places).flatten()
+        rows = self._read_rows(stripe, range(len(self._columns)), places).flatten()
         found = pa.table([*ids, partitions, *rows], schema=none.schema)
         return found.filter(pa.array(left))
 
-    def _candidates(self, condition: Predicate) -> _Places:
-        """Where in the stripe it may hold, be that an insert event or another."""
-        wanted = columns_of(condition)
-        ordinals = [i for i, c in enumerate(self._table.columns) if c.name in wanted]
-        names = [self._table.columns[i].name for i in ordinals]
-        columns = self._read_rows(ordinals, None).flatten()
-        kept = holds(condition, dict(zip(names, columns, strict=True)))
+    @property
+    def _columns(self) -> Sequence[Column]:
+        return self._what.table.columns
+
+    def _candidates(self, stripe: int) -> _Places:
+        """Where the condition may hold, be that an insert event or another."""
+        wanted = columns_of(self._what.condition)
+        ordinals = [i for i, column in enumerate(self._columns) if column.name in wanted]
+        names = [self._columns[i].name for i in ordinals]
+        columns = self._read_rows(stripe, ordinals, None).flatten()
+        kept = holds(self._what.condition, dict(zip(names, columns, strict=True)))
         return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
-        """To read all of its columns would take much memory."""
+        """To read all columns of a stripe would take much memory."""
         rows = self._reader.nrows // self._reader.nstripes
-        return bool(rows * len(self._table.columns) > _VALUES_MAX)
+        return bool(rows * len(self._columns) > _VALUES_MAX)
 
-    def _read_events(self, places: _Places) -> list[pa.Array]:
+    def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
         """The columns beside ``row``, of what is in these places."""
-        batch = self._reader.read_stripe(self._number, columns=self._events[:-1])
+        batch = self._reader.read_stripe(stripe, columns=self._events[:-1])
         return list(batch.take(pa.array(places)).columns)
 
-    def _read_rows(self, ordinals: Sequence[int], places: _Places | None) -> pa.StructArray:
+    def _read_rows(
+        self, stripe: int, ordinals: Sequence[int], places: _Places | None
+    ) -> pa.StructArray:
         """Columns of the table, all rows or those in some places; matched by position."""
         # What was added to the table after this file was written is null in it, and stands last.
         here = [self._fields[i] for i in ordinals if i < len(self._fields)]
         if not here:
-            count = self._reader.read_stripe(self._number, columns=self._events[:1]).num_rows
+            count = self._reader.read_stripe(stripe, columns=self._events[:1]).num_rows
             row = pa.StructArray.from_arrays([pa.nulls(count)], ["none"])
         else:
             columns = [f"{self._events[-1]}.{name}" for name in here]
-            (row,) = self._reader.read_stripe(self._number, columns=columns).columns
+            (row,) = self._reader.read_stripe(stripe, columns=columns).columns
         row = row if places is None else row.take(pa.array(places))
-        return conform(row, _rows_of(self._table, ordinals).struct, self._calendar)
+        return conform(row, _rows_of(self._what.table, ordinals).struct, self._calendar)
 
     @cached_property
     def _calendar(self) -> int:
-        if not any(parse_type(c.type).holds("date", "timestamp") for c in self._table.columns):
+        if not any(parse_type(c.type).holds("date", "timestamp") for c in self._columns):
             return CALENDAR_PROLEPTIC  # nothing depends on it
         return read_file_info(str(self._read.path), self._read.length).calendar
 

@@ -22,7 +22,7 @@ from acidsql.storage.listing import Listing, discover_partitions, list_table
 from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.partition_columns import matching
-from acidsql.storage.scan import ROW__ID, Scan, scan, scan_few
+from acidsql.storage.scan import ROW__ID, Scan, scan
 
 MANY_PARTITIONS = 8
 MUCH_DATA = 16 * 1024 * 1024  # bytes
@@ -52,8 +52,7 @@ def read_rows(
             more than it takes: of a table with many partitions or much data.
         is_kept: Whether the cleaner still keeps what the snapshot needs. It is asked where a
             compaction has replaced something meanwhile.
-        few: If what is demanded may hold of no more rows than that, and to see it is cheap, these
-            rows alone are shown.
+        few: See ``storage.scan``; the condition is what is demanded.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: it does not.
@@ -76,9 +75,8 @@ def read_rows(
     if table.partition_columns:
         wanted = set(matching(spark, table, [one.partition for one in listings], condition))
         listings = [listing for listing in listings if listing.partition in wanted]
-    what = Scan(table, in_buckets(listings, table, condition), write_ids, condition)
-    found = scan_few(spark, what, few) if few else None
-    return scan(spark, what) if found is None else found
+    chosen = in_buckets(listings, table, condition)
+    return scan(spark, Scan(table, chosen, write_ids, condition), few)
 
 
 def read(

@@ -50,7 +50,7 @@ def read_options(
     """
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
-    known = weakened(condition, lambda term: term.column in kinds and is_alike(term, kinds))
+    known = comparable(condition, kinds)
     jvm = getattr(spark, "_jvm", None)
     if known == ANYTHING or jvm is None:
         return {}
@@ -65,11 +65,15 @@ def unpushed(column: str) -> str:
     return f"coalesce({column}, {column})"
 
 
-def is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
-    """Whether ORC, and Arrow, decide it as Spark does.
+def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
+    """What is left of a condition that ORC, and Arrow, decide as Spark does.
 
-    ``kinds``: the columns' types, by name; its own is among them.
+    ``kinds``: the types of the columns that it may be about, by name.
     """
+    return weakened(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
+
+
+def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
     kind = kinds[term.column]
     if kind.startswith("varchar"):
         kind = "string"

@@ -32,7 +32,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm, sargs
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.deletes import key_columns, parted, without_deleted
-from acidsql.storage.deletion_vectors import deletion_vectors
+from acidsql.storage.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -90,8 +90,14 @@ class Scan:
         }
 
 
-def scan(spark: SparkSession, what: Scan) -> DataFrame:
+def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     """The live rows of a snapshot, lazily.
+
+    Args:
+        spark: The session.
+        what: What to read.
+        few: If the condition may hold of no more rows than that, and to see it is cheap, these
+            alone are shown, and are read here in the driver.
 
     Returns:
         One row for each live row, in no order. Columns: ``row__id`` (struct of writeid bigint,
@@ -101,6 +107,10 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
     """
     offset = jvm.zone_offset_micros(spark)
     vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
+    if few and vectors is not None:
+        candidates = _candidates(spark, what, vectors, few)
+        if candidates is not None:
+            return candidates
     named, others = parted(what.listings, by_time=vectors is None)
     changed = replace(what, listings=named)
     parts = _inserts(spark, replace(what, listings=others), offset)
@@ -113,19 +123,14 @@ def scan(spark: SparkSession, what: Scan) -> DataFrame:
     return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
 
 
-def scan_few(spark: SparkSession, what: Scan, limit: int) -> DataFrame | None:
-    """What ``scan`` gives, but of candidates for the condition alone, read here in the driver.
-
-    None: that is not worth while, or there are more than ``limit``.
-    """
+def _candidates(
+    spark: SparkSession, what: Scan, deleted: DeletionVectors, limit: int
+) -> DataFrame | None:
+    """The rows that the condition may hold of; None: to look for them is not worth while."""
     condition = searchable(what.table, what.listings, what.condition)
     if condition == ANYTHING:
         return None
-    numbers = what.numbers
-    deleted = deletion_vectors(what.listings, what.write_ids, numbers)
-    if deleted is None:
-        return None
-    reads = numbered_reads(what.listings, what.write_ids, numbers)
+    reads = numbered_reads(what.listings, what.write_ids, what.numbers)
     found = search(reads, Search(what.table, condition, limit, deleted))
     if found is None:
         return None
