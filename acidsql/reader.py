@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
-from acidsql.acid.predicate import ANYTHING, Predicate, all_of, some_of
+from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
@@ -115,7 +115,7 @@ class Reader:
         views = Views()
 
         @cache
-        def demanded() -> Mapping[str, Predicate]:
+        def demanded() -> Mapping[str, Demand]:
             return self._demands(standins, queries, said)
 
         @cache
@@ -123,9 +123,9 @@ class Reader:
             return ANYTHING if change is None else self._demanded_by_source(change, views, said)
 
         def rows(standin: StandIn) -> DataFrame:
-            def of_all() -> Predicate:
-                known = demanded().get(standin.view, ANYTHING)
-                return all_of([known, of_target()]) if standin.is_target else known
+            def of_all() -> Demand:
+                known = demanded().get(standin.view, EVERYTHING)
+                return known.also(of_target()) if standin.is_target else known
 
             return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
 
@@ -148,13 +148,13 @@ class Reader:
 
     def _demands(
         self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
-    ) -> dict[str, Predicate]:
+    ) -> dict[str, Demand]:
         """What the queries demand of the stand-ins' rows, by view; no job runs."""
         views = {
             standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
             for standin in standins
         }
-        found: dict[str, list[Predicate]] = {}
+        found: dict[str, list[Demand]] = {}
         for query in queries:
             if not _CONDITION.search(query.sql):
                 return {}
@@ -163,7 +163,7 @@ class Reader:
                 return {}
             for view, demand in demands(plan, views).items():
                 found.setdefault(view, []).append(demand)
-        return {view: some_of(of_each) for view, of_each in found.items()}
+        return {view: any_of(of_each) for view, of_each in found.items()}
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """The same without rows: enough to analyse a statement with."""
@@ -176,7 +176,7 @@ class Reader:
         self,
         standin: StandIn,
         snapshot: Snapshot,
-        demanded: Callable[[], Predicate] = lambda: ANYTHING,
+        demanded: Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
         """What one stand-in shows.

@@ -100,6 +100,7 @@ SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 # What runs in Spark's workers, or is imported by what does.
 WORKER_MODULES = [
     "acidsql.storage.event_writer",
+    "acidsql.storage.delete_writer",
     "acidsql.storage.event_reader",
     "acidsql.storage.file_info",
     "acidsql.storage.orc_file",

@@ -18,9 +18,9 @@ MAX_BUCKET_ID = 4095
 MAX_STATEMENT_ID = 4095
 NO_STATEMENT = -1  # what a directory without a statement id has
 
-_VERSION_SHIFT = 29
+VERSION_SHIFT = 29
 BUCKET_SHIFT = 16
-_VERSION_1 = 1 << _VERSION_SHIFT
+_VERSION_1 = 1 << VERSION_SHIFT
 BUCKET_ID_MASK = MAX_BUCKET_ID << BUCKET_SHIFT
 
 
@@ -64,7 +64,7 @@ def decode(bucket_property: int) -> BucketProperty:
     Raises:
         FormatError: It has another version.
     """
-    version = (bucket_property & 0xFFFFFFFF) >> _VERSION_SHIFT
+    version = (bucket_property & 0xFFFFFFFF) >> VERSION_SHIFT
     if version == 0:
         return BucketProperty(bucket_property, 0)
     if version == 1:

@@ -73,6 +73,40 @@ Predicate = Comparison | All | Some | No
 ANYTHING = All()
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a query demands of the rows of a relation.
+
+    Attributes:
+        condition: What holds of every row that matters.
+        columns: Those whose values matter, by name in lower case; None: all.
+    """
+
+    condition: Predicate = ANYTHING
+    columns: frozenset[str] | None = None
+
+    def concerns(self, column: str) -> bool:
+        """Whether the values of a column matter."""
+        return self.columns is None or column.lower() in self.columns
+
+    def also(self, condition: Predicate) -> Demand:
+        """The same, and this holds, too."""
+        return Demand(all_of([self.condition, condition]), self.columns)
+
+
+EVERYTHING = Demand()
+
+
+def any_of(demands: Sequence[Demand]) -> Demand:
+    """What each of some readings demands."""
+    columns = frozenset[str]()
+    for demand in demands:
+        if demand.columns is None:
+            return Demand(some_of([one.condition for one in demands]))
+        columns |= demand.columns
+    return Demand(some_of([one.condition for one in demands]), columns)
+
+
 def all_of(terms: Sequence[Predicate]) -> Predicate:
     """AND; what is not known of a term is not known of the whole."""
     known = tuple(term for term in terms if term != ANYTHING)

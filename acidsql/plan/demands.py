@@ -14,10 +14,12 @@ from typing import Any
 from acidsql.acid.predicate import (
     ANYTHING,
     Comparison,
+    Demand,
     No,
     Predicate,
     Value,
     all_of,
+    any_of,
     some_of,
 )
 
@@ -52,7 +54,7 @@ class _Tree:
         self.children = [_Tree(nodes) for _ in range(self.node["num-children"])]
 
 
-def demands(plan: str, views: Collection[str]) -> dict[str, Predicate]:
+def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
     """What a plan demands of the rows of views.
 
     Args:
@@ -63,13 +65,34 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Predicate]:
     Returns:
         By view; of one that is not among them nothing is demanded.
     """
-    found: dict[str, list[Predicate]] = {}
-    for relation, condition in _relations(json.loads(plan)):
-        names = {column[0]["name"] for column in relation.node["output"]}
-        for view in names.intersection(views):
-            found.setdefault(view, []).append(_weaker(condition) if condition else ANYTHING)
+    nodes = json.loads(plan)
+    # A Project names all that it passes on, and each node below it all else that it needs.
+    mentioned = set(_mentioned(nodes)) if _Tree(iter(nodes)).name == "Project" else None
+    found: dict[str, list[Demand]] = {}
+    for relation, condition in _relations(nodes):
+        ids = {column[0]["name"]: column[0]["exprId"]["id"] for column in relation.node["output"]}
+        known = _weaker(condition) if condition else ANYTHING
+        columns = None if mentioned is None else _named(ids, mentioned)
+        for view in ids.keys() & set(views):
+            found.setdefault(view, []).append(Demand(known, columns))
     # A view that is read twice shows what either reading needs.
-    return {view: some_of(of_each) for view, of_each in found.items()}
+    return {view: any_of(of_each) for view, of_each in found.items()}
+
+
+def _named(ids: Mapping[str, int], mentioned: Collection[int]) -> frozenset[str]:
+    return frozenset(name.lower() for name, number in ids.items() if number in mentioned)
+
+
+def _mentioned(value: Any) -> Iterator[int]:
+    """The attributes that stand anywhere but in a relation's list of what it has."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _mentioned(item)
+    elif isinstance(value, dict) and not value.get("class", "").endswith(".LogicalRelation"):
+        if "exprId" in value:
+            yield value["exprId"]["id"]
+        for item in value.values():
+            yield from _mentioned(item)
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:

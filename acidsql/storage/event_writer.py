@@ -9,18 +9,16 @@ A statement is written by one Spark job of two steps::
 Both steps report one record for each file they wrote and each task they saw; the records travel
 with the keys through the shuffle and are all that the driver gets (I7). A record carries the task
 attempt that made it: a retried or speculative task can never be published beside its twin,
-because the driver refuses a statement that saw two attempts of one task (see ``publish``).
+because the driver refuses a statement that saw two attempts of one task (see ``publish``). Where
+a query only deletes, and gives the same rows each time, Spark makes the keys: there is no step 1.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+Step 2 is in ``delete_writer``. Both run in workers: they import neither pyspark nor anything of the
+driver's.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
-from typing import BinaryIO, Generic, TypeVar
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -33,30 +31,22 @@ from acidsql.storage.calendar_gap import refuse_unreadable_days
 from acidsql.storage.event_records import (
     ACTION,
     BUCKET,
-    BUCKET_ID,
     BUCKET_PROPERTY,
     DELETE,
     INSERT,
     KEY_SCHEMA,
     PARTITION,
-    RECORD,
     RECORD_SCHEMA,
     ROW_ID,
-    SOURCE_ATTEMPT,
-    SOURCE_TASK,
     VALUE,
     WRITE_ID,
     Record,
     Task,
     WriteSpec,
 )
-from acidsql.storage.filesystem import FileSystem, filesystem_for
-from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.plain_file import InsertWriter, insert_writer
-
-_OPEN_FILES_MAX = 8  # each holds a stripe in memory
-
-_Writer = TypeVar("_Writer", bound=InsertWriter)
+from acidsql.storage.staged_file import Group, OpenFiles, StagedFile, runs, staged_path
 
 
 def write_inserts(
@@ -88,52 +78,9 @@ def write_inserts_pass_deletes(
     yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
 
 
-def write_deletes(
-    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
-) -> Iterator[Record]:
-    """Step 2: write sorted delete keys, yield step 1's records and our own."""
-    writer = _DeleteWriter(spec, task)
-    seen: set[tuple[int, int]] = set()
-    for batch in batches:
-        carried = batch.column(RECORD)
-        for text in carried.drop_null().to_pylist():
-            yield Record.from_json(text)
-        keys = batch.filter(carried.is_null())
-        if keys.num_rows:
-            seen |= _sources(keys)
-            writer.write(keys)
-    yield from writer.close()
-    for number, attempt in sorted(seen):
-        yield Record("seen", number, attempt)
-
-
 def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
     """Records as one batch of RECORD_SCHEMA."""
     return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
-
-
-class StagedFile(Generic[_Writer]):
-    """One file in the staging directory, under a name that no other attempt uses."""
-
-    def __init__(
-        self, fs: FileSystem, path: str, make_writer: Callable[[BinaryIO], _Writer]
-    ) -> None:
-        self.fs, self.path = fs, path
-        self.writer = make_writer(fs.open_output(path))
-        self.updated = 0
-
-    def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
-        """Close the file, and say what is in it."""
-        stats = self.writer.close()
-        return Record(
-            kind, task.number, task.attempt, partition, bucket_id, self.path,
-            stats.rows, self.updated, self.fs.size(self.path),
-        )  # fmt: skip
-
-
-def staged_path(staging: str, kind: str, task: Task) -> str:
-    """A new file's path, which no other attempt uses."""
-    return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 
 class _InsertWriter:
@@ -150,19 +97,16 @@ class _InsertWriter:
         self._nulls: dict[str, int] = {}
         self._next_row_id: dict[int, int] = {}
         self._records: list[Record] = []
-        # Least recently used first. A file closed too early would come twice among the records,
-        # and two files of one bucket id are refused when they are published.
-        self._open: OrderedDict[tuple[str, int], StagedFile[InsertWriter]] = OrderedDict()
+        self._files = OpenFiles(self._open, self._finish)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._count_nulls(batch)
         refuse_unreadable_days(batch.select(self._names))
         for group, rows in self._groups(batch):
-            self._append(self._file(group), rows, group[1])
+            self._append(self._files.get(group), rows, group[1])
 
     def close(self) -> list[Record]:
-        while self._open:
-            self._finish_oldest()
+        self._files.close()
         task = self._task
         violations = [
             Record("null", task.number, task.attempt, rows=rows, detail=name)
@@ -170,17 +114,12 @@ class _InsertWriter:
         ]
         return self._records + violations
 
-    def _file(self, group: tuple[str, int]) -> StagedFile[InsertWriter]:
-        if group in self._open:
-            self._open.move_to_end(group)
-        else:
-            if len(self._open) == _OPEN_FILES_MAX:
-                self._finish_oldest()
-            path = staged_path(self._spec.staging, "insert", self._task)
-            self._open[group] = StagedFile(
-                self._fs, path, lambda file: insert_writer(file, self._spec)
-            )
-        return self._open[group]
+    def _open(self) -> StagedFile[InsertWriter]:
+        path = staged_path(self._spec.staging, "insert", self._task)
+        return StagedFile(self._fs, path, lambda file: insert_writer(file, self._spec))
+
+    def _finish(self, group: Group, file: StagedFile[InsertWriter]) -> None:
+        self._records.append(file.record("insert", self._task, *group))
 
     def _append(self, file: StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int) -> None:
         first = self._next_row_id.get(bucket_id, 0)
@@ -195,16 +134,12 @@ class _InsertWriter:
             updates = pc.equal(pc.bit_wise_and(rows.column(ACTION), DELETE), DELETE)
             file.updated += pc.sum(updates).as_py() or 0
 
-    def _finish_oldest(self) -> None:
-        (partition, bucket_id), file = self._open.popitem(last=False)
-        self._records.append(file.record("insert", self._task, partition, bucket_id))
-
     def _count_nulls(self, batch: pa.RecordBatch) -> None:
         for column, name in self._spec.not_null:
             if nulls := batch.column(column).null_count:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
-    def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+    def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
         """Runs of rows that go into one file. A task's rows arrive sorted, so runs are long."""
         partitions = _partitions(self._spec, batch)
         buckets = self._buckets(batch)
@@ -212,7 +147,7 @@ class _InsertWriter:
             yield (self._spec.static_partition or "", self._writer_id()), batch
             return
         columns = [column for column in (partitions, buckets) if column is not None]
-        for start, end in _runs(batch.num_rows, columns):
+        for start, end in runs(batch.num_rows, columns):
             partition = self._spec.static_partition or ""
             if partitions is not None:
                 partition = partitions[start].as_py()
@@ -229,83 +164,6 @@ class _InsertWriter:
                 f"{BUCKET_ID_MAX + 1} writers. Coalesce the source to fewer tasks."
             )
         return self._task.number
-
-
-class _DeleteWriter:
-    """Writes sorted delete keys, one file for each (partition, bucket id)."""
-
-    def __init__(self, spec: WriteSpec, task: Task) -> None:
-        self._spec, self._task = spec, task
-        self._fs = filesystem_for(spec.staging)
-        self._group: tuple[str, int] | None = None
-        self._file: StagedFile[EventFileWriter] | None = None
-        self._last: tuple[int, int, int] | None = None
-        self._matched = self._duplicates = 0
-        self._records: list[Record] = []
-
-    def write(self, keys: pa.RecordBatch) -> None:
-        columns = [keys.column(PARTITION), keys.column(BUCKET_ID)]
-        for start, end in _runs(keys.num_rows, columns):
-            group = (columns[0][start].as_py(), columns[1][start].as_py())
-            if group != self._group:
-                self._finish_file()
-                self._group, self._last = group, None
-            self._append(keys.slice(start, end - start))
-
-    def close(self) -> list[Record]:
-        self._finish_file()
-        number, attempt = self._task.number, self._task.attempt
-        counts = (("matched", self._matched), ("duplicate", self._duplicates))
-        return self._records + [
-            Record(kind, number, attempt, rows=rows) for kind, rows in counts if rows
-        ]
-
-    def _append(self, keys: pa.RecordBatch) -> None:
-        """Drop repeated keys (counting them), keep the deletes among the rest."""
-        triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
-        repeated = self._repeats(triple)
-        self._last = tuple(int(column[-1]) for column in triple)  # type: ignore[assignment]
-        if not self._spec.allow_duplicate_deletes:
-            self._duplicates += int(repeated.sum())
-        deletes = (keys.column(ACTION).to_numpy() & DELETE) == DELETE
-        self._matched += int((~deletes).sum())
-        keep = deletes & ~repeated
-        if not keep.any():
-            return
-        if self._file is None:
-            path = staged_path(self._spec.staging, "delete", self._task)
-            self._file = StagedFile(
-                self._fs, path, lambda file: EventFileWriter(file, self._spec.row, self._spec.orc)
-            )
-        write_ids, properties, row_ids = (column[keep] for column in triple)
-        self._file.writer.write_deletes(
-            write_ids, properties, row_ids, write_id=self._spec.write_id
-        )
-
-    def _repeats(self, triple: list[np.ndarray]) -> np.ndarray:
-        """Which keys equal the one before them; the first is compared with the last batch's.
-
-        Raises:
-            WriteError: They do not ascend, so repeats could pass unseen (I4).
-        """
-        before = self._last or tuple(int(column[0]) for column in triple)
-        same = np.ones(len(triple[0]), dtype=bool)
-        falls = np.zeros(len(triple[0]), dtype=bool)
-        for column, last in zip(triple, before, strict=True):
-            previous = np.concatenate(([last], column[:-1]))
-            falls |= same & (column < previous)
-            same &= column == previous
-        if falls.any():
-            raise WriteError("The keys of deleted rows did not come sorted. Nothing was changed.")
-        if self._last is None:
-            same[0] = False
-        return same
-
-    def _finish_file(self) -> None:
-        if self._file is not None:
-            partition, bucket_id = self._group or ("", 0)
-            self._records.append(self._file.record("delete", self._task, partition, bucket_id))
-            self._file = None
 
 
 def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
@@ -331,7 +189,7 @@ def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
 def bucket_ids(properties: np.ndarray) -> np.ndarray:
     """``bucket_codec.decode`` for many: version 0 is the bare bucket id."""
     encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> bucket_codec.BUCKET_SHIFT
-    return np.where(properties >> 29 == 1, encoded, properties)
+    return np.where(properties >> bucket_codec.VERSION_SHIFT == 1, encoded, properties)
 
 
 def _carry(records: list[Record]) -> pa.RecordBatch:
@@ -339,14 +197,6 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
     columns = [pa.nulls(len(records), field.type) for field in KEY_SCHEMA]
     columns[-1] = pa.array([record.to_json() for record in records], pa.string())
     return pa.record_batch(columns, schema=KEY_SCHEMA)
-
-
-def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
-    pairs = np.unique(
-        np.stack([keys.column(SOURCE_TASK).to_numpy(), keys.column(SOURCE_ATTEMPT).to_numpy()]),
-        axis=1,
-    )
-    return {(int(number), int(attempt)) for number, attempt in pairs.T}
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
@@ -371,12 +221,3 @@ def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
         return pa.array([next(iter(names.values()))] * batch.num_rows, pa.string())
     rows = zip(*(table.column(i).to_pylist() for i in ordinals), strict=True)
     return pa.array([names[values] for values in rows], pa.string())
-
-
-def _runs(rows: int, columns: list[pa.Array]) -> Iterator[tuple[int, int]]:
-    """Start and end of each run of equal values in all columns."""
-    changed = np.zeros(rows, dtype=bool)
-    for column in columns:
-        codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        changed[1:] |= codes[1:] != codes[:-1]
-    yield from pairwise([0, *np.flatnonzero(changed).tolist(), rows])

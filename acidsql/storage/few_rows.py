@@ -9,7 +9,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.storage.event_records import KEY_SCHEMA
@@ -17,7 +16,7 @@ from acidsql.storage.jvm import changed_conf, estimated_bytes
 from acidsql.storage.literal_rows import FITS, marked, texts_of
 
 _BYTES_MAX = 16 * 1024 * 1024  # of all that is looked for
-_KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
+KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
 _SMALL_SOURCE = 1024 * 1024
 _CONF = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
 
@@ -34,7 +33,7 @@ def collect_few(
         if_small: Do not look at all if Spark estimates that the query gives more than 1 MiB.
     """
     if set(rows.columns) <= set(KEY_SCHEMA.names):
-        limit *= _KEYS_FOR_A_ROW
+        limit *= KEYS_FOR_A_ROW
     found = _bounded(rows, table, _BYTES_MAX // limit).limit(limit + 1)
     if if_small and estimated_bytes(found) > _SMALL_SOURCE:
         return None
@@ -56,5 +55,5 @@ def collect_few(
 def _bounded(rows: DataFrame, table: Table, bytes_max: int) -> DataFrame:
     """The rows, and whether each is no longer than that; of those that are, no text."""
     texts = texts_of(rows, table)
-    sizes = (F.coalesce(F.octet_length(text), F.lit(0)) for text in texts.values())
-    return marked(rows, texts, sum(sizes, F.lit(0).cast("bigint")) <= bytes_max)
+    sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
+    return marked(rows, texts, f"{' + '.join(['0L', *sizes])} <= {bytes_max}")

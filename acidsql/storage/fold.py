@@ -38,12 +38,13 @@ from acidsql.storage.event_records import (
     Record,
     Task,
 )
-from acidsql.storage.event_writer import StagedFile, bucket_ids, staged_path
+from acidsql.storage.event_writer import bucket_ids
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions
 from acidsql.storage.plain_file import PlainFileWriter
 from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.staged_file import StagedFile, staged_path
 
 _FIRST_COLUMN = 4  # of the user's, behind the row id and the partition
 

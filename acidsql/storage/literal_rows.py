@@ -6,16 +6,15 @@ else is left to a job: a text that is no UTF-8 arrives mended.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql import DataFrame, Row
 
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType, parse_type
+from acidsql.storage import jvm
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEY_SCHEMA, PREFIX, VALUE
 from acidsql.storage.row_schema import arrow_type
@@ -37,8 +36,7 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
         return None
     texts = texts_of(rows, table)
     checks = [_is_utf8(text) for name, text in texts.items() if not _is_binary(types, name)]
-    fits = functools.reduce(lambda one, other: one & other, checks, F.lit(True))
-    return _in_arrow(marked(rows, texts, fits), types)
+    return _in_arrow(marked(rows, texts, " AND ".join(["true", *checks])), types)
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
@@ -53,35 +51,37 @@ def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
     return {name: parse_type(columns[name]) for name in rows.columns if name in columns}
 
 
-def texts_of(rows: DataFrame, table: Table) -> dict[str, Column]:
-    """The columns that may be long, or no UTF-8: each as text, or bytes, with all that is in it."""
+def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
+    """The columns that may be long, or no UTF-8: SQL of each as text, or bytes, with all in it."""
     kinds = _types(rows, table)
     kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
     found = {}
     for name, kind in kinds.items():
         if kind.holds("string", "char", "varchar", "binary", "array", "map"):
-            column = F.col(quote(name))
-            found[name] = column.cast("string") if kind.children else column
+            column = quote(name)
+            found[name] = f"CAST({column} AS STRING)" if kind.children else column
     return found
 
 
-def marked(rows: DataFrame, texts: Collection[str], fits: Column) -> DataFrame:
-    """The rows, and as column ``FITS`` whether each may be collected; of others no text is."""
-    return rows.select(
-        *(
-            F.when(fits, F.col(quote(name))).alias(name) if name in texts else F.col(quote(name))
-            for name in rows.columns
-        ),
-        fits.alias(FITS),
+def marked(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
+    """The rows, and as column ``FITS`` whether each may be collected; of others no text is.
+
+    ``fits``: SQL of that.
+    """
+    columns = {name: quote(name) for name in rows.columns}
+    values = (
+        f"CASE WHEN {fits} THEN {column} END AS {column}" if name in texts else column
+        for name, column in columns.items()
     )
+    return jvm.select(rows, *values, f"{fits} AS {FITS}")
 
 
 def _is_binary(types: Mapping[str, HiveType], name: str) -> bool:
     return name in types and types[name].kind == "binary"
 
 
-def _is_utf8(text: Column) -> Column:
-    return F.coalesce(F.is_valid_utf8(text), F.lit(True))
+def _is_utf8(text: str) -> str:
+    return f"coalesce(is_valid_utf8({text}), true)"
 
 
 def _in_arrow(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:

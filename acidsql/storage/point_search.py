@@ -63,12 +63,14 @@ class Search:
     Attributes:
         table: The table.
         condition: As ``searchable`` gave it.
+        columns: Ordinals of those whose values matter; the others are NULL in what is found.
         limit: So many rows at most.
         deleted: What is deleted.
     """
 
     table: Table
     condition: Predicate
+    columns: Sequence[int]
     limit: int
     deleted: DeletionVectors
 
@@ -187,7 +189,10 @@ class _File:
         if not left.any():
             return none
         partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
-        rows = self._read_rows(stripe, range(len(self._columns)), places).flatten()
+        wanted = self._read_rows(stripe, self._what.columns, places).flatten()
+        values = dict(zip(self._what.columns, wanted, strict=True))
+        kinds = none.schema.types[-len(self._columns) :]
+        rows = (values.get(i, pa.nulls(len(places), kind)) for i, kind in enumerate(kinds))
         found = pa.table([*ids, partitions, *rows], schema=none.schema)
         return found.filter(pa.array(left))
 
@@ -205,9 +210,9 @@ class _File:
         return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
-        """To read all columns of a stripe would take much memory."""
+        """To read a stripe would take much memory."""
         rows = self._reader.nrows // self._reader.nstripes
-        return bool(rows * len(self._columns) > _VALUES_MAX)
+        return bool(rows * len(self._what.columns) > _VALUES_MAX)
 
     def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
         """The columns beside ``row``, of what is in these places."""

@@ -8,7 +8,7 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from acidsql.acid.predicate import ANYTHING, Predicate
+from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.state import history_is_gone
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import parse_type
@@ -36,7 +36,7 @@ def read_rows(
     partitions: Sequence[str],
     write_ids: ValidWriteIdList,
     txns: ValidTxnList,
-    demanded: Callable[[], Predicate] = lambda: ANYTHING,
+    demanded: Callable[[], Demand] = lambda: EVERYTHING,
     is_kept: Callable[[], bool] = lambda: False,
     few: int = 0,
 ) -> DataFrame:
@@ -48,11 +48,11 @@ def read_rows(
         partitions: Its partition directories, ``p1=a/p2=1``; of an unpartitioned table ignored.
         write_ids: The table's valid write ids.
         txns: The valid transactions.
-        demanded: What holds of every row that matters. It is asked only where that could spare
-            more than it takes: of a table with many partitions or much data.
+        demanded: What matters of the rows. It is asked only where that could spare more than it
+            takes: of a table with many partitions or much data.
         is_kept: Whether the cleaner still keeps what the snapshot needs. It is asked where a
             compaction has replaced something meanwhile.
-        few: See ``storage.scan``; the condition is what is demanded.
+        few: See ``storage.scan``.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: it does not.
@@ -60,7 +60,7 @@ def read_rows(
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
     if len(where) > MANY_PARTITIONS:
-        where = matching(spark, table, where, demanded())
+        where = matching(spark, table, where, demanded().condition)
     listings = list_table(
         fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
     )
@@ -71,12 +71,12 @@ def read_rows(
         return read_inserts_only(spark, table, _plain_files(listings), "orc")
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
-    condition = demanded()
+    demand = demanded()
     if table.partition_columns:
-        wanted = set(matching(spark, table, [one.partition for one in listings], condition))
+        wanted = set(matching(spark, table, [one.partition for one in listings], demand.condition))
         listings = [listing for listing in listings if listing.partition in wanted]
-    chosen = in_buckets(listings, table, condition)
-    return scan(spark, Scan(table, chosen, write_ids, condition), few)
+    chosen = in_buckets(listings, table, demand.condition)
+    return scan(spark, Scan(table, chosen, write_ids, demand), few)
 
 
 def read(

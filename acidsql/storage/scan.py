@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid import event
-from acidsql.acid.predicate import ANYTHING, Predicate
+from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage import jvm, sargs
@@ -41,6 +41,7 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
+from acidsql.storage.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.orc_scan import read_orc
@@ -63,6 +64,7 @@ from acidsql.storage.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
 _ROW = "row"
+_PLANNED_MAX = 5000  # rows; see ``local_rows``
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,13 @@ class Scan:
         table: Columns, partition columns, location.
         listings: The files, by partition directory.
         write_ids: The snapshot's; events of others are dropped where a file holds any.
-        condition: What holds of every row that matters: others need not be read.
+        demand: What matters of the rows: other rows need not be read.
     """
 
     table: Table
     listings: Sequence[Listing]
     write_ids: ValidWriteIdList
-    condition: Predicate = ANYTHING
+    demand: Demand = EVERYTHING
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -96,8 +98,9 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     Args:
         spark: The session.
         what: What to read.
-        few: If the condition may hold of no more rows than that, and to see it is cheap, these
-            alone are shown, and are read here in the driver.
+        few: If what is demanded may hold of no more rows than that (ten times as many, where only
+            their ids matter besides), and to see it is cheap, these alone are shown. They are read
+            here in the driver; columns that do not matter are NULL in them.
 
     Returns:
         One row for each live row, in no order. Columns: ``row__id`` (struct of writeid bigint,
@@ -127,15 +130,19 @@ def _candidates(
     spark: SparkSession, what: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
     """The rows that the condition may hold of; None: to look for them is not worth while."""
-    condition = searchable(what.table, what.listings, what.condition)
+    condition = searchable(what.table, what.listings, what.demand.condition)
     if condition == ANYTHING:
         return None
     reads = numbered_reads(what.listings, what.write_ids, what.numbers)
-    found = search(reads, Search(what.table, condition, limit, deleted))
+    wanted = {i: c.name for i, c in enumerate(what.table.columns) if what.demand.concerns(c.name)}
+    if columns_of(condition).issuperset(wanted.values()):
+        limit *= KEYS_FOR_A_ROW  # there are no rows beside them
+    found = search(reads, Search(what.table, condition, list(wanted), limit, deleted))
     if found is None:
         return None
     names = [column_name(i) for i in range(len(what.table.columns))]
-    events = local_rows(spark, found, _read_ddl(what.table, names))
+    is_much = found.num_rows > _PLANNED_MAX
+    events = local_rows(spark, found, _read_ddl(what.table, names), in_job=is_much)
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
     values = partition_values(what.table, partitions, PARTITION)
@@ -240,7 +247,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     where = PathPartitions(what.table, {one.partition: _paths(one.data) for one in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}>"
-    skipping = sargs.read_options(spark, what.table, group.names.row, what.condition)
+    skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
     events = read_orc(
         spark, files, group.names.events, row, with_path=where.needs_path, options=skipping
     )

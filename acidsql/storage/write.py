@@ -1,6 +1,7 @@
 """The job that writes a statement's events: one Spark job, records back to the driver.
 
-The workers' part is in ``event_writer``; this is the driver's: how rows reach the right task.
+The workers' part is in ``event_writer`` and ``delete_writer``; this is the driver's: how rows
+reach the right task.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from pyspark.sql.types import IntegerType
 
+from acidsql.acid import bucket_codec
 from acidsql.acid.layout import BUCKET_ID_MAX, DEFAULT_PARTITION
 from acidsql.acid.table import Table
+from acidsql.storage import delete_writer, event_writer
 from acidsql.storage import event_records as ew
-from acidsql.storage import event_writer
+from acidsql.storage.bucket_sql import bucket_sql
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
 from acidsql.storage.jvm import changed_conf
 from acidsql.storage.orc_writer import BATCH_ROWS
+from acidsql.storage.repeatable import repeatable
 from acidsql.storage.worker_process import spare_later_tasks
 
 _KEYS_DDL = (
@@ -32,6 +36,9 @@ _KEYS_DDL = (
 )
 _KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
 _RECORD_DDL = f"{ew.RECORD} string"
+_KEY_COLUMNS = (ew.PARTITION, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.ACTION)
+# A bucket property of Hive 3's make; else it is the bare bucket id.
+_IS_CODED = f"shiftright({ew.BUCKET_PROPERTY}, {bucket_codec.VERSION_SHIFT}) = 1"
 
 # Partition values that share a directory; as one value they also meet in one task.
 _NULLS = ["", DEFAULT_PARTITION]
@@ -50,21 +57,77 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     Returns:
         One record for each file written and each task seen; no rows (I7).
     """
-    placed = _placed(_one_null(events), table, spec)
+    # Who only deletes has no rows to write in step 1, which would see to it that no task ran twice.
+    keys_alone = repeatable(events) if set(events.columns) <= set(_KEY_COLUMNS) else None
+    if keys_alone is not None:
+        records = _to_delete(_keys(events), spec)
+    else:
+        records = _to_write(_placed(_one_null(events), table, spec), spec)
+    spark = events.sparkSession
+    with changed_conf(spark, _large_batches(spark)):
+        found = [ew.Record.from_json(row[0]) for row in records.collect()]
+    if keys_alone is not None:
+        keys_alone.refuse_changed(spark)
+    return found
+
+
+def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     names = placed.columns
     # mapInArrow looks columns up by name, and takes dots and back-quotes in names for syntax.
     placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
-    if ew.ACTION in names:
-        keys = placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL)
-        # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
-        deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
-            *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
-        )
-        records = deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
-    else:
-        records = placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
-    with changed_conf(records.sparkSession, _large_batches(records.sparkSession)):
-        return [ew.Record.from_json(row[0]) for row in records.collect()]
+    if ew.ACTION not in names:
+        return placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
+    return _to_delete(placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL), spec)
+
+
+def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+    # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
+    deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
+        _sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
+    )
+    return deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
+
+
+def _keys(events: DataFrame) -> DataFrame:
+    """What step 1 makes of events that have no rows, but for its records."""
+    mask, shift = bucket_codec.BUCKET_ID_MASK, bucket_codec.BUCKET_SHIFT
+    coded = f"shiftright({ew.BUCKET_PROPERTY} & {mask}, {shift})"
+    made = {
+        ew.BUCKET_ID: f"if({_IS_CODED}, {coded}, {ew.BUCKET_PROPERTY})",
+        ew.SOURCE_TASK: "CAST(NULL AS INT)",
+        ew.SOURCE_ATTEMPT: "CAST(NULL AS BIGINT)",
+        ew.RECORD: "CAST(NULL AS STRING)",
+    }
+    columns = (f"{made.get(name, name)} AS {name}" for name in ew.KEY_SCHEMA.names)
+    return events.where(f"{ew.ACTION} >= {ew.DELETE}").selectExpr(*columns)
+
+
+def _sort_prefix(spec: ew.WriteSpec) -> Column:
+    """One number for a key, by which Spark's sort decides all but ties, without reading the key.
+
+    It ascends with the key but for partitions, of which only the rows must stay together: their
+    hashes do, mostly (see ``delete_writer``). What has too many bits for it makes ties.
+    """
+    partition_bits = 16 if spec.partition_columns else 0
+    write_bits = spec.write_id.bit_length()
+    bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
+    row_bits = 63 - partition_bits - bucket_bits - write_bits - statement_bits
+    if row_bits < 1:
+        return F.lit(0)
+    rows = (1 << row_bits) - 1
+    coded = f"least({ew.BUCKET_PROPERTY} & {bucket_codec.MAX_STATEMENT_ID}, 2) + 1"
+    statement = f"if({_IS_CODED}, {coded}, 0)"
+    parts = [
+        (f"pmod(xxhash64({ew.PARTITION}), {1 << partition_bits})", bucket_bits),
+        (ew.BUCKET_ID, write_bits),
+        (ew.WRITE_ID, statement_bits),
+        (statement, row_bits),
+        (f"if({statement} = 3, {rows}L, least({ew.ROW_ID}, {rows}L))", 0),
+    ]
+    sql = "0L"
+    for part, next_bits in parts:
+        sql = f"shiftleft({sql} | CAST({part} AS BIGINT), {next_bits})"
+    return F.expr(sql)
 
 
 def _large_batches(spark: SparkSession) -> dict[str, str]:
@@ -92,7 +155,7 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
         return list(event_writer.write_inserts(spec, task, batches))
     passed = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
     keys = _sorted_keys(pa.Table.from_batches(passed, ew.KEY_SCHEMA))
-    return list(event_writer.write_deletes(spec, task, keys.to_batches()))
+    return list(delete_writer.write_deletes(spec, task, keys.to_batches()))
 
 
 def _sorted_keys(keys: pa.Table) -> pa.Table:
@@ -129,8 +192,18 @@ def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
     else:
         # Each task writes its own bucket id, where its rows are; there are 4096 of them.
         events = events.coalesce(BUCKET_ID_MAX + 1)
-    order = [*map(F.col, _order(events.columns)), *_sorting(table)]
-    return events.sortWithinPartitions(*order) if order else events
+    by = [*_together(_order(events.columns)), *_sorting(table)]
+    return events.sortWithinPartitions(*by) if by else events
+
+
+def _together(names: Sequence[str]) -> list[Column]:
+    """What brings the rows of each file together: in which order the files come does not matter.
+
+    One number, which Spark sorts without comparing rows; it would have to compare partition values,
+    whose first letters are mostly the same.
+    """
+    texts = (f"coalesce({name}, '')" if name != ew.BUCKET else name for name in names)
+    return [F.expr(f"xxhash64({', '.join(texts)})")] if names else []
 
 
 def _sorting(table: Table) -> list[Column]:
@@ -151,6 +224,9 @@ def _order(names: Sequence[str]) -> list[str]:
 def _bucket_expression(table: Table) -> Column:
     types, version = _bucket_types(table), table.bucketing_version
     buckets = table.num_buckets
+    sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
+    if sql is not None:
+        return F.expr(sql)
 
     def compute(*columns: pa.Array) -> pa.Array:
         return pa.array(bucket_ids(list(columns), types, buckets, version), pa.int32())
@@ -192,7 +268,7 @@ def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
 def _deletes(spec: ew.WriteSpec) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        yield event_writer.to_batch(event_writer.write_deletes(spec, _task(), batches))
+        yield event_writer.to_batch(delete_writer.write_deletes(spec, _task(), batches))
 
     return run
 

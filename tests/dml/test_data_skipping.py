@@ -140,6 +140,34 @@ def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t
     assert rows(t, "SELECT count(*), sum(if(name = 'many', 1, 0)) FROM t") == [(left, ROWS - 20001)]
 
 
+def test_of_what_is_deleted_only_what_decides_is_read(t, searches):
+    t.sql("DELETE FROM t WHERE id BETWEEN 100 AND 199")
+    t.sql("DELETE FROM t WHERE id BETWEEN 200 AND 299 AND ratio > 70 AND T.`Name` IS NOT NULL")
+    t.sql("DELETE FROM t WHERE id BETWEEN 300 AND 399 AND hash(*) % 2 = 0 AND true")
+    t.sql("UPDATE t SET small = 0, name = 'new' WHERE id BETWEEN 400 AND 499")
+    known = [
+        {name for name, column in zip(t.table("t").columns, found.columns[4:], strict=True)
+         if column.null_count == 0}
+        for found in searches
+    ]  # fmt: skip
+    everything = set(t.table("t").columns)
+    assert known == [{"id"}, {"id", "ratio", "name"}, everything, everything - {"small", "name"}]
+    assert [found.num_rows for found in searches] == [100, 100, 100, 100]
+    assert rows(t, "SELECT count(*) FROM t WHERE id < 200") == [(100,)]
+    assert rows(t, "SELECT min(id), max(id) FROM t WHERE id BETWEEN 200 AND 299") == [(200, 210)]
+    assert 0 < rows(t, "SELECT count(*) FROM t WHERE id BETWEEN 300 AND 399")[0][0] < 100
+    assert rows(t, "SELECT id, small, name, code FROM t WHERE id = 450") == [
+        (450, 0, "new", "0000000450"),
+    ]  # fmt: skip
+
+
+def test_the_driver_finds_ten_times_as_many_row_ids_as_rows(t, searches):
+    t.sql("DELETE FROM t WHERE id >= 40000")
+    t.sql("DELETE FROM t WHERE id >= 10000 AND ratio >= 0")
+    assert [found and found.num_rows for found in searches] == [20_000, None]
+    assert rows(t, "SELECT count(*), max(id) FROM t") == [(10_000, 9999)]
+
+
 @pytest.fixture
 def searches(monkeypatch):
     """What the driver found, statement for statement."""

@@ -21,8 +21,8 @@ import pytest
 from acidsql import reader, runner
 from acidsql.acid.table import Table
 from acidsql.plan import lower
+from acidsql.storage import delete_writer, event_writer, jvm, load, read, save, write
 from acidsql.storage import event_records as ew
-from acidsql.storage import event_writer, jvm, load, read, save, write
 from acidsql.storage.filesystem import filesystem_for
 
 _STANDIN = re.compile(r"__acidsql_[0-9a-f]+_\d+")
@@ -164,4 +164,4 @@ def _write_events(memory: Memory, events: Any, table: Table, spec: ew.WriteSpec)
     order = [ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID]
     table_of_keys = pa.Table.from_batches(keys, ew.KEY_SCHEMA)
     ordered = table_of_keys.sort_by([(name, "ascending") for name in order]).combine_chunks()
-    return list(event_writer.write_deletes(spec, ew.Task(0, 200), ordered.to_batches()))
+    return list(delete_writer.write_deletes(spec, ew.Task(0, 200), ordered.to_batches()))

@@ -20,8 +20,9 @@ from acidsql.acid import event
 from acidsql.acid.layout import Kind, bucket_id_of, parse_directory, parse_partition_name
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage import event_records as er
+from acidsql.storage.delete_writer import write_deletes
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
-from acidsql.storage.event_writer import write_deletes, write_inserts, write_inserts_pass_deletes
+from acidsql.storage.event_writer import write_inserts, write_inserts_pass_deletes
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import EventFile, Listing, list_table
 from acidsql.storage.orc_reader import read_row_ids

@@ -8,8 +8,8 @@ import pytest
 
 from acidsql.acid import bucket_codec
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
+from acidsql.storage import delete_writer, event_writer
 from acidsql.storage import event_records as ew
-from acidsql.storage import event_writer
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.publish import check, publish
 from acidsql.storage.row_schema import RowSchema
@@ -63,7 +63,7 @@ def run(spec, *batches, tasks=(FIRST,), order=True):
     if order:
         by = [ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID]
         keys = keys.sort_by([(name, "ascending") for name in by])
-    return list(event_writer.write_deletes(spec, ew.Task(0, 200), keys.to_batches()))
+    return list(delete_writer.write_deletes(spec, ew.Task(0, 200), keys.to_batches()))
 
 
 def rows(record):
@@ -113,7 +113,7 @@ def test_a_repeat_is_seen_across_batches(spec):
     passed = list(event_writer.write_inserts_pass_deletes(spec(), FIRST, [events([4, 4], [2, 2])]))
     split = [part for batch in passed for part in (batch.slice(0, 1), batch.slice(1))]
     records = list(
-        event_writer.write_deletes(spec(), ew.Task(0, 1), [b for b in split if b.num_rows])
+        delete_writer.write_deletes(spec(), ew.Task(0, 1), [b for b in split if b.num_rows])
     )
     assert [r.rows for r in files(records, "duplicate")] == [1]
 
@@ -123,11 +123,31 @@ def test_unsorted_keys_are_an_error_and_no_lost_delete(spec):
         run(spec(), events([5, 2], [ew.DELETE] * 2), order=False)
 
 
-def test_a_bucket_that_comes_back_is_refused(spec):
-    """Keys of two partitions, not sorted by partition: two files of one bucket."""
-    batch = pa.concat_batches([events([1], [2], "p=1"), events([1], [2], "p=2"),
-                               events([2], [2], "p=1")])  # fmt: skip
-    records = run(spec(partition_columns=("p",), static_partition=""), batch, order=False)
+def one_by_one(spec, keys):
+    """Step 2 alone: pairs of a partition and a key, each in a batch of its own."""
+    made = [events([key], [ew.DELETE], partition) for partition, key in keys]
+    passed = [next(event_writer.write_inserts_pass_deletes(spec, FIRST, [one])) for one in made]
+    return list(delete_writer.write_deletes(spec, ew.Task(0, 200), passed))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_partitions_whose_keys_come_mixed_get_a_file_each(spec, at_once):
+    keys = [("p=1", 1), ("p=2", 1), ("p=1", 4), ("p=2", 5), ("p=2", 5), ("p=1", 6)]
+    given = spec(partition_columns=("p",), static_partition="")
+    if at_once:
+        batch = pa.concat_batches([events([key], [ew.DELETE], where) for where, key in keys])
+        records = run(given, batch, order=False)
+    else:
+        records = one_by_one(given, keys)
+    found = {r.partition: [event[3] for event in rows(r)] for r in files(records, "delete")}
+    assert found == {"p=1": [1, 4, 6], "p=2": [1, 5]}
+    assert [r.rows for r in files(records, "duplicate")] == [1]
+
+
+def test_a_bucket_that_comes_back_late_is_refused(spec):
+    """So many others came meanwhile that its file was closed: it would have two."""
+    keys = [(f"p={number}", number) for number in range(9)]
+    records = one_by_one(spec(partition_columns=("p",)), [*keys, ("p=0", 9)])
     with pytest.raises(WriteError, match="written twice"):
         check(records, merge=False)
 
@@ -143,7 +163,7 @@ def test_two_attempts_of_one_task_are_never_published_together(spec):
     rest_of_other = list(event_writer.write_inserts_pass_deletes(spec(), ew.Task(4, 11), [twin]))[
         1:
     ]
-    records = list(event_writer.write_deletes(spec(), FIRST, keys_of_one + rest_of_other))
+    records = list(delete_writer.write_deletes(spec(), FIRST, keys_of_one + rest_of_other))
     with pytest.raises(WriteError, match="again"):
         check(records, merge=False)
 
