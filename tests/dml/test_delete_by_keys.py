@@ -1,0 +1,131 @@
+"""Who only deletes has no rows to write: Spark makes the keys, if it would make the same again."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from kit import rows
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.errors import TransientTxnError
+from acidsql.storage import event_records as ew
+from acidsql.storage import write
+from acidsql.storage.event_writer import write_inserts_pass_deletes
+from acidsql.storage.local_rows import local_rows
+from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.save import Writing
+
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
+
+@pytest.fixture
+def t(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'old' FROM range(1, 1001)")
+    acid.sql("UPDATE t SET v = 'new' WHERE id % 10 = 0")
+    return acid
+
+
+@pytest.fixture
+def keys(spark, tmp_path):
+    path = str(tmp_path / "keys")
+    spark.range(901, 2000).write.parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("keys")
+    yield path
+    spark.catalog.dropTempView("keys")
+
+
+@pytest.fixture
+def first_steps(monkeypatch):
+    """One for each statement that has a first step."""
+    found, real = [], write._inserts_pass_deletes
+
+    def noted(*args):
+        found.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(write, "_inserts_pass_deletes", noted)
+    return found
+
+
+def test_files_and_tables_of_keys_are_the_same_each_time(t, keys, first_steps):
+    t.sql("DELETE FROM t WHERE id IN (SELECT id FROM keys)")
+    assert rows(t, "SELECT count(*), max(id) FROM t") == [(900, 900)]
+    t.sql("CREATE TABLE gone (id INT)")
+    t.sql("INSERT INTO gone SELECT id FROM t WHERE id > 800")
+    t.sql("DELETE FROM t WHERE EXISTS (SELECT * FROM gone g WHERE g.id = t.id)")
+    assert rows(t, "SELECT count(*), max(id) FROM t") == [(800, 800)]
+    t.sql("MERGE INTO t USING keys k ON t.id = k.id - 200 WHEN MATCHED THEN DELETE")
+    t.sql("DELETE FROM t WHERE id < 11 OR v = 'new'")
+    assert rows(t, "SELECT min(id), max(id), count(*) FROM t") == [(11, 699, 690 - 69)]
+    assert not first_steps
+
+
+@pytest.mark.parametrize("chosen", ["FROM keys LIMIT 5", "FROM keys ORDER BY rand() LIMIT 5"])
+def test_what_might_be_others_the_second_time_is_followed_from_task_to_task(
+    t, keys, first_steps, chosen
+):
+    t.sql(f"DELETE FROM t WHERE id IN (SELECT id - 900 {chosen})")
+    assert rows(t, "SELECT 1000 - count(*) <= 5 FROM t") == [(True,)]
+    t.sql("DELETE FROM t WHERE rand() < 0.5")
+    assert len(first_steps) == 2
+
+
+def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monkeypatch):
+    events = Writing.events
+
+    def changed_before(self, frame, *args, **options):
+        monkeypatch.setattr(write, "_to_delete", change_and(write._to_delete))
+        events(self, frame, *args, **options)
+
+    def change_and(real):
+        def run(*args):
+            for name in os.listdir(keys):
+                if name.endswith(".parquet"):
+                    os.utime(f"{keys}/{name}", (1, 1))
+            return real(*args)
+
+        return run
+
+    monkeypatch.setattr(Writing, "events", changed_before)
+    with pytest.raises(TransientTxnError, match="was changed while"):
+        t.sql("DELETE FROM t WHERE id IN (SELECT id FROM keys)")
+    monkeypatch.undo()
+    assert rows(t, "SELECT count(*) FROM t") == [(1000,)]
+
+
+def test_a_row_that_is_matched_twice_is_deleted_once(t, keys, first_steps):
+    twice = "(SELECT id FROM keys UNION ALL SELECT id FROM keys)"
+    done = t.sql(f"MERGE INTO t USING {twice} k ON t.id = k.id WHEN MATCHED THEN DELETE").first()
+    assert (done.num_affected_rows, done.num_deleted_rows) == (100, 100)
+    assert rows(t, "SELECT count(*) FROM t") == [(900,)]
+    assert not first_steps
+
+
+def test_spark_makes_the_keys_that_a_task_would(spark):
+    """Bucket ids of version 0, too; an event that deletes nothing is no key, a match is one."""
+    properties = [0, 3, 4095, encode(0), encode(3, 5), encode(4095, 4095)]
+    events = pa.table(
+        {
+            ew.PARTITION: [f"p={number}" for number in range(6) for _ in range(3)],
+            ew.WRITE_ID: pa.array([7] * 18),
+            ew.BUCKET_PROPERTY: pa.array([one for one in properties for _ in range(3)], pa.int32()),
+            ew.ROW_ID: pa.array(range(18)),
+            ew.ACTION: pa.array([ew.INSERT, ew.DELETE, ew.MATCHED] * 6, pa.int32()),
+        }
+    )
+    spec = ew.WriteSpec(
+        staging="", write_id=9, insert_statement_id=1, delete_statement_id=0,
+        row=RowSchema.of([("v", "string")]),
+    )  # fmt: skip
+    keys = events.filter(pc.greater_equal(events[ew.ACTION], ew.DELETE)).combine_chunks()
+    by_task = write_inserts_pass_deletes(spec, ew.Task(0, 0), keys.to_batches())
+    of_task = [ew.SOURCE_TASK, ew.SOURCE_ATTEMPT]
+    expected = pa.Table.from_batches([next(by_task)]).drop_columns(of_task)
+    found = write._keys(local_rows(spark, events)).toArrow()
+    assert found.column_names == ew.KEY_SCHEMA.names
+    found = found.drop_columns(of_task).sort_by(ew.ROW_ID)
+    assert found.to_pylist() == expected.to_pylist()
