@@ -29,8 +29,9 @@ from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting
 from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Reader, Said
+from acidsql.reader import Reader
 from acidsql.result import Receipt, receipt
+from acidsql.said import Said
 from acidsql.sql.statements import LoadData
 from acidsql.storage import load
 from acidsql.storage.columns import literal, quote

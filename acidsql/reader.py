@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,10 +20,11 @@ from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.names import Names
-from acidsql.plan.query import StandIn, argument_name, placeholders, rewrite
+from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.result import rows_frame
+from acidsql.said import Args, Said
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.storage import jvm
@@ -45,8 +45,6 @@ _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
 
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that only Spark's scans know
 
-Args = Mapping[str, Any] | Sequence[Any] | None
-
 
 class Views(dict[str, DataFrame]):
     """DataFrames by the names that queries have for them.
@@ -59,31 +57,18 @@ class Views(dict[str, DataFrame]):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A statement's text, and what was said with it.
-
-    Attributes:
-        text: The text, variables substituted.
-        args: Arguments by name; those of ``?`` under the names that composed text has for them.
-        double_quoted: ``"…"`` is a name in this session.
-    """
-
-    text: str
-    args: dict[str, Any] | None
-    double_quoted: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Events:
     """The lazy events of a statement.
 
     Attributes:
         rows: One for each event.
         source: What is evaluated twice in them, to be looked at again when they are written.
+        otherwise: See ``Writing.events``.
     """
 
     rows: DataFrame
     source: Repeatable | None = None
+    otherwise: Callable[[], DataFrame] | None = None
 
 
 class Reader:
@@ -249,13 +234,17 @@ class Reader:
             TransientTxnError: The source was changed since it was asked for partitions.
             SqlError: As ``lower.frame``.
         """
+
+        def whole() -> DataFrame:
+            return self._frame(query.query, views, said)
+
         if query.reduced is not None:
             source = repeatable(self._frame(query.reduced.source, views, said))
             if views.pruned_by not in (None, source):
                 raise source_changed()
             if source is not None and source.is_small(self._spark):
-                return Events(self._frame(query.reduced.query, views, said), source)
-        return Events(self._frame(query.query, views, said))
+                return Events(self._frame(query.reduced.query, views, said), source, whole)
+        return Events(whole())
 
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
         return lower.frame(self._spark, text, used(text, views), said.args)
@@ -370,28 +359,6 @@ class Reader:
 def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
-
-
-def by_name(args: Args) -> dict[str, Any] | None:
-    """Arguments by name; those of ``?`` under the names that composed text has for them."""
-    if not args:
-        return None
-    if isinstance(args, Mapping):
-        return dict(args)
-    return {argument_name(number): value for number, value in enumerate(args)}
-
-
-def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
-    """Whether ``"…"`` is a name in this session; there are none in a text without quotes."""
-    names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
-    return '"' in text and all(
-        str(spark.conf.get(name, "false")).lower() == "true" for name in names
-    )
-
-
-def is_utc(spark: SparkSession) -> bool:
-    """Whether the session's clock is UTC by a name that leaves no doubt."""
-    return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")
 
 
 def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:

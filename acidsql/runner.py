@@ -35,8 +35,9 @@ from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve, StandIn, rewrite
 from acidsql.plan.rewrite import Derived, Prepared, plan_dml
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Args, Reader, Said, Views, by_name, has_double_quoted_names, is_utc, used
+from acidsql.reader import Reader, Views, used
 from acidsql.result import Clock, Family, Receipt, counts_frame, nothing, receipt, rows_frame
+from acidsql.said import Args, Said, by_name, has_double_quoted_names, is_utc
 from acidsql.settings import Settings, is_setting
 from acidsql.shows import Shows
 from acidsql.sql.parser import Plain, parse
@@ -342,8 +343,7 @@ class Runner:
                         work.publish(query.table, writing)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        by_row = self._txns.settings.conflicts_by_row
-        return not by_row or self._reader.meets(conflict, ours)
+        return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
 
     @contextmanager
     def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
@@ -388,7 +388,8 @@ class Runner:
             else:
                 is_tiny = events.source is not None and events.source.is_tiny
                 few = self._txns.settings.driver_max_rows if query.maybe_few or is_tiny else 0
-                writing.events(events.rows, few, if_small=query.if_small)
+                small, whole = query.if_small, events.otherwise
+                writing.events(events.rows, few, if_small=small, otherwise=whole)
         if events.source is not None:
             events.source.refuse_changed(self._spark)
         if query.overwrite:

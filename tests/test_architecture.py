@@ -24,8 +24,8 @@ ROWS = [
     {"metastore"},
     {"sql", "storage", "txn"},
     {"plan"},
-    # Outcomes; where tables lie; which properties may change; compactions as rows.
-    {"result", "places", "table_properties", "compaction_rows"},
+    # What is said; outcomes; where tables lie; which properties may change; compactions as rows.
+    {"said", "result", "places", "table_properties", "compaction_rows"},
     # What a transaction's statements have left on disk; what a plan reads, as text.
     # Making few directories of many.
     {"transaction", "explain", "compaction"},
@@ -71,7 +71,7 @@ HOMES = {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
         "compaction_commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
-        "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py",
+        "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py", "said.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}

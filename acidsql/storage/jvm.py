@@ -296,6 +296,20 @@ def estimated_bytes(frame: DataFrame) -> float:
     return int(str(plan.stats().sizeInBytes()))
 
 
+def heap_bytes(spark: SparkSession) -> int:
+    """How large the driver's heap may become; 0 if there is no JVM to ask."""
+    jvm = _jvm(spark)
+    return 0 if jvm is None else int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+
+_NO_BROADCAST = re.compile(r"(Not enough memory to build and|Cannot) broadcast the table")
+
+
+def is_too_large_to_send(error: BaseException) -> bool:
+    """Whether a query failed because Spark could not send one of its tables to every task."""
+    return bool(_NO_BROADCAST.search(str(error)))
+
+
 def explain(frame: DataFrame, mode: str | None) -> str:
     """Spark's plan of a DataFrame, as EXPLAIN prints it."""
     jvm = _jvm(frame.sparkSession)

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.errors import TransientTxnError
-from acidsql.storage.jvm import estimated_bytes
+from acidsql.storage.jvm import estimated_bytes, heap_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
@@ -27,6 +27,7 @@ _STATUS = re.compile(
 # Spark sends a relation of up to spark.sql.autoBroadcastJoinThreshold bytes to every task. Of a
 # source that is only what ON names, so that all of it may be some times as large.
 _WIDER = 8
+_HASHED = 32  # of keys that are numbers the driver makes a hash table ten times as large
 _TINY = 128 * 1024
 
 _Stamp = tuple[str, str, str]  # path, bytes, milliseconds
@@ -45,9 +46,9 @@ class Repeatable:
     stamps: Sequence[_Stamp]
 
     def is_small(self, spark: SparkSession) -> bool:
-        """Whether a few of its columns can be sent to every task."""
-        limit = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
-        return self.bytes <= int(limit) * _WIDER
+        """Whether a few of its columns can be sent to every task, as far as can be foretold."""
+        limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
+        return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
 
     @property
     def is_tiny(self) -> bool:

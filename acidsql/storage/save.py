@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from acidsql.storage import load
 from acidsql.storage.event_records import VALUE, Record, WriteSpec
 from acidsql.storage.few_rows import collect_few
 from acidsql.storage.filesystem import FileSystem
+from acidsql.storage.jvm import changed_conf, is_too_large_to_send
 from acidsql.storage.literal_rows import collect_rows, plain_rows
 from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
@@ -28,6 +29,11 @@ from acidsql.storage.publish import (
 )
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.write import write_events, write_rows
+
+_SEND_NOTHING = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +90,45 @@ class Writing:
     def __exit__(self, *_: object) -> None:
         discard(self._fs, [self._spec.staging])
 
-    def events(self, events: DataFrame, few: int = 0, *, if_small: bool = False) -> None:
+    def events(
+        self,
+        events: DataFrame,
+        few: int = 0,
+        *,
+        if_small: bool = False,
+        otherwise: Callable[[], DataFrame] | None = None,
+    ) -> None:
         """Write a query's events: here in the driver if they are few, else by a job, which
-        evaluates the query anew. ``few`` and ``if_small``: see ``collect_few``; 0: they are not.
+        evaluates the query anew.
+
+        Args:
+            events: The query.
+            few: See ``collect_few``; 0: they are not.
+            if_small: The same.
+            otherwise: Gives another query of these events, with no hint to send a table to every
+                task. It is asked, or the same query again, where one proves too large for that:
+                Spark takes a table for as small as its files, which may be compressed well.
 
         Raises:
             ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
         """
+        try:
+            self._take(self._written(events, few, if_small))
+        except Exception as error:
+            if not is_too_large_to_send(error):
+                raise
+            again = otherwise() if otherwise else events
+            with changed_conf(events.sparkSession, _SEND_NOTHING):
+                self._take(write_events(again, self._what.table, self._spec))
+
+    def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
         table = self._what.table
         # Arrow and Spark do not sort all values alike.
         is_tried = few and not table.sort_columns
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
-            self._take(write_events(events, table, self._spec))
-        else:
-            self._take(write_rows(collected, table, self._spec))
+            return write_events(events, table, self._spec)
+        return write_rows(collected, table, self._spec)
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows here in the driver. Raises as ``events``."""

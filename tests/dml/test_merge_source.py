@@ -8,6 +8,8 @@ import pytest
 from kit import ordered, rows
 
 from acidsql.errors import TransientTxnError
+from acidsql.storage import repeatable as repeatable_module
+from acidsql.storage.jvm import changed_conf
 from acidsql.storage.repeatable import repeatable
 from acidsql.storage.save import Writing
 
@@ -100,6 +102,30 @@ def test_a_session_that_sends_nothing_to_all_tasks_is_obeyed(spark, t, files):
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     assert rows(t, "SELECT * FROM t WHERE v = 'new'") == [(1000, "new"), (1001, "new")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        (MERGE.format(source="files"), (1001, 1001, 2)),
+        # Spark may be as wrong about a table that nobody told it to send.
+        ("DELETE FROM t WHERE EXISTS (SELECT * FROM files f WHERE f.id = t.id)", (999, 999, 0)),
+    ],
+)
+def test_where_a_table_proves_too_large_to_send_none_is_sent(spark, t, files, statement, left):
+    with changed_conf(spark, {"spark.sql.maxBroadcastTableSize": "1"}):
+        assert "Broadcast" in t.sql(f"EXPLAIN {statement}").first()[0]
+        t.sql(statement)
+        with pytest.raises(Exception, match="broadcast the table"):
+            spark.sql("SELECT /*+ BROADCAST(f) */ * FROM files f JOIN files USING (id)").collect()
+    counts = "SELECT count(*), count(DISTINCT id), count_if(v = 'new') FROM t"
+    assert rows(t, counts) == [left]
+
+
+def test_a_source_that_would_fill_the_drivers_memory_is_not_sent(t, files, monkeypatch):
+    assert "LeftSemi" in plan_of(t, "files")
+    monkeypatch.setattr(repeatable_module, "heap_bytes", lambda spark: 2**15)
+    assert "LeftSemi" not in plan_of(t, "files")
 
 
 def test_a_source_that_others_change_meanwhile_fails_and_changes_nothing(t, files, monkeypatch):
