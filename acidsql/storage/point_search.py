@@ -63,7 +63,7 @@ class Search:
     Attributes:
         table: The table.
         condition: As ``searchable`` gave it.
-        columns: Ordinals of those whose values matter; the others are NULL in what is found.
+        columns: Ordinals of those whose values matter.
         limit: So many rows at most.
         deleted: What is deleted.
     """
@@ -78,7 +78,7 @@ class Search:
     def schema(self) -> pa.Schema:
         """Of what is found."""
         ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
-        row = _rows_of(self.table, range(len(self.table.columns))).struct
+        row = _rows_of(self.table, self.columns).struct
         return pa.schema([*ids, (PARTITION, pa.string()), *row])
 
 
@@ -116,7 +116,7 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
         what: What to find.
 
     Returns:
-        Row ids, partition directory, then the table's columns under ``column_name``; None if they
+        Row ids, partition directory, then columns of the table under ``column_name``; None if they
         are too many, or Arrow cannot read them.
 
     Raises:
@@ -189,10 +189,7 @@ class _File:
         if not left.any():
             return none
         partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
-        wanted = self._read_rows(stripe, self._what.columns, places).flatten()
-        values = dict(zip(self._what.columns, wanted, strict=True))
-        kinds = none.schema.types[-len(self._columns) :]
-        rows = (values.get(i, pa.nulls(len(places), kind)) for i, kind in enumerate(kinds))
+        rows = self._read_rows(stripe, self._what.columns, places).flatten()
         found = pa.table([*ids, partitions, *rows], schema=none.schema)
         return found.filter(pa.array(left))
 

@@ -18,7 +18,7 @@ hybrid calendar that Spark's reader goes through, come out ten days later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -138,16 +138,23 @@ def _candidates(
     if columns_of(condition).issuperset(wanted.values()):
         limit *= KEYS_FOR_A_ROW  # there are no rows beside them
     found = search(reads, Search(what.table, condition, list(wanted), limit, deleted))
-    if found is None:
-        return None
-    names = [column_name(i) for i in range(len(what.table.columns))]
-    is_much = found.num_rows > _PLANNED_MAX
-    events = local_rows(spark, found, _read_ddl(what.table, names), in_job=is_much)
+    return None if found is None else _found(spark, what, found, list(wanted))
+
+
+def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[int]) -> DataFrame:
+    """Rows that the driver has found, of which it has these columns."""
+    own = {i: column_name(i) for i in ordinals}
+    ddl = _read_ddl((name, what.table.columns[i].type) for i, name in own.items())
+    events = local_rows(spark, found, ddl, in_job=found.num_rows > _PLANNED_MAX)
+    values = [
+        own.get(i, f"CAST(NULL AS {shown_type(column.type)})")
+        for i, column in enumerate(what.table.columns)
+    ]
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
-    values = partition_values(what.table, partitions, PARTITION)
+    of_partition = partition_values(what.table, partitions, PARTITION)
     ids = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)
-    rows = jvm.select(_padded(events, what.table, names), *ids, *columns, *values)
+    rows = jvm.select(_padded(events, what.table, values), *ids, *columns, *of_partition)
     return _dressed(rows, what.table)
 
 
@@ -354,22 +361,24 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
     names = [column.name for column in table.columns]
     tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
     own = [quote(name) for name in names]
-    events = tasks.mapInArrow(_reader(reads, schema, names), _read_ddl(table, own))
+    kinds = (column.type for column in table.columns)
+    ddl = _read_ddl(zip(own, kinds, strict=True))
+    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
     return _padded(events, table, own)
 
 
-def _read_ddl(table: Table, names: Sequence[str]) -> str:
-    """What Python reads, with the user's columns under these names."""
-    columns = (f"{own} {shown_type(c.type)}" for own, c in zip(names, table.columns, strict=True))
+def _read_ddl(columns: Iterable[tuple[str, str]]) -> str:
+    """What Python reads: row ids, partition directory, columns of the user's by name and type."""
+    read = (f"{name} {shown_type(kind)}" for name, kind in columns)
     ids = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string"
-    return ", ".join([ids, *columns])
+    return ", ".join([ids, *read])
 
 
-def _padded(events: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
-    """Rows that Python has read, with the user's columns under the names that these have."""
+def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
+    """Rows that Python has read, with the user's columns; ``values``: SQL of what is in them."""
     columns = (
-        f"{shown(own, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
-        for own, c in zip(names, table.columns, strict=True)
+        f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for value, c in zip(values, table.columns, strict=True)
     )
     return jvm.select(events, WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *columns)
 

@@ -181,7 +181,7 @@ def test_what_is_found_is_what_the_condition_holds_of(first, old, aborted, colum
         shown = {tuple(row.values())[:3]: tuple(row.values())[4:] for row in found}
         assert len(shown) == len(found)
         assert shown == {
-            key: tuple(value if i in wanted else None for i, value in enumerate(row))
+            key: tuple(row[i] for i in wanted)
             for key, row in place.live.items()
             if says(condition, row)
         }
