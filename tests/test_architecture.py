@@ -79,7 +79,7 @@ JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py", "storage/sargs.py")
 
 # Where rows may come to the driver, and how many at most.
 COLLECTS = {
-    "storage/write.py": "one record for each file (I7)",
+    "storage/write.py": "one record for each file (I7); the buckets of six values",
     "storage/load.py": "one record for each file (I7)",
     "storage/compact.py": "one record for each file (I7)",
     "storage/rebalance.py": "one record for each file (I7), one count",

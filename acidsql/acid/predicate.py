@@ -79,7 +79,8 @@ class Demand:
 
     Attributes:
         condition: What holds of every row that matters.
-        columns: Those whose values matter, by name in lower case; None: all.
+        columns: Those whose values matter, by name in lower case; None: all. To be relied on where
+            one SELECT … FROM … WHERE is the only reader.
     """
 
     condition: Predicate = ANYTHING

@@ -66,8 +66,10 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
         By view; of one that is not among them nothing is demanded.
     """
     nodes = json.loads(plan)
-    # A Project names all that it passes on, and each node below it all else that it needs.
-    mentioned = set(_mentioned(nodes)) if _Tree(iter(nodes)).name == "Project" else None
+    # Nothing wants a view's own column, so that above each relation a node leaves it out, and names
+    # what it passes on: at the latest the root, where that is a Project.
+    is_named = nodes[0]["class"].endswith(".Project")
+    mentioned = set(_mentioned(nodes)) if is_named else None
     found: dict[str, list[Demand]] = {}
     for relation, condition in _relations(nodes):
         ids = {column[0]["name"]: column[0]["exprId"]["id"] for column in relation.node["output"]}

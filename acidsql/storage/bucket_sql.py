@@ -1,6 +1,8 @@
 """The bucket of a row as Spark computes it, for the types that tables are mostly clustered by.
 
-``bucketing`` knows all types, in Python: there and back takes longer than the hash.
+``bucketing`` knows all types, in Python: there and back takes longer than the hash. Whether the
+functions that are called here are Spark's own is for the caller to see: before Spark 4.2 a session
+may have others under their names.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ def bucket_sql(
         one = _hash(column, kind, version)
         if one is None:
             return None
-        # The lowest 31 bits are all that matters, and come right whatever is above them.
-        combined = f"((31L * {combined} + if({column} IS NULL, 0, {one})) & {_BITS})"
+        # The lowest 31 bits are all that matters, and with no more of them nothing overflows.
+        bits = f"CASE WHEN {column} IS NULL THEN 0L ELSE CAST({one} AS BIGINT) & {_BITS} END"
+        combined = f"((31L * {combined} + {bits}) & {_BITS})"
     return f"CAST({combined} % {num_buckets} AS INT)"
 
 

@@ -103,7 +103,7 @@ class _DeleteWriter:
         if file.staged is None:
             path = staged_path(self._spec.staging, "delete", self._task)
             file.staged = StagedFile(
-                self._fs, path, lambda file: EventFileWriter(file, self._spec.row, self._spec.orc)
+                self._fs, path, lambda out: EventFileWriter(out, self._spec.row, self._spec.orc)
             )
         write_ids, properties, row_ids = (column[keep] for column in triple)
         file.staged.writer.write_deletes(

@@ -302,11 +302,14 @@ def heap_bytes(spark: SparkSession) -> int:
     return 0 if jvm is None else int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
 
-_NO_BROADCAST = re.compile(r"(Not enough memory to build and|Cannot) broadcast the table")
+_NO_BROADCAST = re.compile(
+    r"(Not enough memory to build and|Cannot) broadcast the table|Could not execute broadcast"
+    r"|spark\.driver\.maxResultSize"
+)
 
 
 def is_too_large_to_send(error: BaseException) -> bool:
-    """Whether a query failed because Spark could not send one of its tables to every task."""
+    """Whether a query with a small result failed because a table is too large for every task."""
     return bool(_NO_BROADCAST.search(str(error)))
 
 

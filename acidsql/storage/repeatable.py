@@ -55,10 +55,16 @@ class Repeatable:
         """Whether a MERGE with it most likely changes few rows."""
         return self.bytes <= _TINY
 
-    def refuse_changed(self, spark: SparkSession) -> None:
-        """Raise TransientTxnError if a file is not what it was."""
+    def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
+        """Raise TransientTxnError if a file is not what it was.
+
+        ``but_below``: a directory of files that are never changed (I2).
+        """
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
         for stamp in self.stamps:
-            if _stamp_now(spark, stamp[0]) != stamp:
+            if but_below is not None and _is_below(stamp[0], but_below):
+                continue
+            if _stamp_now(spark, stamp[0], conf) != stamp:
                 raise source_changed(f"'{stamp[0]}'")
 
 
@@ -114,11 +120,16 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
     return found if len(found) == files.size() else None
 
 
-def _stamp_now(spark: SparkSession, path: str) -> _Stamp | None:
+def _is_below(path: str, directory: str) -> bool:
+    plain, above = (re.sub("^file:/+", "/", name) for name in (path, directory))
+    return plain.startswith(f"{above.rstrip('/')}/")
+
+
+def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
     jvm = spark._jvm
     assert jvm is not None
     name = jvm.org.apache.hadoop.fs.Path(path)
-    files = name.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    files = name.getFileSystem(conf)
     if not files.exists(name):
         return None
     found = _STATUS.findall(files.getFileStatus(name).toString())

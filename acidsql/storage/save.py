@@ -105,9 +105,9 @@ class Writing:
             events: The query.
             few: See ``collect_few``; 0: they are not.
             if_small: The same.
-            otherwise: Gives another query of these events, with no hint to send a table to every
-                task. It is asked, or the same query again, where one proves too large for that:
-                Spark takes a table for as small as its files, which may be compressed well.
+            otherwise: Gives another query of these events, with no hint to send MERGE's source to
+                every task. It is asked, or the same query again, where a table proves too large for
+                that: Spark takes one for as small as its files, which may be compressed well.
 
         Raises:
             ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.

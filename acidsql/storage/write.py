@@ -25,8 +25,10 @@ from acidsql.storage.bucket_sql import bucket_sql
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
 from acidsql.storage.jvm import changed_conf
+from acidsql.storage.local_rows import local_rows
 from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.repeatable import repeatable
+from acidsql.storage.row_schema import arrow_type
 from acidsql.storage.worker_process import spare_later_tasks
 
 _KEYS_DDL = (
@@ -38,7 +40,8 @@ _KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.RO
 _RECORD_DDL = f"{ew.RECORD} string"
 _KEY_COLUMNS = (ew.PARTITION, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.ACTION)
 # A bucket property of Hive 3's make; else it is the bare bucket id.
-_IS_CODED = f"shiftright({ew.BUCKET_PROPERTY}, {bucket_codec.VERSION_SHIFT}) = 1"
+_VERSION_1 = 1 << bucket_codec.VERSION_SHIFT
+_IS_CODED = f"{ew.BUCKET_PROPERTY} BETWEEN {_VERSION_1} AND {2 * _VERSION_1 - 1}"
 
 # Partition values that share a directory; as one value they also meet in one task.
 _NULLS = ["", DEFAULT_PARTITION]
@@ -57,7 +60,8 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     Returns:
         One record for each file written and each task seen; no rows (I7).
     """
-    # Who only deletes has no rows to write in step 1, which would see to it that no task ran twice.
+    # Who only deletes has no rows to write in step 1. A task of it that ran twice would go unseen,
+    # but the keys are the same each time.
     keys_alone = repeatable(events) if set(events.columns) <= set(_KEY_COLUMNS) else None
     if keys_alone is not None:
         records = _to_delete(_keys(events), spec)
@@ -67,7 +71,7 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     with changed_conf(spark, _large_batches(spark)):
         found = [ew.Record.from_json(row[0]) for row in records.collect()]
     if keys_alone is not None:
-        keys_alone.refuse_changed(spark)
+        keys_alone.refuse_changed(spark, but_below=table.location)
     return found
 
 
@@ -83,17 +87,18 @@ def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
     deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
-        _sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
+        *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
     )
     return deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
 
 
 def _keys(events: DataFrame) -> DataFrame:
     """What step 1 makes of events that have no rows, but for its records."""
-    mask, shift = bucket_codec.BUCKET_ID_MASK, bucket_codec.BUCKET_SHIFT
-    coded = f"shiftright({ew.BUCKET_PROPERTY} & {mask}, {shift})"
+    # No functions: before Spark 4.2 a session may have others under the same names.
+    mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
+    coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
     made = {
-        ew.BUCKET_ID: f"if({_IS_CODED}, {coded}, {ew.BUCKET_PROPERTY})",
+        ew.BUCKET_ID: f"CASE WHEN {_IS_CODED} THEN {coded} ELSE {ew.BUCKET_PROPERTY} END",
         ew.SOURCE_TASK: "CAST(NULL AS INT)",
         ew.SOURCE_ATTEMPT: "CAST(NULL AS BIGINT)",
         ew.RECORD: "CAST(NULL AS STRING)",
@@ -102,18 +107,20 @@ def _keys(events: DataFrame) -> DataFrame:
     return events.where(f"{ew.ACTION} >= {ew.DELETE}").selectExpr(*columns)
 
 
-def _sort_prefix(spec: ew.WriteSpec) -> Column:
+def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
     """One number for a key, by which Spark's sort decides all but ties, without reading the key.
 
     It ascends with the key but for partitions, of which only the rows must stay together: their
-    hashes do, mostly (see ``delete_writer``). What has too many bits for it makes ties.
+    hashes do, mostly (see ``delete_writer``). Row numbers that have too many bits for it make
+    ties; write ids that have, and there is none.
     """
-    partition_bits = 16 if spec.partition_columns else 0
+    # Of half a million partitions hardly ever more have one hash than files may be open.
+    partition_bits = 20 if spec.partition_columns else 0
     write_bits = spec.write_id.bit_length()
     bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
     row_bits = 63 - partition_bits - bucket_bits - write_bits - statement_bits
     if row_bits < 1:
-        return F.lit(0)
+        return []
     rows = (1 << row_bits) - 1
     coded = f"least({ew.BUCKET_PROPERTY} & {bucket_codec.MAX_STATEMENT_ID}, 2) + 1"
     statement = f"if({_IS_CODED}, {coded}, 0)"
@@ -127,7 +134,7 @@ def _sort_prefix(spec: ew.WriteSpec) -> Column:
     sql = "0L"
     for part, next_bits in parts:
         sql = f"shiftleft({sql} | CAST({part} AS BIGINT), {next_bits})"
-    return F.expr(sql)
+    return [F.expr(sql)]
 
 
 def _large_batches(spark: SparkSession) -> dict[str, str]:
@@ -187,7 +194,7 @@ def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
     # Events that only delete have no values to bucket by.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket of one partition make one file, so they must meet in one task.
-        events = events.select("*", _bucket_expression(table).alias(ew.BUCKET))
+        events = events.select("*", _bucket_expression(events.sparkSession, table).alias(ew.BUCKET))
         events = events.repartition(*_order(events.columns))
     else:
         # Each task writes its own bucket id, where its rows are; there are 4096 of them.
@@ -221,11 +228,11 @@ def _order(names: Sequence[str]) -> list[str]:
     return [*values, ew.BUCKET] if ew.BUCKET in names else values
 
 
-def _bucket_expression(table: Table) -> Column:
+def _bucket_expression(spark: SparkSession, table: Table) -> Column:
     types, version = _bucket_types(table), table.bucketing_version
     buckets = table.num_buckets
     sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
-    if sql is not None:
+    if sql is not None and _knows_buckets(spark, types, buckets, version):
         return F.expr(sql)
 
     def compute(*columns: pa.Array) -> pa.Array:
@@ -234,6 +241,19 @@ def _bucket_expression(table: Table) -> Column:
     function = arrow_udf(compute, IntegerType())
     bucket: Column = function(*(F.col(quote(name)) for name in table.bucket_columns))
     return bucket
+
+
+def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, version: int) -> bool:
+    """Whether Spark finds the right buckets of some values: its functions may not be its own."""
+    values = pa.array([None, -2, -1, 0, 1, 100], pa.int8())
+    # Dates are numbers to Arrow, but only those of 32 bits.
+    columns = [values.cast(pa.int32()).cast(arrow_type(kind)) for kind in types]
+    names = [f"{ew.PREFIX}{i}" for i in range(len(types))]
+    rows = local_rows(spark, pa.table(dict(zip(names, columns, strict=True))))
+    sql = bucket_sql(names, types, buckets, version)
+    found = [row[0] for row in rows.selectExpr(f"{sql} AS {ew.BUCKET}").collect()]
+    expected: list[int] = bucket_ids(columns, types, buckets, version).tolist()
+    return found == expected
 
 
 def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:

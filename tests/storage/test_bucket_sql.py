@@ -8,10 +8,14 @@ import random
 import pyarrow as pa
 import pytest
 
+import acidsql
+from acidsql.acid.bucket_codec import decode
 from acidsql.storage.bucket_sql import bucket_sql
 from acidsql.storage.bucketing import bucket_ids
+from acidsql.storage.jvm import changed_conf
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.row_schema import arrow_type
+from acidsql.storage.write import _knows_buckets
 
 RANDOM = random.Random(11)
 
@@ -50,6 +54,34 @@ def test_spark_and_hive_agree(spark, types, version):
     for buckets in (1, 4, 7, 4096):
         expected = bucket_ids(arrays, types, buckets, version).tolist()
         assert by_spark(spark, arrays, types, buckets, version) == expected
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_no_values_are_too_large_together(spark, version):
+    ends = [-(2**63), -(2**31), -1, 0, 1, 2**31 - 1, 2**63 - 2, 2**63 - 1]
+    small = [number for number in ends if -(2**31) <= number < 2**31]
+    pairs = [(one, other) for one in small for other in ends]
+    ints, longs = zip(*pairs, strict=True)
+    arrays = [pa.array(ints, pa.int32()), pa.array(longs, pa.int64())]
+    with changed_conf(spark, {"spark.sql.ansi.enabled": "true"}):
+        found = by_spark(spark, arrays, ["int", "bigint"], 4, version)
+    assert found == bucket_ids(arrays, ["int", "bigint"], 4, version).tolist()
+
+
+def test_a_session_with_a_function_of_that_name_puts_rows_where_they_belong(spark, tmp_path):
+    """Before Spark 4.2 a session's own functions hide Spark's, and cannot be dropped again."""
+    session = spark.newSession()
+    session.udf.register("hash", lambda *values: 3, "int")
+    is_hidden = session.sql("SELECT hash(1) = 3").first()[0]
+    assert _knows_buckets(session, ["int"], 4, 2) is not is_hidden
+    with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
+        acid.sql("SET acidsql.driver.max.rows = 0")
+        acid.sql("CREATE TABLE k (id INT) CLUSTERED BY (id) INTO 4 BUCKETS")
+        acid.sql("INSERT INTO k SELECT CAST(id AS INT) FROM range(40)")
+        found = [(row.id, decode(row.row__id.bucketid).bucket_id)
+                 for row in acid.sql("SELECT id, row__id FROM k").collect()]  # fmt: skip
+    expected = bucket_ids([pa.array(range(40), pa.int32())], ["int"], 4, 2).tolist()
+    assert sorted(found) == list(enumerate(expected))
 
 
 def test_what_spark_cannot_tell_it_is_not_asked():
