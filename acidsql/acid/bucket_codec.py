@@ -20,7 +20,7 @@ NO_STATEMENT = -1  # what a directory without a statement id has
 
 VERSION_SHIFT = 29
 BUCKET_SHIFT = 16
-_VERSION_1 = 1 << VERSION_SHIFT
+VERSION_1 = 1 << VERSION_SHIFT
 BUCKET_ID_MASK = MAX_BUCKET_ID << BUCKET_SHIFT
 
 
@@ -55,7 +55,7 @@ def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
             f"statement id {statement_id} is not in 0..{MAX_STATEMENT_ID}",
             statement_id=statement_id,
         )
-    return _VERSION_1 | bucket_id << BUCKET_SHIFT | max(statement_id, 0)
+    return VERSION_1 | bucket_id << BUCKET_SHIFT | max(statement_id, 0)
 
 
 def decode(bucket_property: int) -> BucketProperty:

@@ -1,8 +1,8 @@
 """The bucket of a row as Spark computes it, for the types that tables are mostly clustered by.
 
 ``bucketing`` knows all types, in Python: there and back takes longer than the hash. Whether the
-functions that are called here are Spark's own is for the caller to see: before Spark 4.2 a session
-may have others under their names.
+functions that are called here are Spark's own is for the caller to see: in Spark 4.1 a session may
+have others under their names.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ _NO_PAGE = -_WORDS  # so far below the first word that none of its words is one
 
 _SENT = f"{PREFIX}sent_"
 _NUMBERS = bucket_codec.BUCKET_ID_MASK | bucket_codec.MAX_STATEMENT_ID
-_VERSION_1 = bucket_codec.encode(0)
 
 _Ints = npt.NDArray[np.int64]
 # Partition number, write id, bucket property, page of a row id.
@@ -228,7 +227,7 @@ def _laid_out(bits: _Bits) -> DeletionVectors | None:
 
 def _are_usual(properties: _Ints) -> npt.NDArray[np.bool_]:
     """Which bucket properties are of Hive 3's make, with nothing but a bucket and a statement."""
-    usual: npt.NDArray[np.bool_] = np.equal(properties & ~_NUMBERS, _VERSION_1)
+    usual: npt.NDArray[np.bool_] = np.equal(properties & ~_NUMBERS, bucket_codec.VERSION_1)
     return usual
 
 
@@ -271,7 +270,7 @@ def _is_deleted() -> str:
     word = f"coalesce(get({_SENT}words, {begin} + {_OWN}word), 0L)"
     # Nothing is looked up beyond what is there: where AND has decided it looks no further.
     return (
-        f"{_OWN}version = {_VERSION_1} AND {_OWN}partition < {_SENT}partitions "
+        f"{_OWN}version = {bucket_codec.VERSION_1} AND {_OWN}partition < {_SENT}partitions "
         f"AND {_OWN}write_id >= {_SENT}first_write_id AND {_OWN}write_id < {_SENT}end_write_id "
         f"AND {_OWN}bucket < {_SENT}buckets AND {_OWN}statement < {_SENT}statements "
         f"AND {_OWN}page < {_SENT}pages AND shiftright({word}, {_OWN}bit) & 1L = 1L"

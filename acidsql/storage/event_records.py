@@ -6,6 +6,7 @@ Workers import this: no pyspark, nothing of the driver's.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -46,6 +47,11 @@ KEY_SCHEMA = pa.schema(
     ]
 )
 RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
+
+
+def are_keys_alone(columns: Iterable[str]) -> bool:
+    """Whether events of these columns have no rows: they can only delete."""
+    return set(columns) <= set(KEY_SCHEMA.names)
 
 
 @dataclass(frozen=True, slots=True)

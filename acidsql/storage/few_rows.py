@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
-from acidsql.storage.event_records import KEY_SCHEMA
+from acidsql.storage.event_records import are_keys_alone
 from acidsql.storage.jvm import changed_conf, estimated_bytes
 from acidsql.storage.literal_rows import FITS, marked, texts_of
 
@@ -32,7 +32,7 @@ def collect_few(
         limit: So many rows at most, or ten times as many row ids without rows.
         if_small: Do not look at all if Spark estimates that the query gives more than 1 MiB.
     """
-    if set(rows.columns) <= set(KEY_SCHEMA.names):
+    if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
     found = _bounded(rows, table, _BYTES_MAX // limit).limit(limit + 1)
     if if_small and estimated_bytes(found) > _SMALL_SOURCE:

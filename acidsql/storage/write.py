@@ -38,10 +38,10 @@ _KEYS_DDL = (
 )
 _KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
 _RECORD_DDL = f"{ew.RECORD} string"
-_KEY_COLUMNS = (ew.PARTITION, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.ACTION)
 # A bucket property of Hive 3's make; else it is the bare bucket id.
-_VERSION_1 = 1 << bucket_codec.VERSION_SHIFT
-_IS_CODED = f"{ew.BUCKET_PROPERTY} BETWEEN {_VERSION_1} AND {2 * _VERSION_1 - 1}"
+_IS_CODED = (
+    f"{ew.BUCKET_PROPERTY} BETWEEN {bucket_codec.VERSION_1} AND {2 * bucket_codec.VERSION_1 - 1}"
+)
 
 # Partition values that share a directory; as one value they also meet in one task.
 _NULLS = ["", DEFAULT_PARTITION]
@@ -62,7 +62,7 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     """
     # Who only deletes has no rows to write in step 1. A task of it that ran twice would go unseen,
     # but the keys are the same each time.
-    keys_alone = repeatable(events) if set(events.columns) <= set(_KEY_COLUMNS) else None
+    keys_alone = repeatable(events) if ew.are_keys_alone(events.columns) else None
     if keys_alone is not None:
         records = _to_delete(_keys(events), spec)
     else:
@@ -94,7 +94,7 @@ def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 def _keys(events: DataFrame) -> DataFrame:
     """What step 1 makes of events that have no rows, but for its records."""
-    # No functions: before Spark 4.2 a session may have others under the same names.
+    # No functions: in Spark 4.1 a session may have others under the same names.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
     coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
     made = {

@@ -24,6 +24,19 @@ def rows(acid: Any, query: str, args: Any = None) -> list[tuple[Any, ...]]:
     return ordered(tuple(row) for row in acid.sql(query, args).collect())
 
 
+def calls_of(monkeypatch: Any, module: Any, name: str) -> list[tuple[Any, ...]]:
+    """The arguments of each call of a function from now on; it does what it did."""
+    found: list[tuple[Any, ...]] = []
+    real = getattr(module, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        found.append(args)
+        return real(*args, **options)
+
+    monkeypatch.setattr(module, name, noted)
+    return found
+
+
 def ordered(found: Any) -> list[tuple[Any, ...]]:
     """Rows in an order of their own."""
     return sorted((tuple(row) for row in found), key=repr)

@@ -7,7 +7,7 @@ import os
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from kit import rows
+from kit import calls_of, rows
 
 from acidsql.acid.bucket_codec import encode
 from acidsql.errors import TransientTxnError
@@ -41,14 +41,7 @@ def keys(spark, tmp_path):
 @pytest.fixture
 def first_steps(monkeypatch):
     """One for each statement that has a first step."""
-    found, real = [], write._inserts_pass_deletes
-
-    def noted(*args):
-        found.append(args)
-        return real(*args)
-
-    monkeypatch.setattr(write, "_inserts_pass_deletes", noted)
-    return found
+    return calls_of(monkeypatch, write, "_inserts_pass_deletes")
 
 
 def test_files_and_tables_of_keys_are_the_same_each_time(t, keys, first_steps):

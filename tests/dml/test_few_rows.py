@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from kit import counts, fill, rows
+from kit import calls_of, counts, fill, rows
 from pyarrow import orc
 
 from acidsql.errors import ConstraintError, MergeCardinalityError
@@ -22,14 +22,7 @@ ALL = (
 @pytest.fixture
 def jobs(monkeypatch):
     """The jobs that write events."""
-    found, write = [], save.write_events
-
-    def note(*args):
-        found.append(args)
-        return write(*args)
-
-    monkeypatch.setattr(save, "write_events", note)
-    return found
+    return calls_of(monkeypatch, save, "write_events")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kit import ordered, rows
 from acidsql.errors import TransientTxnError
 from acidsql.storage import repeatable as repeatable_module
 from acidsql.storage.jvm import changed_conf
-from acidsql.storage.repeatable import repeatable
+from acidsql.storage.repeatable import Repeatable, repeatable
 from acidsql.storage.save import Writing
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
@@ -160,3 +160,11 @@ def test_files_are_known_by_their_sizes_and_times(spark, files):
             f"{files}/{name}")
     )  # fmt: skip
     found.refuse_changed(spark)
+
+
+def test_files_that_are_never_changed_are_not_looked_at_again(spark):
+    gone = Repeatable(0, [("file:/warehouse/t/delta_1_1/bucket_0", "1", "1")])
+    gone.refuse_changed(spark, but_below="/warehouse/t")
+    for elsewhere in (None, "/warehouse/t/delta_1", "/t"):
+        with pytest.raises(TransientTxnError, match="was changed while"):
+            gone.refuse_changed(spark, but_below=elsewhere)

@@ -10,6 +10,8 @@ import pytest
 
 import acidsql
 from acidsql.acid.bucket_codec import decode
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.storage import write
 from acidsql.storage.bucket_sql import bucket_sql
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.jvm import changed_conf
@@ -69,7 +71,7 @@ def test_no_values_are_too_large_together(spark, version):
 
 
 def test_a_session_with_a_function_of_that_name_puts_rows_where_they_belong(spark, tmp_path):
-    """Before Spark 4.2 a session's own functions hide Spark's, and cannot be dropped again."""
+    """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
     session = spark.newSession()
     session.udf.register("hash", lambda *values: 3, "int")
     is_hidden = session.sql("SELECT hash(1) = 3").first()[0]
@@ -82,6 +84,22 @@ def test_a_session_with_a_function_of_that_name_puts_rows_where_they_belong(spar
                  for row in acid.sql("SELECT id, row__id FROM k").collect()]  # fmt: skip
     expected = bucket_ids([pa.array(range(40), pa.int32())], ["int"], 4, 2).tolist()
     assert sorted(found) == list(enumerate(expected))
+
+
+def test_where_spark_finds_other_buckets_it_is_not_asked(spark, monkeypatch):
+    """Whatever the reason, and whatever the version."""
+    assert _knows_buckets(spark, ["int"], 4, 2)
+    monkeypatch.setattr(write, "bucket_sql", lambda *_: "CAST(3 AS INT)")
+    assert not _knows_buckets(spark, ["int"], 4, 2)
+    table = Table(
+        TableName("default", "k"), "/k", (Column("id", "int"),),
+        bucket_columns=("id",), num_buckets=4,
+    )  # fmt: skip
+    ids = pa.array(range(40), pa.int32())
+    rows = local_rows(spark, pa.table({"id": ids}))
+    found = rows.select(write._bucket_expression(spark, table)).collect()
+    expected = bucket_ids([ids], ["int"], 4, table.bucketing_version)
+    assert [row[0] for row in found] == expected.tolist()
 
 
 def test_what_spark_cannot_tell_it_is_not_asked():

@@ -16,6 +16,7 @@ from acidsql.storage.write import _sort_prefix
 # Bucket properties of before Hive 3 are bare bucket ids.
 OLD = [(bucket, bucket) for bucket in (0, 3, 4095)]
 NEW = [(b, encode(b, s)) for b, s in itertools.product((0, 3, 4095), (0, 1, 2, 3, 4, 4095))]
+NAMES = (ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
 ROWS = [0, 1, 2**13, 2**27, 2**28 + 1, 2**33, 2**62]
 
 
@@ -28,22 +29,23 @@ def keys_up_to(write_id):
     )
 
 
-def prefixes(spark, spec, keys, partition):
-    names = (ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
-    columns = dict(zip(names, map(pa.array, zip(*keys, strict=True)), strict=True))
+def frame(spark, keys, partition):
+    columns = dict(zip(NAMES, map(pa.array, zip(*keys, strict=True)), strict=True))
     rows = pa.table({**columns, ew.PARTITION: pa.array([partition] * len(keys))})
-    return [row[0] for row in local_rows(spark, rows).select(*_sort_prefix(spec)).collect()]
+    return local_rows(spark, rows)
+
+
+def prefixes(spark, spec, keys, partition):
+    return [row[0] for row in frame(spark, keys, partition).select(*_sort_prefix(spec)).collect()]
 
 
 @pytest.mark.parametrize("write_id", [40, 2**31, 2**45, 2**62])
 def test_spark_sorts_by_it(spark, write_id):
     keys = keys_up_to(write_id)
-    names = (ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
-    columns = dict(zip(names, map(pa.array, zip(*reversed(keys), strict=True)), strict=True))
-    rows = local_rows(spark, pa.table({**columns, ew.PARTITION: pa.array(["p=1"] * len(keys))}))
+    rows = frame(spark, keys[::-1], "p=1")
     for partitioned in ((), ("p",)):
-        by = [*_sort_prefix(spec(write_id, partitioned)), *names]
-        found = rows.coalesce(1).sortWithinPartitions(*by).select(*names).collect()
+        by = [*_sort_prefix(spec(write_id, partitioned)), *NAMES]
+        found = rows.coalesce(1).sortWithinPartitions(*by).select(*NAMES).collect()
         assert [tuple(row) for row in found] == keys
 
 
