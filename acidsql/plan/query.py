@@ -148,15 +148,16 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
     if statement.ctes is not None:
         visible = cte_names(text, statement.ctes, double_quoted_identifiers=double_quoted)
         yield references(text, statement.ctes, double_quoted_identifiers=double_quoted)
-    for span in _expressions(statement):
+    slices = [*expressions(statement)]
+    if isinstance(statement, Merge) and statement.source_name is None:
+        slices.append(statement.source)
+    for span in slices:
         yield references(text, span, double_quoted_identifiers=double_quoted, visible=visible)
 
 
-def _expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
-    """The slices that may hold queries."""
+def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
+    """The conditions and values of a statement, any of which may hold queries."""
     if isinstance(statement, Merge):
-        if statement.source_name is None:
-            yield statement.source
         yield statement.on
         for clause in statement.clauses:
             if clause.condition is not None:
@@ -182,7 +183,7 @@ def _database_prefixes(
         names += [statement.source_name] if plain else []
     tables = [table.name for name in names if (table := resolve(name.parts)) is not None]
     done = {edit.start for edit in edits}
-    for span in _expressions(statement):
+    for span in expressions(statement):
         tokens = tokenize(span.of(text))
         for i in range(len(tokens) - 3):
             first, dot, second, after = tokens[i : i + 4]

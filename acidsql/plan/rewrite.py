@@ -22,6 +22,7 @@ from acidsql.plan.query import (
     view_name,
 )
 from acidsql.plan.sqltext import Text
+from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
 from acidsql.sql.binder import bind_insert
 from acidsql.sql.parser import parse
@@ -108,7 +109,10 @@ def plan_dml(
         statement = _read_again(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
-    blank = Text(text, [*rewritten.edits, *placeholders(text)])
+    edits = [*rewritten.edits, *placeholders(text)]
+    if isinstance(statement, Update | Delete | Merge):
+        edits += star_edits(text, statement, resolve, double_quoted=double_quoted)
+    blank = Text(text, edits)
     if isinstance(statement, MultiInsert):
         return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins)
     table = _target(text, statement, resolve)

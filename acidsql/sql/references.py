@@ -124,6 +124,7 @@ def references(
     *,
     double_quoted_identifiers: bool = False,
     visible: frozenset[str] = frozenset(),
+    is_value: bool = False,
 ) -> References:
     """Finds the tables that a statement, a query or an expression names.
 
@@ -134,13 +135,15 @@ def references(
             (INSERT, CREATE … AS, CACHE, EXPLAIN), whose target is not listed.
         double_quoted_identifiers: Whether ``"…"`` is a name.
         visible: Lower-cased names of common table expressions declared outside ``span``.
+        is_value: ``(SELECT …)`` is a value too: the first block is what stands around it.
 
     Raises:
         SqlSyntaxError: Brackets do not match, or a string or comment has no end.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
     try:
-        scanner.statement(visible)
+        scan = scanner.value if is_value else scanner.statement
+        scan(visible)
     except RecursionError:
         start = span.start if span else 0
         raise SqlSyntaxError("This is nested too deeply.", text, start, start) from None

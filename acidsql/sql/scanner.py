@@ -25,8 +25,11 @@ class StatementScanner(QueryScanner):
         elif self._is_query(i):
             self._query(i, self.size, None, visible)
         else:
-            root = self.block(None)
-            self._expression(i, self.size, root, visible)
+            self.value(visible, i)
+
+    def value(self, visible: Names, start: int = 0) -> None:
+        """Scans all tokens from there on as an expression."""
+        self._expression(start, self.size, self.block(None), visible)
 
     def _insert(self, i: int, visible: Names) -> None:
         """``INSERT INTO t … query``: goes behind the target, then reads the query."""

@@ -1,0 +1,89 @@
+"""A ``*`` in the expressions of UPDATE, DELETE and MERGE: the user's columns, none of ours.
+
+What these statements are rewritten to has columns beside the table's: ``row__id``, the partition's
+directory, MERGE's mark of a row that has a partner. ``hash(t.*) <> hash(s.*)`` would compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from acidsql.errors import UnsupportedError
+from acidsql.plan.merge_clauses import PRESENT
+from acidsql.plan.query import Resolve, expressions
+from acidsql.plan.sqltext import Edit
+from acidsql.sql.references import Star, references
+from acidsql.sql.statements import Delete, Merge, Name, Update
+from acidsql.storage import event_records as ew
+
+_OF_TARGET = f"row__id, {ew.PARTITION}"
+_Qualifier = tuple[str, ...]
+
+
+def star_edits(
+    text: str,
+    statement: Update | Delete | Merge,
+    resolve: Resolve,
+    *,
+    double_quoted: bool = False,
+) -> list[Edit]:
+    """What to add to each ``*``, so that it leaves out the columns that are ours.
+
+    Those in subqueries are not concerned: they stand for the subquery's own FROM.
+
+    Args:
+        text: The user's statement.
+        statement: The same, parsed.
+        resolve: The ACID table of a name, or None.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        UnsupportedError: A ``*`` of MERGE that does not say of which side.
+    """
+    if "*" not in text:
+        return []
+    ours = _ours(statement, resolve)
+    edits = []
+    for span in expressions(statement):
+        found = references(text, span, double_quoted_identifiers=double_quoted, is_value=True)
+        for star in found.blocks[0].stars:
+            if star.qualifier is None and isinstance(statement, Merge):
+                raise _ambiguous(text, star)
+            names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
+            if names is not None:
+                edits.append(_without(star, names))
+    return edits
+
+
+def _ours(statement: Update | Delete | Merge, resolve: Resolve) -> Mapping[_Qualifier, str]:
+    """Our columns, by what the user may say before a ``*``."""
+    ours: dict[_Qualifier, str] = {(): _OF_TARGET}
+    if isinstance(statement, Merge) and statement.source_alias is not None:
+        for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
+            ours[qualifier] = PRESENT
+    named = statement.target if statement.alias is None else None
+    for qualifier in _qualifiers(statement.alias or statement.target.parts[-1], named, resolve):
+        ours[qualifier] = _OF_TARGET
+    return ours
+
+
+def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualifier]:
+    """The alias; of a table without one also the database before it."""
+    table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
+    plain = (alias.lower(),)
+    return [plain] if table is None else [plain, (table.name.database, table.name.name)]
+
+
+def _without(star: Star, names: str) -> Edit:
+    if star.excepted is not None:
+        return Edit(star.excepted.end, star.excepted.end, f", {names}")
+    return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")
+
+
+def _ambiguous(text: str, star: Star) -> UnsupportedError:
+    return UnsupportedError(
+        "A * cannot stand alone in a MERGE, which has columns of the target and of the source. "
+        "Write the alias of one of them before it: t.*.",
+        text, star.span.start, star.span.end,
+        condition="UNSUPPORTED_FEATURE.STAR",
+    )  # fmt: skip
