@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +23,7 @@ from acidsql.storage.columns import (
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.orc_scan import open_files
-from acidsql.storage.partition_columns import PATH, PathPartitions, partition_values
+from acidsql.storage.partition_columns import PathPartitions, partition_values
 from acidsql.storage.scan import python_rows
 
 FORMATS = ("orc", "text")
@@ -31,7 +32,11 @@ _NULL = literal("\\N")
 
 
 def read_inserts_only(
-    spark: SparkSession, table: Table, files: Mapping[str, Sequence[str]], file_format: str
+    spark: SparkSession,
+    table: Table,
+    files: Mapping[str, Sequence[str]],
+    file_format: str,
+    sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> DataFrame:
     """The rows of plain files: the data columns, then the partition columns.
 
@@ -40,6 +45,7 @@ def read_inserts_only(
         table: Its columns; they are matched with the files' by position, as in Hive 4.
         files: The visible files by partition directory.
         file_format: ``orc``, or ``text`` as Hive writes it by default.
+        sizes: The files' sizes, in bytes; without them it takes longer to tell partitions.
 
     Raises:
         UnsupportedError: Another format, or a text file with arrays, maps, structs or binary.
@@ -55,36 +61,41 @@ def read_inserts_only(
     if not paths:
         kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
         return as_char(spark.createDataFrame([], kinds), table)
-    where = PathPartitions(table, files)
+    where = PathPartitions(table, files, sizes)
     values = where.values
     if file_format == "text":
-        rows = _text(spark, table, paths)
+        rows = _text(spark, table, paths, where.needed)
     elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
         rows = python_rows(spark, table, plain_reads(files))
         values = partition_values(table, list(files), PARTITION)
     else:
-        rows = _orc(spark, table, paths)
+        rows = _orc(spark, table, paths, where.needed)
     shown_rows = rows.selectExpr(*columns, *values)
     return as_char(shown_rows, table)
 
 
-def _orc(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
+def _orc(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
     ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
     offset = jvm.zone_offset_micros(spark)
     values = (
         f"{shown(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
         for c in table.columns
     )
-    return open_files(spark, paths, ddl).selectExpr(*values, PATH)
+    return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
 
 
-def _text(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
+def _text(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
     """Hive's LazySimpleSerDe: fields end at ^A, ``_NULL`` is NULL, so is what does not parse."""
     values = (
         f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)
     )
-    return open_files(spark, paths, "value string", "text").selectExpr(*values, PATH)
+    lines = open_files(spark, paths, "value string", "text", of_file=of_file)
+    return lines.selectExpr(*values, *of_file)
 
 
 def _parsed(field: str, column: Column) -> str:

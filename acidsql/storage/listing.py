@@ -54,12 +54,14 @@ class OriginalFiles:
         write_id: 0 for a converted table, else that of the directory they lie in.
         statement_id: That of the directory, or 0.
         in_delta: They lie in a delta; else in a base, or in the table's own directory.
+        sizes: Bytes on disk, where their partition may have to be told by them.
     """
 
     paths: tuple[str, ...]
     write_id: int = 0
     statement_id: int = 0
     in_delta: bool = False
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +164,7 @@ def list_plain(
     _refuse_partitions(by_name[name] for name in state.originals)
     directories = [*([state.base] if state.base else []), *state.deltas]
     groups = [
-        _raw_files((file.path for file in _walk(fs, by_name[directory.name])), directory)
-        for directory in directories
+        _raw_files(list(_walk(fs, by_name[directory.name])), directory) for directory in directories
     ]
     return Listing(partition, originals=tuple(groups), state=state)
 
@@ -251,16 +252,20 @@ def _files_of(
         # While a streamed file is open its directory may show no size yet (HDFS).
         and ((length := committed_length(fs, child, names)) or (length is None and child.size))
     ]
-    raw = sorted(child.path for child in children if is_original(child.name) and child.size)
+    raw = [child for child in children if is_original(child.name) and child.size]
+    raw.sort(key=lambda child: child.path)
     if not raw or directory.kind is Kind.DELETE_DELTA:
         return files, []
     return files, [_raw_files(raw, directory)]
 
 
-def _raw_files(paths: Iterable[str], directory: AcidDirectory) -> OriginalFiles:
-    in_delta = directory.kind is Kind.DELTA
+def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
     return OriginalFiles(
-        tuple(paths), directory.min_write_id, directory.statement_id or 0, in_delta
+        tuple(file.path for file in files),
+        directory.min_write_id,
+        directory.statement_id or 0,
+        directory.kind is Kind.DELTA,
+        tuple(file.size for file in files),
     )
 
 

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid import event
 from acidsql.storage import jvm
-from acidsql.storage.partition_columns import PATH
+from acidsql.storage.partition_columns import PATH, SIZE
 
 _NO_OPTIONS: Mapping[str, str] = {}
+_OF_FILE = {PATH: "_metadata.file_path", SIZE: "_metadata.file_size"}
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 
 
@@ -21,19 +22,17 @@ def read_orc(
     names: Sequence[str],
     row_type: str,
     *,
-    with_path: bool,
+    of_file: Sequence[str],
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
     """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-    events = open_files(
-        spark, paths, schema, by_position=False, with_path=with_path, options=options
-    )
+    events = open_files(spark, paths, schema, by_position=False, of_file=of_file, options=options)
     if tuple(names) == event.EVENT_COLUMNS:
         return events
     hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
-    return jvm.select(events, *hives, *([PATH] if with_path else []))
+    return jvm.select(events, *hives, *of_file)
 
 
 def open_files(
@@ -43,10 +42,10 @@ def open_files(
     file_format: str = "orc",
     *,
     by_position: bool = True,
-    with_path: bool = True,
+    of_file: Sequence[str] = (PATH,),
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """Rows of exactly these files; ``with_path``: with each one's (a URL) as last column, ``PATH``.
+    """Rows of exactly these files; ``of_file``: what of a row's file is told, ``PATH`` or ``SIZE``.
 
     ``by_position`` is right for top-level columns, whose places Spark knows, and for those alone:
     ORC matches what is within them by name.
@@ -68,4 +67,5 @@ def open_files(
     at_least = max(len(names), int(spark.conf.get(threshold) or 0))
     with jvm.changed_conf(spark, {threshold: str(at_least)}):
         rows = jvm.load(reader.format(file_format), spark, names)
-    return jvm.select(rows, "*", f"_metadata.file_path AS {PATH}") if with_path else rows
+    told = (f"{_OF_FILE[name]} AS {name}" for name in of_file)
+    return jvm.select(rows, "*", *told) if of_file else rows

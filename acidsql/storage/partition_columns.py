@@ -1,9 +1,10 @@
 """The partition columns, whose values are in directories' names and not in the files.
 
-A scan of several partitions tells them by the path of each row's file. What takes a path apart
-costs as much as reading the row (a regular expression many times that), and it is done for each
-row: of not too many files each is known by the hash of its path, and what belongs to it is looked
-up. Spark leaves files out by a condition on that, because it depends on nothing but the path.
+A scan of several partitions tells them by each row's file. What takes a file's path apart costs as
+much as reading the row (a regular expression many times that), and it is done for each row; to hash
+it is not cheap either. But files seldom have the same size, and that is a number: by it the
+partition is looked up. A path is taken apart only where files of several partitions have one size.
+Spark leaves files out by a condition on a partition, because it depends on nothing but the file.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ from acidsql.acid.table import Column, Table
 from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.local_rows import local_rows
+from acidsql.storage.lookup import Lookup
 
 PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
+SIZE = "__acidsql_size"  # of a row's file, in bytes
 # What Spark's _metadata.file_path shows as it is.
 _PLAIN = re.compile(r"[\w/=.:-]*", re.ASCII)
-# So many files' hashes are looked through for each row as fast as its path is taken apart.
-_FEW_FILES = 500
+_SIZES_MAX = 500  # of files: they stand in the plan
+_CHANGED = "CAST(raise_error('A file of this table was changed while it was read.') AS BIGINT)"
+# So many partitions' names are looked through for each row as fast as one's checksum is made.
+_FEW_PARTITIONS = 500
 
 
 def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str]) -> DataFrame:
@@ -83,27 +88,35 @@ def partition_values(table: Table, partitions: Sequence[str], directory: str) ->
 
 
 class PathPartitions:
-    """SQL that tells a row's partition, if need be by its file's path, ``PATH``.
+    """SQL that tells a row's partition, if need be by its file's ``PATH`` and ``SIZE``.
 
     Args:
         table: The table.
         files: The paths that are scanned, by partition directory ("" if unpartitioned).
+        sizes: The files' sizes, as they were listed; of some, if not of all.
     """
 
-    def __init__(self, table: Table, files: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, table: Table, files: Mapping[str, Sequence[str]], sizes: Mapping[str, int]
+    ) -> None:
         self._table = table
         self._files = files
+        self._sizes = sizes
         self._names = list(files)
 
     @property
-    def needs_path(self) -> bool:
-        """Whether ``PATH`` is asked for: Spark makes all of ``_metadata`` anew for each row."""
-        return len(self._names) > 1
+    def needed(self) -> list[str]:
+        """Which of them are asked for: Spark makes them anew for each row."""
+        if len(self._names) == 1:
+            return []
+        if self._lookup is None:
+            return [PATH]
+        return [SIZE] if self._are_told_by_size else [PATH, SIZE]
 
     @property
     def directory(self) -> str:
         """The partition directory."""
-        if not self.needs_path:
+        if len(self._names) == 1:
             return literal(self._names[0])
         return self._known({name: literal(name) for name in self._names}, self._from_path)
 
@@ -120,8 +133,11 @@ class PathPartitions:
         of_each = {name: numbers[name] for name in self._names}
         if len(set(of_each.values())) == 1:
             return str(of_each[self._names[0]])
-        texts = {name: str(number) for name, number in of_each.items()}
-        return self._known(texts, number_of(self._from_path, of_each))
+        otherwise = number_of(self._from_path, of_each)
+        by_size = self._by_size(of_each)
+        if by_size is None:
+            return otherwise
+        return by_size if self._are_told_by_size else f"coalesce({by_size}, {otherwise})"
 
     def _value(self, ordinal: int, column: Column) -> str:
         of_each = {name: _value([name], ordinal, column, "") for name in self._names}
@@ -130,20 +146,46 @@ class PathPartitions:
         return self._known(of_each, _value(self._names, ordinal, column, self._from_path))
 
     def _known(self, of_each: Mapping[str, str], otherwise: str) -> str:
-        """What belongs to a row's partition, by the hash of its file's path."""
-        if self._urls is None:
+        """What belongs to a row's partition."""
+        names = list(dict.fromkeys(self._owners.values()))
+        place = self._by_size({name: place for place, name in enumerate(names)})
+        if place is None:
             return otherwise
-        entries = (f"xxhash64('{url}'), {of_each[name]}" for url, name in self._urls.items())
-        # Not all of Spark's file systems write a path alike.
-        return f"coalesce(try_element_at(map({', '.join(entries)}), xxhash64({PATH})), {otherwise})"
+        values = ", ".join(of_each[name] for name in names)
+        found = f"get(array({values}), CAST({place} AS INT))"
+        return found if self._are_told_by_size else f"coalesce({found}, {otherwise})"
+
+    def _by_size(self, of_each: Mapping[str, int]) -> str | None:
+        """SQL of the number of a row's partition; NULL where the size does not tell it."""
+        if self._lookup is None:
+            return None
+        unknown = _CHANGED if self._are_told_by_size else "NULL"
+        numbers = {size: of_each[name] for size, name in self._owners.items()}
+        return self._lookup.number(numbers, SIZE, unknown)
 
     @cached_property
-    def _urls(self) -> dict[str, str] | None:
-        """Each file as Spark shows it, and its partition; None: too many, or not all are plain."""
-        if sum(map(len, self._files.values())) > _FEW_FILES:
-            return None
-        urls = {_url(path): name for name, paths in self._files.items() for path in paths}
-        return urls if all(map(_PLAIN.fullmatch, urls)) else None
+    def _lookup(self) -> Lookup | None:
+        return Lookup.of(self._owners) if self._owners else None
+
+    @cached_property
+    def _are_told_by_size(self) -> bool:
+        """Whether no path is needed: a size that is none of these is an error."""
+        return set(self._names_by_size) == set(self._owners)
+
+    @cached_property
+    def _owners(self) -> dict[int, str]:
+        """The partition that alone has files of a size, for the largest sizes."""
+        by_size = self._names_by_size
+        alone = [size for size in sorted(by_size, reverse=True) if len(by_size[size]) == 1]
+        return {size: next(iter(by_size[size])) for size in alone[:_SIZES_MAX] if size}
+
+    @cached_property
+    def _names_by_size(self) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        for name, paths in self._files.items():
+            for path in paths:
+                found.setdefault(self._sizes.get(path, 0), set()).add(name)
+        return found
 
     @cached_property
     def _from_path(self) -> str:
@@ -172,7 +214,7 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
     Of many it is made of the directory's name, where that gives no two the same: for each row it
     would take as long to look a number up as there are partitions.
     """
-    if len(partitions) > _FEW_FILES:
+    if len(partitions) > _FEW_PARTITIONS:
         made = {name: _checksum(name) for name in partitions}
         if len(set(made.values())) == len(made):
             return made
@@ -192,11 +234,6 @@ def number_of(directory: str, numbers: Mapping[str, int]) -> str:
 def _checksum(name: str) -> int:
     """What Spark's ``crc32`` says."""
     return zlib.crc32(name.encode())
-
-
-def _url(path: str) -> str:
-    """A path as Spark's ``_metadata.file_path`` shows it, if there is nothing odd in it."""
-    return f"file:{path}" if path.startswith("/") else path
 
 
 def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:

@@ -68,7 +68,8 @@ def read_rows(
     if newer and not is_kept():
         raise history_is_gone(newer, write_ids)
     if table.is_insert_only:
-        return read_inserts_only(spark, table, _plain_files(listings), "orc")
+        files, sizes = _plain_files(listings), _plain_sizes(listings)
+        return read_inserts_only(spark, table, files, "orc", sizes)
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
     demand = demanded()
@@ -123,9 +124,10 @@ def read(
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
     if insert_only:
-        files = _plain_files(list_table(fs, path, found, write_ids, txns, plain=True))
+        listings = list_table(fs, path, found, write_ids, txns, plain=True)
+        files, sizes = _plain_files(listings), _plain_sizes(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
-        return read_inserts_only(spark, Table(name, path, columns, by), files, file_format)
+        return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
     listings = list_table(fs, path, found, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), by)
     return scan(spark, Scan(table, listings, write_ids)).drop(PARTITION)
@@ -137,6 +139,12 @@ def _plain_files(listings: Sequence[Listing]) -> dict[str, list[str]]:
         listing.partition: [path for group in listing.originals for path in group.paths]
         for listing in listings
     }
+
+
+def _plain_sizes(listings: Sequence[Listing]) -> dict[str, int]:
+    """Bytes of each of those files."""
+    groups = [group for listing in listings for group in listing.originals]
+    return {p: size for group in groups for p, size in zip(group.paths, group.sizes, strict=True)}
 
 
 def _everything() -> ValidWriteIdList:

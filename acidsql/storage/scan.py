@@ -18,7 +18,7 @@ hybrid calendar that Spark's reader goes through, come out ten days later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -251,13 +251,11 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     named = list(zip(group.names.row, what.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in named)
     columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
-    where = PathPartitions(what.table, {one.partition: _paths(one.data) for one in group.listings})
+    where = _partitions(what.table, {one.partition: one.data for one in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}>"
     skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
-    events = read_orc(
-        spark, files, group.names.events, row, with_path=where.needs_path, options=skipping
-    )
+    events = read_orc(spark, files, group.names.events, row, of_file=where.needed, options=skipping)
     kept = events.where(_alive(what, group.listings, event.INSERT))
     return jvm.select(
         kept,
@@ -281,12 +279,10 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
         groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
     # Their rows are null structs; of a struct one column must be asked for, whatever it is.
     row = "struct<__acidsql_none: int>"
-    where = PathPartitions(
-        what.table, {one.partition: _paths(one.deletes) for one in what.listings}
-    )
+    where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
     events = _union(
         [
-            read_orc(spark, _paths(group), own, row, with_path=where.needs_path)
+            read_orc(spark, _paths(group), own, row, of_file=where.needed)
             for own, group in groups.items()
         ]
     )
@@ -295,6 +291,11 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     return jvm.select(
         kept, *(f"{keys[name]} AS {name}" for name in key_columns(len(what.listings)))
     )
+
+
+def _partitions(table: Table, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
+    sizes = {file.path: file.size for group in files.values() for file in group}
+    return PathPartitions(table, {name: _paths(group) for name, group in files.items()}, sizes)
 
 
 def _paths(files: Sequence[EventFile]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from kit import ordered, rows
@@ -146,13 +147,13 @@ def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t,
     assert len(looked) == 2
 
 
-@pytest.mark.parametrize("by", ["path", "hash of the path"])
+@pytest.mark.parametrize("by", ["path", "size, some by path"])
 @pytest.mark.parametrize(
     "values", [["a", "b"], ["a b", "c%d", "e=f", "g/h", "ü+&", "", None], ["x'y", 'z"', "\\", "#?"]]
 )
 def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, values):
-    if by == "path":
-        monkeypatch.setattr(partition_columns, "_FEW_FILES", 0)
+    # Files of two of the partitions have one size, wherever there are more than two.
+    monkeypatch.setattr(partition_columns, "_SIZES_MAX", 0 if by == "path" else 2)
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING, d DATE)")
     for number, value in enumerate(values):
         acid.sql(f"INSERT INTO u VALUES ({number}, ?, DATE'2024-01-0{number + 1}')", [value])
@@ -168,19 +169,66 @@ def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, val
     assert rows(acid, "SELECT id FROM u WHERE d = DATE'2024-01-02'") == [(1,), (101,)]
 
 
-def test_a_local_files_partition_is_known_by_the_hash_of_its_path(acid, spark, monkeypatch):
-    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT)")
-    acid.sql("INSERT INTO u VALUES (1, 1), (2, 2)")
-    apart = "raise_error('it was taken apart')"
+@pytest.fixture
+def sizes(acid):
+    """A table whose partitions have files of different sizes, one of them the default partition."""
+    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT, d DATE)")
+    acid.sql(
+        "INSERT INTO u SELECT id, CASE WHEN id < 10 THEN 1 WHEN id < 100 THEN 2 END, "
+        "CASE WHEN id < 10 THEN DATE'2024-01-01' END FROM range(0, 1000, 1, 1)"
+    )
+    return acid
+
+
+BY_PARTITION = [(1, "2024-01-01", 10), (2, None, 90), (None, None, 900)]
+
+
+def test_a_files_partition_is_known_by_its_size(sizes, monkeypatch):
+    apart = "raise_error('a path was taken apart')"
     monkeypatch.setattr(PathPartitions, "_from_path", apart)
-    assert rows(acid, "SELECT * FROM u") == [(1, 1), (2, 2)]
+    counted = rows(sizes, "SELECT p, CAST(d AS STRING), count(*) FROM u GROUP BY ALL")
+    assert counted == ordered(BY_PARTITION)
+    assert rows(sizes, "SELECT count(*) FROM u WHERE p IS NULL AND d IS NULL") == [(900,)]
+    sizes.sql("DELETE FROM u WHERE id % 10 > 0")
+    counted = rows(sizes, "SELECT p, CAST(d AS STRING), count(*) FROM u GROUP BY ALL")
+    assert counted == ordered((p, day, count // 10) for p, day, count in BY_PARTITION)
+
+
+def test_files_of_one_size_are_told_apart_by_their_paths(acid):
+    acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p INT)")
+    for partition in range(1, 5):
+        acid.sql(f"INSERT INTO u VALUES (1, {partition})")
+    acid.sql("INSERT INTO u SELECT id, 4 FROM range(2, 500, 1, 1)")
+    sizes = [Path(row.path).stat().st_size for row in acid.files("u").collect() if row.rows]
+    assert len(sizes) == 5 > len(set(sizes)) > 1
+    assert rows(acid, "SELECT p, count(*) FROM u GROUP BY p") == [(1, 1), (2, 1), (3, 1), (4, 499)]
+    acid.sql("DELETE FROM u WHERE id = 1 AND p = 2 OR id > 2")
+    assert rows(acid, "SELECT * FROM u") == [(1, 1), (1, 3), (1, 4), (2, 4)]
+    assert rows(acid, "SELECT id FROM u WHERE p = 1") == [(1,)]
+
+
+def test_a_size_that_was_not_listed_is_an_error_and_no_wrong_partition(sizes):
+    frame = sizes.sql("SELECT p, id FROM u")
+    small = [row for row in sizes.files("u").collect() if row.rows == 10]
+    with open(small[0].path, "ab") as file:
+        file.write(b"more")
+    with pytest.raises(Exception, match=r"was changed while it was read|Malformed|invalid"):
+        frame.collect()
+
+
+def test_plain_files_are_told_by_their_size_too(acid, monkeypatch):
+    only = "TBLPROPERTIES ('transactional_properties'='insert_only')"
+    acid.sql(f"CREATE TABLE u (id INT) PARTITIONED BY (p INT) {only}")
+    acid.sql("INSERT INTO u SELECT id, id DIV 900 FROM range(0, 1000, 1, 1)")
+    monkeypatch.setattr(PathPartitions, "_from_path", "raise_error('a path was taken apart')")
+    assert rows(acid, "SELECT p, count(*) FROM u GROUP BY p") == [(0, 900), (1, 100)]
 
 
 @pytest.mark.parametrize("checksum", [None, lambda name: 7])
 def test_deletes_meet_the_rows_of_their_own_partition_however_many_there_are(
     acid, monkeypatch, checksum
 ):
-    monkeypatch.setattr(partition_columns, "_FEW_FILES", 0)
+    monkeypatch.setattr(partition_columns, "_FEW_PARTITIONS", 0)
     if checksum is not None:  # two partitions with the same: they are numbered
         monkeypatch.setattr(partition_columns, "_checksum", checksum)
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING)")
