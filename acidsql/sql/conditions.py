@@ -18,11 +18,26 @@ def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
     Returns:
         For each such term the two (qualifier, column) in lower case.
     """
-    tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
-    while len(tokens) > 2 and _is_wrapped(tokens):
-        tokens = tokens[1:-1]
-    pairs = (_pair(term) for term in _terms(tokens))
+    pairs = (pair for _, pair in terms_of(text, condition))
     return [pair for pair in pairs if pair is not None]
+
+
+def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
+    """The terms of a condition, joined by AND at its top level; none if there is an OR there.
+
+    Args:
+        text: The user's statement.
+        condition: The condition's place in it.
+
+    Returns:
+        Each term's place, and of ``x.a = s.b`` the two (qualifier, column) in lower case.
+    """
+    terms = _terms(_unwrapped(text, condition))
+    return [
+        (Span(condition.start + term[0].start, condition.start + term[-1].end), _pair(term))
+        for term in terms
+        if term
+    ]
 
 
 def terms_about(
@@ -39,16 +54,15 @@ def terms_about(
     Returns:
         The terms' places. A term with a call, a subquery or any other name is not among them.
     """
-    tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
-    while len(tokens) > 2 and _is_wrapped(tokens):
-        tokens = tokens[1:-1]
     return [
         Span(condition.start + term[0].start, condition.start + term[-1].end)
-        for term in _terms(tokens)
+        for term in _terms(_unwrapped(text, condition))
         if term and _is_about(term, columns, qualifiers)
     ]
 
 
+# CASE … END has conditions of its own.
+_OPENING, _CLOSING = ("(", "[", "CASE"), (")", "]", "END")
 _PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
 _PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
 
@@ -102,19 +116,31 @@ def window_function(text: str, expression: Span) -> Span | None:
 
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each term; none where it is not certain what AND joins."""
     terms: list[list[Token]] = [[]]
-    depth, betweens = 0, 0
+    depth, betweens, before = 0, 0, ""
     for token in tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.upper == "OR":
+        # A column may be called t.end.
+        word = "" if before == "." or token.kind is Kind.QUOTED else token.upper
+        before = token.text
+        depth += (word in _OPENING) - (word in _CLOSING)
+        if depth < 0 or (depth == 0 and word == "OR"):
             return []
-        if depth == 0 and token.upper == "AND" and not betweens:
+        if depth == 0 and word == "AND" and not betweens:
             terms.append([])
             continue
         if depth == 0:  # BETWEEN has an AND of its own
-            betweens += (token.upper == "BETWEEN") - (token.upper == "AND")
+            betweens += (word == "BETWEEN") - (word == "AND")
         terms[-1].append(token)
-    return terms
+    return [] if depth else terms
+
+
+def _unwrapped(text: str, condition: Span) -> list[Token]:
+    """The condition's tokens, without brackets around all of it."""
+    tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
+    while len(tokens) > 2 and _is_wrapped(tokens):
+        tokens = tokens[1:-1]
+    return tokens
 
 
 def _is_wrapped(tokens: list[Token]) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from acidsql.sql.conditions import terms_about
+from acidsql.sql.conditions import equated_columns, terms_about, terms_of
 from acidsql.sql.tokens import Span
 
 COLUMNS, QUALIFIERS = {"p", "day"}, {"t"}
@@ -27,6 +27,8 @@ def terms(condition):
         ("day = DATE '2024-01-01' AND p IS NOT NULL", ["day = DATE '2024-01-01'", "p IS NOT NULL"]),
         ("p = :value AND day LIKE '2024%'", ["p = :value", "day LIKE '2024%'"]),
         ("p = ? AND p = 'a''b'", ["p = ?", "p = 'a''b'"]),
+        ("CASE WHEN p = 1 AND p = 2 THEN true END AND p = 3", ["p = 3"]),
+        ("t.end = 1 AND t.case = 1 AND `end` = 1 AND p = 3", ["p = 3"]),
     ],
 )  # fmt: skip
 def test_terms_that_only_partition_columns_decide(condition, expected):
@@ -52,6 +54,10 @@ def test_terms_that_only_partition_columns_decide(condition, expected):
         "p = current_date",
         "upper(p) = 'A'",
         "CASE WHEN p = 1 THEN true END",
+        "CASE WHEN id = 1 AND p = 1 AND id = 2 THEN false ELSE true END",
+        "end = 1 OR id = 1 AND case = 1 AND p = 1",
+        "t.end = 1 OR id = 1 AND t.case = 1 AND p = 1",
+        "m[id = 1 AND p = 1 AND id = 2]",
         "p = x -> x",
         "p = 1 + id",
         "1 = 1",
@@ -60,3 +66,28 @@ def test_terms_that_only_partition_columns_decide(condition, expected):
 )
 def test_all_other_terms_say_nothing(condition):
     assert terms(condition) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("t.a = s.b", [("a", "b")]),
+        ("(t.a = s.b AND t.C = s.`D`)", [("a", "b"), ("c", "d")]),
+        ("t.a = s.b AND t.x > 1", [("a", "b")]),
+        ("t.a = s.b OR t.c = s.d", []),
+        ("NOT t.a = s.b", []),
+        ("t.a = s.b IS NOT NULL", []),
+        ("CASE WHEN t.x = 1 AND t.a = s.b AND s.y = 2 THEN false ELSE true END", []),
+    ],
+)
+def test_columns_that_a_condition_wants_to_be_equal(condition, expected):
+    span = Span(0, len(condition))
+    assert equated_columns(condition, span) == [{("t", a), ("s", b)} for a, b in expected]
+
+
+def test_a_conditions_terms_are_all_of_it():
+    condition = (
+        " t.a = s.b AND CASE WHEN t.x = 1 AND s.y = 2 THEN true END\nAND t.c BETWEEN 1 AND 2 "
+    )
+    found = [place.of(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
+    assert " AND ".join(found) == " ".join(condition.split())
