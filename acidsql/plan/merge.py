@@ -29,6 +29,7 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
+from acidsql.plan.partners import partner_condition
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import equated_columns, has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
@@ -104,8 +105,8 @@ def _reduced(
         return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
-    target.raw("\nON ").user(statement.on).raw(")")
     alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
+    target.raw("\nON ").add(partner_condition(statement, planned, alone)).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
     partitions = _equated_partitions(statement, planned)
     return Reduced(_acting(statement, planned, events, pairs), alone, partitions)

@@ -49,6 +49,58 @@ def test_of_a_target_only_rows_with_a_partner_are_joined(t, files):
     )
 
 
+BOTH = "t.a = s.a AND t.b = s.b"
+CASE = "CASE WHEN t.a = 2 AND s.b = 1 THEN false ELSE true END"
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "on", "is_hashed"),
+    [
+        ("BIGINT INT", "BIGINT INT", BOTH, True),
+        ("SMALLINT BIGINT", "SMALLINT BIGINT", BOTH, True),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.v LIKE 'o%' AND {CASE}", True),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.b = s.a", True),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} OR t.a = -1", False),
+        ("BIGINT INT", "INT INT", BOTH, False),
+        ("INT INT", "INT INT", BOTH, False),  # Spark makes one number of 8 bytes
+        ("STRING BIGINT", "STRING BIGINT", BOTH, False),
+    ],
+)
+def test_partners_are_the_same_whatever_of_on_is_hashed(spark, acid, own, others, on, is_hashed):
+    def merged(threshold):
+        acid.sql("DROP TABLE IF EXISTS t")
+        acid.sql("CREATE TABLE t (a {}, b {}, v STRING)".format(*own.split()))
+        acid.sql(
+            "INSERT INTO t SELECT CAST(a AS {}), CAST(b AS {}), 'old' FROM VALUES (1, 1), (1, 2), "
+            "(2, 1), (NULL, 1), (1, NULL), (NULL, NULL), (3, 3) AS x(a, b)".format(*own.split())
+        )
+        source = (
+            "(SELECT CAST(a AS {}) AS a, CAST(b AS {}) AS b FROM VALUES (1, 2), (2, 1), (NULL, 1), "
+            "(NULL, NULL), (1, NULL), (3, 3), (4, 4) AS x(a, b))".format(*others.split())
+        )
+        merge = f"MERGE INTO t USING {source} s ON {on} WHEN MATCHED THEN UPDATE SET v = 'new'"
+        merge += " WHEN NOT MATCHED THEN INSERT VALUES (s.a, s.b, 'more')"
+        with changed_conf(spark, {"spark.sql.autoBroadcastJoinThreshold": threshold}):
+            plan = acid.sql(f"EXPLAIN {merge}").first()[0]
+            acid.sql(merge)
+        return "LeftSemi" in plan, "xxhash64" in plan, rows(acid, "SELECT * FROM t")
+
+    *plan, found = merged("10MB")
+    assert plan == [True, is_hashed]
+    assert merged("-1") == (False, False, found)
+
+
+def test_a_condition_inside_of_case_prunes_no_partition(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'x', CAST(id AS INT) FROM range(0, 40, 1, 1)")
+    acid.sql(
+        "MERGE INTO t USING (SELECT CAST(id AS INT) AS k, 3 AS q FROM range(0, 40)) s "
+        "ON CASE WHEN t.id > 0 AND t.p = s.q AND t.v = 'x' THEN false ELSE t.id = s.k END "
+        "WHEN MATCHED THEN UPDATE SET v = 'm'"
+    )
+    assert rows(acid, "SELECT id FROM t WHERE v = 'x'") == [(3,)]
+
+
 def test_literals_are_the_same_every_time(t):
     source = "(SELECT 1000 AS id, 'new' AS v UNION ALL VALUES (1001, 'new'))"
     assert "LeftSemi" in plan_of(t, source)

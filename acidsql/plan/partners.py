@@ -1,0 +1,64 @@
+"""Which rows of a MERGE's target can have a partner: ON, or what is cheaper to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.plan.event_query import Planned
+from acidsql.plan.sqltext import Text
+from acidsql.sql.conditions import terms_of
+from acidsql.sql.statements import Merge
+from acidsql.storage.columns import quote
+
+# Bytes of the types whose equal values are hashed alike, on either side. Not of strings: a
+# collation may take two for equal that are not the same.
+_SIZES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "date": 4}
+_PACKED = 8
+
+
+def partner_condition(statement: Merge, planned: Planned, source: Text) -> Text:
+    """A condition that holds of any two rows that ON holds of.
+
+    Spark joins twice as fast by one BIGINT as by several columns, and packs those into one only if
+    they take no more than 8 bytes. Columns that ON wants to be equal are hashed into one.
+
+    Args:
+        statement: The statement; its ON has no subquery.
+        planned: What is known of it.
+        source: A query of the source alone.
+    """
+    on = planned.new().user(statement.on)
+    terms = terms_of(planned.text, statement.on)
+    if statement.source_alias is None or sum(pair is not None for _, pair in terms) < 2:
+        return on
+    target = statement.alias or statement.target.parts[-1]
+    own = {column.name.lower(): column.type for column in planned.table.all_columns}
+    others = {name.lower(): str(kind) for name, kind in planned.analyse(source)}
+    equated: list[tuple[str, str]] = []
+    rest: list[Text] = []
+    for place, pair in terms:
+        names = _sides(pair or set(), target.lower(), statement.source_alias.lower())
+        if names is not None and own.get(names[0]) == others.get(names[1], "") in _SIZES:
+            equated.append(names)
+        else:
+            rest.append(planned.new().user(place))
+    if sum(_SIZES[own[name]] for name, _ in equated) <= _PACKED:
+        return on
+    own_hash = _hash(target, [name for name, _ in equated])
+    condition = planned.new().raw(own_hash).raw(" = ")
+    condition.raw(_hash(statement.source_alias, [name for _, name in equated]))
+    for term in rest:
+        condition.raw(" AND ").add(term)
+    return condition
+
+
+def _hash(alias: str, names: Sequence[str]) -> str:
+    return f"xxhash64({', '.join(f'{quote(alias)}.{quote(name)}' for name in names)})"
+
+
+def _sides(pair: set[tuple[str, str]], target: str, source: str) -> tuple[str, str] | None:
+    """The target's and the source's column of a pair that has one of each."""
+    columns = dict(pair)
+    if target == source or columns.keys() != {target, source}:
+        return None
+    return columns[target], columns[source]
