@@ -31,6 +31,7 @@ from acidsql.storage import jvm
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import Listing, list_table
+from acidsql.storage.own_functions import hashes_well
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import Repeatable, repeatable, source_changed
@@ -242,7 +243,8 @@ class Reader:
             source = repeatable(self._frame(query.reduced.source, views, said))
             if views.pruned_by not in (None, source):
                 raise source_changed()
-            if source is not None and source.is_small(self._spark):
+            is_right = not query.reduced.is_hashed or hashes_well(self._spark)
+            if source is not None and is_right and source.is_small(self._spark):
                 return Events(self._frame(query.reduced.query, views, said), source, whole)
         return Events(whole())
 

@@ -87,6 +87,7 @@ COLLECTS = {
     "storage/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "reader.py": "the values of one PARTITION clause; names of partitions",
     "storage/partition_columns.py": "names of partitions",
+    "storage/own_functions.py": "the hashes of two literals",
     "storage/source_partitions.py": "1,000 values of partition columns",
     "partition_specs.py": "the values of one PARTITION clause",
     "render.py": "as many rows as a person asked to see",

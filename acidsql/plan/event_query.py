@@ -35,11 +35,13 @@ class Reduced:
         source: The source by itself, to see whether that may be.
         partitions: Partition columns of the target, and the source's columns that ON wants to be
             equal to them.
+        is_hashed: It is right only where ``own_functions.hashes_well``.
     """
 
     query: Text
     source: Text
     partitions: tuple[tuple[Column, str], ...] = ()
+    is_hashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

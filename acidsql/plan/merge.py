@@ -106,10 +106,11 @@ def _reduced(
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
     alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
-    target.raw("\nON ").add(partner_condition(statement, planned, alone)).raw(")")
+    condition, is_hashed = partner_condition(statement, planned, alone)
+    target.raw("\nON ").add(condition).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
     partitions = _equated_partitions(statement, planned)
-    return Reduced(_acting(statement, planned, events, pairs), alone, partitions)
+    return Reduced(_acting(statement, planned, events, pairs), alone, partitions, is_hashed)
 
 
 def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Column, str], ...]:

@@ -16,8 +16,8 @@ _SIZES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "date": 4}
 _PACKED = 8
 
 
-def partner_condition(statement: Merge, planned: Planned, source: Text) -> Text:
-    """A condition that holds of any two rows that ON holds of.
+def partner_condition(statement: Merge, planned: Planned, source: Text) -> tuple[Text, bool]:
+    """A condition that holds of any two rows that ON holds of, and whether it is not ON itself.
 
     Spark joins twice as fast by one BIGINT as by several columns, and packs those into one only if
     they take no more than 8 bytes. Columns that ON wants to be equal are hashed into one.
@@ -30,26 +30,32 @@ def partner_condition(statement: Merge, planned: Planned, source: Text) -> Text:
     on = planned.new().user(statement.on)
     terms = terms_of(planned.text, statement.on)
     if statement.source_alias is None or sum(pair is not None for _, pair in terms) < 2:
-        return on
+        return on, False
     target = statement.alias or statement.target.parts[-1]
-    own = {column.name.lower(): column.type for column in planned.table.all_columns}
-    others = {name.lower(): str(kind) for name, kind in planned.analyse(source)}
-    equated: list[tuple[str, str]] = []
+    own = [(column.name, column.type) for column in planned.table.all_columns]
+    others = [(name, str(kind)) for name, kind in planned.analyse(source)]
+    equated: list[tuple[str, str, str]] = []
     rest: list[Text] = []
     for place, pair in terms:
         names = _sides(pair or set(), target.lower(), statement.source_alias.lower())
-        if names is not None and own.get(names[0]) == others.get(names[1], "") in _SIZES:
-            equated.append(names)
+        mine, theirs = (_only(own, names[0]), _only(others, names[1])) if names else (None, None)
+        if mine and theirs and mine[1] == theirs[1] in _SIZES:
+            equated.append((mine[0], theirs[0], mine[1]))
         else:
             rest.append(planned.new().user(place))
-    if sum(_SIZES[own[name]] for name, _ in equated) <= _PACKED:
-        return on
-    own_hash = _hash(target, [name for name, _ in equated])
-    condition = planned.new().raw(own_hash).raw(" = ")
-    condition.raw(_hash(statement.source_alias, [name for _, name in equated]))
+    if sum(_SIZES[kind] for _, _, kind in equated) <= _PACKED:
+        return on, False
+    condition = planned.new().raw(_hash(target, [name for name, _, _ in equated])).raw(" = ")
+    condition.raw(_hash(statement.source_alias, [name for _, name, _ in equated]))
     for term in rest:
         condition.raw(" AND ").add(term)
-    return condition
+    return condition, True
+
+
+def _only(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str] | None:
+    """The only column that a name can mean, whether or not a session tells p from P."""
+    same = [column for column in columns if column[0].lower() == name]
+    return same[0] if len(same) == 1 else None
 
 
 def _hash(alias: str, names: Sequence[str]) -> str:

@@ -12,8 +12,9 @@ from acidsql.errors import UnsupportedError
 from acidsql.plan.merge_clauses import PRESENT
 from acidsql.plan.query import Resolve, expressions
 from acidsql.plan.sqltext import Edit
-from acidsql.sql.references import Star, references
+from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
+from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage import event_records as ew
 
 _OF_TARGET = f"row__id, {ew.PARTITION}"
@@ -47,6 +48,8 @@ def star_edits(
     for span in expressions(statement):
         found = references(text, span, double_quoted_identifiers=double_quoted, is_value=True)
         for star in found.blocks[0].stars:
+            if star.qualifier is None and not _is_argument(text, star, span):
+                continue  # it multiplies: a column may be called "all"
             if star.qualifier is None and isinstance(statement, Merge):
                 raise _ambiguous(text, star)
             names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
@@ -72,6 +75,11 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
     table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
     plain = (alias.lower(),)
     return [plain] if table is None else [plain, (table.name.database, table.name.name)]
+
+
+def _is_argument(text: str, star: Star, expression: Span) -> bool:
+    rest = tokenize(text[star.span.end : expression.end])
+    return star.kind is StarKind.ARGUMENT and rest[0].text in (")", ",")
 
 
 def _without(star: Star, names: str) -> Edit:

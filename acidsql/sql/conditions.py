@@ -23,7 +23,7 @@ def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
 
 
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
-    """The terms of a condition, joined by AND at its top level; none if there is an OR there.
+    """The terms of a condition, joined by AND at its top level; none if an OR or a CASE is there.
 
     Args:
         text: The user's statement.
@@ -61,8 +61,6 @@ def terms_about(
     ]
 
 
-# CASE … END has conditions of its own.
-_OPENING, _CLOSING = ("(", "[", "CASE"), (")", "]", "END")
 _PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
 _PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
 
@@ -120,11 +118,13 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
     terms: list[list[Token]] = [[]]
     depth, betweens, before = 0, 0, ""
     for token in tokens:
-        # A column may be called t.end.
-        word = "" if before == "." or token.kind is Kind.QUOTED else token.upper
+        # A column may be called t.case, a parameter :or.
+        is_name = before in (".", ":") or token.kind is Kind.QUOTED
+        word = "" if is_name else token.upper
         before = token.text
-        depth += (word in _OPENING) - (word in _CLOSING)
-        if depth < 0 or (depth == 0 and word == "OR"):
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        # A CASE has conditions of its own, and its END may be a column's name.
+        if depth == 0 and word in ("OR", "CASE"):
             return []
         if depth == 0 and word == "AND" and not betweens:
             terms.append([])
@@ -132,7 +132,7 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
         if depth == 0:  # BETWEEN has an AND of its own
             betweens += (word == "BETWEEN") - (word == "AND")
         terms[-1].append(token)
-    return [] if depth else terms
+    return terms
 
 
 def _unwrapped(text: str, condition: Span) -> list[Token]:

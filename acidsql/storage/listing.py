@@ -296,8 +296,9 @@ def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[Origina
     _refuse_partitions(entries)
     files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
     # A name of another form is refused where their rows are numbered, never passed over.
-    paths = sorted(file.path for file in files if file.size)
-    return [OriginalFiles(tuple(paths))] if paths else []
+    found = sorted((file.path, file.size) for file in files if file.size)
+    paths, sizes = zip(*found, strict=True) if found else ((), ())
+    return [OriginalFiles(paths, sizes=sizes)] if found else []
 
 
 def _refuse_partitions(entries: Iterable[Entry]) -> None:

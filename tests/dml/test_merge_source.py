@@ -7,9 +7,11 @@ import os
 import pytest
 from kit import ordered, rows
 
+import acidsql
 from acidsql.errors import TransientTxnError
 from acidsql.storage import repeatable as repeatable_module
 from acidsql.storage.jvm import changed_conf
+from acidsql.storage.own_functions import hashes_well
 from acidsql.storage.repeatable import Repeatable, repeatable
 from acidsql.storage.save import Writing
 
@@ -58,7 +60,8 @@ CASE = "CASE WHEN t.a = 2 AND s.b = 1 THEN false ELSE true END"
     [
         ("BIGINT INT", "BIGINT INT", BOTH, True),
         ("SMALLINT BIGINT", "SMALLINT BIGINT", BOTH, True),
-        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.v LIKE 'o%' AND {CASE}", True),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.v LIKE 'o%' AND ({CASE})", True),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND {CASE}", False),
         ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.b = s.a", True),
         ("BIGINT INT", "BIGINT INT", f"{BOTH} OR t.a = -1", False),
         ("BIGINT INT", "INT INT", BOTH, False),
@@ -88,6 +91,36 @@ def test_partners_are_the_same_whatever_of_on_is_hashed(spark, acid, own, others
     *plan, found = merged("10MB")
     assert plan == [True, is_hashed]
     assert merged("-1") == (False, False, found)
+
+
+def test_columns_are_hashed_under_the_names_that_they_have(acid, spark):
+    acid.sql("CREATE TABLE t (id INT, k BIGINT, v STRING)")
+    acid.sql("INSERT INTO t VALUES (1, 1, 'a'), (99, 1, 'b')")
+    with changed_conf(spark, {"spark.sql.caseSensitive": "true"}):
+        acid.sql(
+            "MERGE INTO t USING (SELECT 99 AS id, 1 AS Id, 1L AS k, 'new' AS v) s "
+            "ON t.id = s.Id AND t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v"
+        )
+        acid.sql(
+            "MERGE INTO t USING (SELECT 99 AS Id, 1L AS K, 'more' AS v) s "
+            "ON t.id = s.Id AND t.k = s.K WHEN MATCHED THEN UPDATE SET v = s.v"
+        )
+    assert rows(acid, "SELECT * FROM t") == [(1, 1, "new"), (99, 1, "more")]
+
+
+def test_a_sessions_own_hash_loses_no_partner(spark, tmp_path):
+    """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
+    session = spark.newSession()
+    session.udf.register("xxhash64", lambda *_: None, "bigint")
+    assert hashes_well(session) is not (session.sql("SELECT xxhash64(1)").first()[0] is None)
+    with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
+        acid.sql("CREATE TABLE t (id INT, k BIGINT, v STRING)")
+        acid.sql("INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b')")
+        acid.sql(
+            "MERGE INTO t USING (SELECT 1 AS id, 1L AS k) s ON t.id = s.id AND t.k = s.k "
+            "WHEN MATCHED THEN UPDATE SET v = 'new'"
+        )
+        assert rows(acid, "SELECT v FROM t WHERE id = 1") == [("new",)]
 
 
 def test_a_condition_inside_of_case_prunes_no_partition(acid):

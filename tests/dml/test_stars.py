@@ -78,3 +78,12 @@ def test_a_struct_column_has_its_own_fields(acid):
          "2, named_struct('a', 3, 'b', 3)")  # fmt: skip
     assert counts(acid, "DELETE FROM n WHERE array(r.*) = array(3, 3)") == (0, 0, 1)
     assert counts(acid, "DELETE FROM n WHERE array(n.r.*) = array(1, 2)") == (0, 0, 1)
+
+
+def test_what_multiplies_is_none(acid):
+    fill(acid, "m (all INT, extend INT, `distinct` INT)", "1, 2, 3")
+    counts(acid, "UPDATE m SET all = all * 2, extend = abs(extend * 2) + all * 3 WHERE all * 2 = 2")
+    assert table(acid, "m") == [(2, 7, 3)]
+    merge = "MERGE INTO m USING (SELECT 7 AS k) s ON m.extend = s.k WHEN MATCHED AND all * 2 > 3"
+    assert counts(acid, f"{merge} THEN UPDATE SET all = (extend * k)") == (0, 1, 0)
+    assert table(acid, "m") == [(49, 7, 3)]

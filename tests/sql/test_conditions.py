@@ -27,8 +27,8 @@ def terms(condition):
         ("day = DATE '2024-01-01' AND p IS NOT NULL", ["day = DATE '2024-01-01'", "p IS NOT NULL"]),
         ("p = :value AND day LIKE '2024%'", ["p = :value", "day LIKE '2024%'"]),
         ("p = ? AND p = 'a''b'", ["p = ?", "p = 'a''b'"]),
-        ("CASE WHEN p = 1 AND p = 2 THEN true END AND p = 3", ["p = 3"]),
-        ("t.end = 1 AND t.case = 1 AND `end` = 1 AND p = 3", ["p = 3"]),
+        ("(CASE WHEN p = 1 AND p = 2 THEN true END) AND p = 3", ["p = 3"]),
+        ("t.or = 1 AND t.case = :or AND `case` = 1 AND p = 3", ["p = 3"]),
     ],
 )  # fmt: skip
 def test_terms_that_only_partition_columns_decide(condition, expected):
@@ -57,6 +57,9 @@ def test_terms_that_only_partition_columns_decide(condition, expected):
         "CASE WHEN id = 1 AND p = 1 AND id = 2 THEN false ELSE true END",
         "end = 1 OR id = 1 AND case = 1 AND p = 1",
         "t.end = 1 OR id = 1 AND t.case = 1 AND p = 1",
+        "id = 1 AND case = 1 OR end = 8 AND p = 1",
+        "id > :case OR id = :end AND p = 1",
+        "CASE WHEN end = 1 AND p = 1 AND case = 1 THEN false ELSE true END",
         "m[id = 1 AND p = 1 AND id = 2]",
         "p = x -> x",
         "p = 1 + id",
@@ -87,7 +90,7 @@ def test_columns_that_a_condition_wants_to_be_equal(condition, expected):
 
 def test_a_conditions_terms_are_all_of_it():
     condition = (
-        " t.a = s.b AND CASE WHEN t.x = 1 AND s.y = 2 THEN true END\nAND t.c BETWEEN 1 AND 2 "
+        " t.a = s.b AND (CASE WHEN t.x = 1 AND s.y = 2 THEN true END)\nAND t.c BETWEEN 1 AND 2 "
     )
     found = [place.of(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
     assert " AND ".join(found) == " ".join(condition.split())
