@@ -243,8 +243,8 @@ class Reader:
             source = repeatable(self._frame(query.reduced.source, views, said))
             if views.pruned_by not in (None, source):
                 raise source_changed()
-            is_right = not query.reduced.is_hashed or hashes_well(self._spark)
-            if source is not None and is_right and source.is_small(self._spark):
+            is_small = source is not None and source.is_small(self._spark)
+            if is_small and (not query.reduced.is_hashed or hashes_well(self._spark)):
                 return Events(self._frame(query.reduced.query, views, said), source, whole)
         return Events(whole())
 

@@ -248,9 +248,14 @@ def _without_row_id(star: Star, tables: Sequence[Reference]) -> list[Edit]:
         names = ["row__id"]
     else:
         names = [f"{quote(alias)}.row__id" for alias in aliases]
+    return [left_out(star, ", ".join(names))]
+
+
+def left_out(star: Star, names: str) -> Edit:
+    """What to add to a ``*``, so that it does not stand for these columns."""
     if star.excepted is not None:
-        return [Edit(star.excepted.end, star.excepted.end, f", {', '.join(names)}")]
-    return [Edit(star.span.end, star.span.end, f" EXCEPT ({', '.join(names)})")]
+        return Edit(star.excepted.end, star.excepted.end, f", {names}")
+    return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")
 
 
 def _refuse_time_travel(text: str, reference: Reference) -> None:

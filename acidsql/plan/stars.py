@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from acidsql.errors import UnsupportedError
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.query import Resolve, expressions
+from acidsql.plan.query import Resolve, expressions, left_out
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
@@ -54,7 +54,7 @@ def star_edits(
                 raise _ambiguous(text, star)
             names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
             if names is not None:
-                edits.append(_without(star, names))
+                edits.append(left_out(star, names))
     return edits
 
 
@@ -80,12 +80,6 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
 def _is_argument(text: str, star: Star, expression: Span) -> bool:
     rest = tokenize(text[star.span.end : expression.end])
     return star.kind is StarKind.ARGUMENT and rest[0].text in (")", ",")
-
-
-def _without(star: Star, names: str) -> Edit:
-    if star.excepted is not None:
-        return Edit(star.excepted.end, star.excepted.end, f", {names}")
-    return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")
 
 
 def _ambiguous(text: str, star: Star) -> UnsupportedError:

@@ -32,12 +32,7 @@ def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]
     Returns:
         Each term's place, and of ``x.a = s.b`` the two (qualifier, column) in lower case.
     """
-    terms = _terms(_unwrapped(text, condition))
-    return [
-        (Span(condition.start + term[0].start, condition.start + term[-1].end), _pair(term))
-        for term in terms
-        if term
-    ]
+    return [(place, _pair(term)) for place, term in _placed_terms(text, condition)]
 
 
 def terms_about(
@@ -55,9 +50,9 @@ def terms_about(
         The terms' places. A term with a call, a subquery or any other name is not among them.
     """
     return [
-        Span(condition.start + term[0].start, condition.start + term[-1].end)
-        for term in _terms(_unwrapped(text, condition))
-        if term and _is_about(term, columns, qualifiers)
+        place
+        for place, term in _placed_terms(text, condition)
+        if _is_about(term, columns, qualifiers)
     ]
 
 
@@ -111,6 +106,14 @@ def window_function(text: str, expression: Span) -> Span | None:
             return Span(expression.start + token.start, expression.start + token.end)
         before = token.upper if token.kind is Kind.WORD else token.text
     return None
+
+
+def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
+    return [
+        (Span(condition.start + term[0].start, condition.start + term[-1].end), term)
+        for term in _terms(_unwrapped(text, condition))
+        if term
+    ]
 
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:

@@ -41,8 +41,8 @@ def open_files(
     schema: str,
     file_format: str = "orc",
     *,
+    of_file: Sequence[str],
     by_position: bool = True,
-    of_file: Sequence[str] = (PATH,),
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
     """Rows of exactly these files; ``of_file``: what of a row's file is told, ``PATH`` or ``SIZE``.
