@@ -277,6 +277,18 @@ def task_slots(spark: SparkSession) -> int:
     return 1 if context is None else int(context.defaultParallelism)
 
 
+def may_call_user_code(frame: DataFrame) -> bool:
+    """Whether a query may have a function of the user's in it, in Python or Java."""
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return True
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    analyzed = frame._jdf.queryExecution().analyzed()
+    # A table function of the user's looks like any other.
+    kinds = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATE())
+    return any(analyzed.containsPattern(kind) for kind in kinds)
+
+
 def has_fair_pools(spark: SparkSession) -> bool:
     """Whether the user has a FAIR scheduler."""
     context = getattr(spark, "_sc", None)

@@ -21,12 +21,12 @@ from acidsql.acid.layout import BUCKET_ID_MAX, DEFAULT_PARTITION
 from acidsql.acid.table import Table
 from acidsql.storage import delete_writer, event_writer
 from acidsql.storage import event_records as ew
+from acidsql.storage.batches import Batches, is_long_row, measured, unmeasured
 from acidsql.storage.bucket_sql import bucket_sql
 from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.columns import quote
 from acidsql.storage.jvm import changed_conf
 from acidsql.storage.local_rows import local_rows
-from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.repeatable import repeatable
 from acidsql.storage.row_schema import arrow_type
 from acidsql.storage.worker_process import spare_later_tasks
@@ -60,6 +60,18 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     Returns:
         One record for each file written and each task seen; no rows (I7).
     """
+    batches = unmeasured(events)
+    if batches is not None:
+        try:
+            return _written(batches, table, spec)
+        except Exception as error:
+            if not is_long_row(error):
+                raise
+    return _written(measured(events), table, spec)
+
+
+def _written(batches: Batches, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+    events = batches.rows
     # Who only deletes has no rows to write in step 1. A task of it that ran twice would go unseen,
     # but the keys are the same each time.
     keys_alone = repeatable(events) if ew.are_keys_alone(events.columns) else None
@@ -67,11 +79,10 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
         records = _to_delete(_keys(events), spec)
     else:
         records = _to_write(_placed(_one_null(events), table, spec), spec)
-    spark = events.sparkSession
-    with changed_conf(spark, _large_batches(spark)):
+    with changed_conf(events.sparkSession, batches.settings):
         found = [ew.Record.from_json(row[0]) for row in records.collect()]
     if keys_alone is not None:
-        keys_alone.refuse_changed(spark, but_below=table.location)
+        keys_alone.refuse_changed(events.sparkSession, but_below=table.location)
     return found
 
 
@@ -135,15 +146,6 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
     for part, next_bits in parts:
         sql = f"shiftleft({sql} | CAST({part} AS BIGINT), {next_bits})"
     return [F.expr(sql)]
-
-
-def _large_batches(spark: SparkSession) -> dict[str, str]:
-    """Hand rows to Python by more than 10,000, unless somebody has chosen their number.
-
-    That is an eighth faster. A batch's bytes are bounded by Spark too (maxBytesPerBatch).
-    """
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    return {name: str(BATCH_ROWS)} if spark.conf.get(name) == "10000" else {}
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:

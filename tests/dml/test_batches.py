@@ -1,0 +1,145 @@
+"""Batches of rows on their way to Python: not measured where no row is long, and bounded anyway."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from kit import calls_of, counts, rows
+from pyspark.sql import functions as F  # noqa: N812
+
+import acidsql
+from acidsql.storage import write
+from acidsql.storage.batches import is_long_row, measured, unmeasured
+
+_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# One row is long, and its first text is NULL.
+_SOURCE = "SELECT id, if(id = 7, NULL, 'x') AS a, repeat('ü', if(id = 7, 10000, 3)) AS b FROM "
+
+
+pytestmark = pytest.mark.usefixtures("by_jobs")
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The arguments of each job that writes rows, in order."""
+    return calls_of(monkeypatch, write, "_written")
+
+
+@pytest.fixture
+def t(acid):
+    acid.sql("CREATE TABLE t (id BIGINT, a STRING, b STRING)")
+    return acid
+
+
+def _unmeasured(jobs):
+    return [_BYTES in batches.settings for batches, *_ in jobs]
+
+
+def _lengths(acid):
+    return rows(acid, "SELECT id, a, length(b) FROM t")
+
+
+def test_short_rows_go_to_python_in_batches_that_are_not_measured(t, jobs):
+    assert counts(t, _insert(7)) == (7, 0, 0)
+    assert _unmeasured(jobs) == [True]
+
+
+def test_a_long_row_makes_the_statement_run_again_with_measured_batches(t, jobs, spark):
+    before = [spark.conf.get(name) for name in (_BYTES, _RECORDS)]
+    assert counts(t, _insert(10)) == (10, 0, 0)
+    assert _unmeasured(jobs) == [True, False]
+    assert _lengths(t) == [(i, None if i == 7 else "x", 10000 if i == 7 else 3) for i in range(10)]
+    assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == before
+
+
+def test_an_update_and_a_merge_that_make_a_long_row_change_each_row_once(t, jobs):
+    t.sql(_insert(7))
+    longer = "repeat('z', if(t.id = 3, 20000, 2))"
+    assert counts(t, f"UPDATE t SET b = {longer} WHERE id < 5") == (0, 5, 0)
+    merge = (
+        f"MERGE INTO t USING ({_SOURCE} range(5, 9)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET b = s.b WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert counts(t, merge) == (2, 2, 0)
+    assert _unmeasured(jobs[1:]) == [True, False] * 2
+    found = [(i, length) for i, _, length in _lengths(t)]
+    assert found == [(0, 2), (1, 2), (2, 2), (3, 20000), (4, 2), (5, 3), (6, 3), (7, 10000), (8, 3)]
+
+
+def test_nothing_of_the_first_try_is_left_in_the_table(t):
+    t.sql(_insert(10))
+    [file] = {os.path.dirname(row.path) for row in t.files("t").collect()}
+    assert os.listdir(os.path.dirname(file)) == [os.path.basename(file)]
+    assert sum(row.rows for row in t.files("t").collect()) == 10
+
+
+def test_keys_alone_need_no_guard(t, jobs):
+    t.sql(_insert(10))
+    t.sql("DELETE FROM t WHERE id IN (SELECT id FROM range(5, 20))")
+    assert _unmeasured(jobs) == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_measured"),
+    [
+        ("SELECT id, CAST(id AS STRING) s, CAST(id AS DECIMAL(38,2)) d FROM range(3)", False),
+        (
+            "SELECT id, DATE'2024-01-01' d, TIMESTAMP_NTZ'2024-01-01 00:00:00' n FROM range(3)",
+            False,
+        ),
+        ("SELECT X'0001' b, CAST('a' AS VARCHAR(3)) v FROM range(3)", False),
+        ("SELECT id, array(id) a FROM range(3)", True),
+        ("SELECT id, named_struct('s', 'x') FROM range(3)", True),
+        ("SELECT explode(sequence(1, 3))", True),
+        ("SELECT length(twice(CAST(id AS STRING))) FROM range(3)", True),
+        ("SELECT id FROM range(3) WHERE id = (SELECT max(length(twice('a'))))", True),
+    ],
+)
+def test_rows_are_measured_where_their_length_or_what_makes_them_is_not_known(
+    spark, query, is_measured
+):
+    spark.udf.register("twice", lambda text: text * 2)
+    assert (unmeasured(spark.sql(query)) is None) is is_measured
+
+
+@pytest.mark.parametrize(("name", "value"), [(_BYTES, "1m"), (_RECORDS, "10"), (_RECORDS, "0")])
+def test_what_somebody_has_chosen_stays(spark, conf, name, value):
+    conf(name, value)
+    frame = spark.range(3)
+    assert unmeasured(frame) is None
+    assert (measured(frame).settings == {}) is (name == _RECORDS)
+
+
+def test_the_bound_is_of_all_texts_of_a_row_together(spark):
+    text = spark.range(3).select(
+        "id",
+        F.expr("repeat('x', 16384 - 2 * int(id))").alias("a.b"),
+        F.expr("repeat('y', int(id))"),
+    )
+    batches = unmeasured(text)
+    assert batches.rows.columns == text.columns
+    assert batches.rows.collect() == text.collect()
+    longer = unmeasured(text.select("*", F.expr("X'00'").alias("bytes")))
+    with pytest.raises(Exception, match="more than 16384 bytes of text") as error:
+        longer.rows.collect()
+    assert is_long_row(error.value)
+
+
+@pytest.mark.parametrize("name", ["octet_length", "raise_error"])
+def test_a_function_of_the_sessions_own_does_no_harm(spark, tmp_path, monkeypatch, name):
+    """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
+    session = spark.newSession()
+    session.udf.register(name, lambda *_: None, "int")
+    jobs = calls_of(monkeypatch, write, "_written")
+    with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
+        acid.sql("SET acidsql.driver.max.rows = 0")
+        acid.sql("CREATE TABLE t (id BIGINT, a STRING, b STRING)")
+        acid.sql(_insert(10))
+        assert _unmeasured(jobs) == ([False] if session.version < "4.2" else [True, False])
+        assert len(_lengths(acid)) == 10
+
+
+def _insert(count):
+    return f"INSERT INTO t {_SOURCE} range(0, {count})"
