@@ -46,6 +46,9 @@ _IS_CODED = (
 # Partition values that share a directory; as one value they also meet in one task.
 _NULLS = ["", DEFAULT_PARTITION]
 
+# Tables that got one in this process: the next statement need not find that out again.
+_HAVE_LONG_ROWS: set[str] = set()
+
 _Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -60,13 +63,14 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     Returns:
         One record for each file written and each task seen; no rows (I7).
     """
-    batches = unmeasured(events)
+    batches = None if table.location in _HAVE_LONG_ROWS else unmeasured(events)
     if batches is not None:
         try:
             return _written(batches, table, spec)
         except Exception as error:
             if not is_long_row(error):
                 raise
+            _HAVE_LONG_ROWS.add(table.location)
     return _written(measured(events), table, spec)
 
 

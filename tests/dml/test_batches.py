@@ -54,18 +54,31 @@ def test_a_long_row_makes_the_statement_run_again_with_measured_batches(t, jobs,
     assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == before
 
 
-def test_an_update_and_a_merge_that_make_a_long_row_change_each_row_once(t, jobs):
+def test_a_table_that_has_got_a_long_row_is_not_tried_again(t, jobs):
+    t.sql(_insert(10))
+    assert counts(t, "UPDATE t SET b = concat(b, 'z')") == (0, 10, 0)
+    assert _unmeasured(jobs) == [True, False, False]
+    t.sql("CREATE TABLE u (id BIGINT, a STRING, b STRING)")
+    t.sql("INSERT INTO u SELECT id, 'x', 'y' FROM range(10)")
+    assert _unmeasured(jobs[3:]) == [True]
+
+
+@pytest.mark.parametrize("kind", ["UPDATE", "MERGE"])
+def test_an_update_or_a_merge_that_makes_a_long_row_changes_each_row_once(t, jobs, kind):
     t.sql(_insert(7))
-    longer = "repeat('z', if(t.id = 3, 20000, 2))"
-    assert counts(t, f"UPDATE t SET b = {longer} WHERE id < 5") == (0, 5, 0)
-    merge = (
-        f"MERGE INTO t USING ({_SOURCE} range(5, 9)) s ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET b = s.b WHEN NOT MATCHED THEN INSERT *"
-    )
-    assert counts(t, merge) == (2, 2, 0)
-    assert _unmeasured(jobs[1:]) == [True, False] * 2
-    found = [(i, length) for i, _, length in _lengths(t)]
-    assert found == [(0, 2), (1, 2), (2, 2), (3, 20000), (4, 2), (5, 3), (6, 3), (7, 10000), (8, 3)]
+    if kind == "UPDATE":
+        longer = "repeat('z', if(id = 3, 20000, 2))"
+        assert counts(t, f"UPDATE t SET b = {longer} WHERE id < 5") == (0, 5, 0)
+        lengths = [2, 2, 2, 20000, 2, 3, 3]
+    else:
+        merge = (
+            f"MERGE INTO t USING ({_SOURCE} range(5, 9)) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET b = s.b WHEN NOT MATCHED THEN INSERT *"
+        )
+        assert counts(t, merge) == (2, 2, 0)
+        lengths = [3, 3, 3, 3, 3, 3, 3, 10000, 3]
+    assert _unmeasured(jobs[1:]) == [True, False]
+    assert [length for _, _, length in _lengths(t)] == lengths
 
 
 def test_nothing_of_the_first_try_is_left_in_the_table(t):
@@ -76,9 +89,12 @@ def test_nothing_of_the_first_try_is_left_in_the_table(t):
 
 
 def test_keys_alone_need_no_guard(t, jobs):
-    t.sql(_insert(10))
+    t.sql(_insert(7))
     t.sql("DELETE FROM t WHERE id IN (SELECT id FROM range(5, 20))")
-    assert _unmeasured(jobs) == [True, False, True]
+    assert [set(batches.settings.values()) for batches, *_ in jobs] == [
+        {"8192", "2147483647"}, {"65536", "2147483647"},
+    ]  # fmt: skip
+    assert [id for id, *_ in _lengths(t)] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
