@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyspark
 import pytest
 from grammar_cases import Case, cases, sentences
 from hypothesis import HealthCheck, given, settings
@@ -148,6 +149,8 @@ EXPLAIN INSERT INTO u SELECT * FROM t
 DESCRIBE QUERY SELECT * FROM t
 DESC WITH cte_a AS (SELECT 1) SELECT * FROM cte_a, t
 """.strip().splitlines()
+if pyspark.__version__ < "4.3":  # where the parser may not know the clause
+    QUERIES = [query for query in QUERIES if "QUALIFY" not in query]
 
 _TARGETS = {"u", "v", "w"}
 

@@ -562,6 +562,26 @@ def test_what_lies_behind_nulls_is_not_written(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("offset", [-7, 5, 2**31 - 1])
+def test_empty_lists_of_lists_and_maps_may_have_any_offset(tmp_path, offset):
+    """Arrow need not set the only offset of an array without values; that of Spark 4.1 does not."""
+    schema = RowSchema.of([("l", "array<array<int>>"), ("m", "array<map<int,int>>")])
+    undefined = [None, pa.py_buffer(np.array([offset], np.int32).tobytes())]
+    numbers = pa.array([], pa.int32())
+    pairs = pa.StructArray.from_arrays([numbers, numbers], ["key", "value"])
+    entries = pa.map_(pa.int32(), pa.int32())
+    inner = [
+        pa.Array.from_buffers(pa.list_(pa.int32()), 0, undefined, children=[numbers]),
+        pa.Array.from_buffers(entries, 0, undefined, children=[pairs]),
+    ]
+    columns = [pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), part) for part in inner]
+    path = tmp_path / "bucket_00000"
+    writer = make_writer(path, schema)
+    writer.write_inserts(pa.RecordBatch.from_arrays(columns, names=["l", "m"]), 1, BUCKET, 0)
+    writer.close()
+    assert [row[5] for row in pyorc_rows(path)] == [([], []), ([], [])]
+
+
 def test_a_value_that_does_not_fit_the_tables_type(tmp_path):
     path = tmp_path / "000000_0"
     write_plain(path, "struct<n:int>", [(300,)])
