@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import PARTITION, RECORD
-from acidsql.storage.jvm import may_call_user_code
+from acidsql.storage.jvm import may_call_user_code, users_conf
 from acidsql.storage.orc_writer import BATCH_ROWS
 
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -23,9 +23,9 @@ _DEFAULTS = {_RECORDS: "10000", _BYTES: "67108864b"}
 _NOT_MEASURED = str(2**31 - 1)  # what Spark takes for "no limit"
 
 # Together at most 128 MiB: Spark's own bound is 64, but batches of only such rows hardly exist.
-_TEXT_ROWS = 8192
+_ROWS = 8192
 _TEXT_MAX = 16 * 1024  # bytes of a row's texts
-_COLUMNS_MAX = 64  # of at most 16 bytes, in 65,536 rows: 64 MiB
+_COLUMNS_MAX = 512  # of at most 16 bytes each: 64 MiB
 
 _TEXTS = (T.StringType, T.BinaryType, T.CharType, T.VarcharType)
 _FIXED = (
@@ -74,7 +74,7 @@ def unmeasured(rows: DataFrame) -> Batches | None:
     ]
     if (
         len(kinds) > _COLUMNS_MAX
-        or any(spark.conf.get(name) != value for name, value in _DEFAULTS.items())
+        or any(users_conf(spark, name) not in (None, value) for name, value in _DEFAULTS.items())
         or not all(isinstance(kind, (*_TEXTS, *_FIXED)) for kind in kinds.values())
     ):
         return None
@@ -83,8 +83,8 @@ def unmeasured(rows: DataFrame) -> Batches | None:
     # After the guard, whose functions may be the session's own in Spark 4.1.
     if may_call_user_code(rows):
         return None
-    count = _TEXT_ROWS if texts else BATCH_ROWS
-    return Batches(rows, {_RECORDS: str(count), _BYTES: _NOT_MEASURED})
+    # The same for all: threads of a session share its settings.
+    return Batches(rows, {_RECORDS: str(_ROWS), _BYTES: _NOT_MEASURED})
 
 
 def is_long_row(error: BaseException) -> bool:

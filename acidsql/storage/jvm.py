@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -219,21 +220,46 @@ def lasting_plan(frame: DataFrame) -> str | None:
         return str(execution.optimizedPlan().toJSON())
 
 
+_CHANGING = threading.Lock()
+# By session and setting: how many have changed it and not yet put it back, and what it was before.
+_CHANGED: dict[tuple[int, str], tuple[int, str | None]] = {}
+
+
 @contextmanager
 def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Run with other values of runtime settings."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    changed = {name: value for name, value in settings.items() if before[name] != value}
-    for name, value in changed.items():
-        spark.conf.set(name, value)
+    """Run with other values of runtime settings.
+
+    A session's threads share them: whoever is the last to leave puts back what the user has set.
+    """
+    with _CHANGING:
+        before = {name: spark.conf.get(name, None) for name in settings}
+        for name, value in settings.items():
+            count, first = _CHANGED.get((id(spark), name), (0, before[name]))
+            _CHANGED[id(spark), name] = count + 1, first
+            _set_conf(spark, name, value)
     try:
         yield
     finally:
-        for name in changed:
-            if (old := before[name]) is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, str(old))
+        with _CHANGING:
+            for name in settings:
+                count, first = _CHANGED.pop((id(spark), name))
+                if count > 1:
+                    _CHANGED[id(spark), name] = count - 1, first
+                _set_conf(spark, name, first if count == 1 else before[name])
+
+
+def users_conf(spark: SparkSession, name: str) -> str | None:
+    """What the user has set, if anything, whatever those that run now have put in its place."""
+    with _CHANGING:
+        now = spark.conf.get(name, None)
+        return _CHANGED.get((id(spark), name), (0, now))[1]
+
+
+def _set_conf(spark: SparkSession, name: str, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(name)
+    elif spark.conf.get(name, None) != value:
+        spark.conf.set(name, str(value))
 
 
 @contextmanager
