@@ -33,9 +33,11 @@ from acidsql.storage.event_records import (
 from acidsql.storage.listing import Listing
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.missing_files import naming_missing
-from acidsql.storage.parallel import THREADS, in_threads
+from acidsql.storage.parallel import in_threads
 
 PAGES_MAX = 4096  # of 8 KiB
+_FILES = 16  # that are in memory at a time
+_RUNS_MAX = _FILES * PAGES_MAX
 _PAGE_BITS = 16  # of a row id: its place in its page
 _WORD_BITS = 6
 _WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # of a page
@@ -137,11 +139,14 @@ def deletion_vectors(
         return None
     bits = _Bits()
     # Some files at a time, because what they hold is in memory until its bits are set.
-    for start in range(0, len(reads), THREADS):
-        some = reads[start : start + THREADS]
-        for keys in in_threads(lambda one: _keys(*one), some):
-            if keys is None or not bits.set(keys):
-                return None
+    for start in range(0, len(reads), _FILES):
+        some = reads[start : start + _FILES]
+        found = in_threads(lambda one: _keys(*one), some)
+        keys = [of_file for of_file in found if of_file is not None]
+        if len(keys) < len(found):
+            return None
+        if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
+            return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, len(_OF_PAGE)).T
     return DeletionVectors(pages, bits.words[: len(bits.slots)])
 
@@ -178,12 +183,12 @@ class _Bits:
         self.slots: dict[_Page, int] = {}
         self.words = np.zeros((1, _WORDS), np.int64)
 
-    def set(self, keys: tuple[_Ints, ...]) -> bool:
-        """Set the bits of some events; False: they are of too many pages."""
+    def set(self, keys: Sequence[_Ints]) -> bool:
+        """Set the bits of some files' events; False: they are of too many pages."""
         pages = np.stack([*keys[:3], keys[3] >> _PAGE_BITS])
-        # Events are sorted, so that those of a page stand together.
+        # The events of a file are sorted, so that those of a page stand together.
         begins = np.flatnonzero(np.r_[True, np.any(np.diff(pages) != 0, axis=0)][: pages.shape[1]])
-        slots = self._slots_of(pages[:, begins]) if len(begins) <= PAGES_MAX else None
+        slots = self._slots_of(pages[:, begins]) if len(begins) <= _RUNS_MAX else None
         if slots is None:
             return False
         of_each = np.repeat(slots, np.diff(np.r_[begins, pages.shape[1]]))

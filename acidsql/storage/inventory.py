@@ -8,7 +8,6 @@ rows a file has are read by Spark's tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -37,7 +36,7 @@ from acidsql.storage.listing import (
     is_partition,
     read_child,
 )
-from acidsql.storage.parallel import THREADS
+from acidsql.storage.parallel import in_threads
 from acidsql.storage.publish import staged_write_id
 
 FILES_DDL = (
@@ -122,24 +121,23 @@ def inventory(
         columns: The partition columns: directories of their values that the catalog does not know
             are told, too.
     """
-    with ThreadPoolExecutor(THREADS) as pool:
-        places = [_Place(location, "", True)]
-        strays: list[FoundFile] = []
-        if partitions is not None:
-            on_disk = discover_partitions(fs, location, columns, pool.map)
-            names = sorted({*on_disk, *partitions})
-            places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
-            above = _above(names, len(columns))
-            beside = pool.map(
-                lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
-            )
-            strays = list(chain.from_iterable(beside))
-        tops = pool.map(lambda place: _tops(fs, place, write_ids, txns), places)
-        found = pool.map(lambda top: _below(fs, *top), chain.from_iterable(tops))
-        return sorted(
-            [*strays, *chain.from_iterable(found)],
-            key=lambda one: (one.partition, one.directory, one.file or ""),
+    places = [_Place(location, "", True)]
+    strays: list[FoundFile] = []
+    if partitions is not None:
+        on_disk = discover_partitions(fs, location, columns, in_threads)
+        names = sorted({*on_disk, *partitions})
+        places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
+        above = _above(names, len(columns))
+        beside = in_threads(
+            lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
         )
+        strays = list(chain.from_iterable(beside))
+    tops = in_threads(lambda place: _tops(fs, place, write_ids, txns), places)
+    found = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
+    return sorted(
+        [*strays, *chain.from_iterable(found)],
+        key=lambda one: (one.partition, one.directory, one.file or ""),
+    )
 
 
 def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:

@@ -24,6 +24,8 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.row_schema import RowSchema, array_of_rows, conform, is_finer_than_micros
 
+# Bytes. ORC reads a file in many small pieces, each of which would come back to Python.
+_READ_WHOLE = 1 << 20
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 
@@ -107,7 +109,7 @@ def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
             yield None
             return
         try:
-            yield orc.ORCFile(pa.PythonFile(cast(Any, _Head(file, end)), mode="r"))
+            yield orc.ORCFile(_head(file, end))
         except (OSError, pa.ArrowException) as error:
             if getattr(error, "errno", None) is not None:
                 raise  # of the file system
@@ -143,8 +145,8 @@ def read_batches(
         info = info_of(file, end)
         if not info.rows:
             return
-        head = _Head(file, end)
-        reader = orc.ORCFile(pa.PythonFile(cast(Any, head), mode="r"))
+        head = _head(file, end)
+        reader = orc.ORCFile(head)
         for stripe in range(reader.nstripes):
             for batch in _read_stripe(reader, head, stripe, path):
                 if exact and any(map(is_finer_than_micros, batch.columns)):
@@ -162,7 +164,7 @@ def _finer(path: str) -> UnsupportedError:
 
 
 def _read_stripe(
-    reader: orc.ORCFile, head: _Head, stripe: int, path: str
+    reader: orc.ORCFile, head: pa.NativeFile, stripe: int, path: str
 ) -> Iterator[pa.RecordBatch]:
     """One stripe, by pyarrow; by pyorc, row by row, if it holds a timestamp outside 1677…2262."""
     old = not ARROW_SEES_OVERFLOW and "timestamp" in str(reader.schema)
@@ -179,7 +181,7 @@ def _read_stripe(
         yield pa.RecordBatch.from_struct_array(array_of_rows(values, row_type))
 
 
-def _open_rows(head: _Head, path: str) -> Any:
+def _open_rows(head: pa.NativeFile, path: str) -> Any:
     try:
         import pyorc
     except ImportError:
@@ -211,6 +213,14 @@ class _Days:
         return days
 
     to_orc = None
+
+
+def _head(file: BinaryIO, length: int) -> pa.NativeFile:
+    """The first ``length`` bytes of a file, as a file of Arrow's."""
+    if length <= _READ_WHOLE:
+        file.seek(0)
+        return pa.BufferReader(file.read(length))
+    return pa.PythonFile(cast(Any, _Head(file, length)), mode="r")
 
 
 class _Head(io.RawIOBase):

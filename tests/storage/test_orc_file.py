@@ -445,7 +445,9 @@ def test_what_is_no_orc_file(tmp_path):
 PLAIN = RowSchema.of([("id", "bigint"), ("d", "date"), ("l", "array<struct<a:int,b:string>>")])
 
 
-def test_a_file_ends_where_its_side_file_says(tmp_path):
+@pytest.mark.parametrize("at_once", [0, 1 << 20])
+def test_a_file_ends_where_its_side_file_says(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(orc_reader, "_READ_WHOLE", at_once)
     path = tmp_path / "bucket_00000"
     schema = RowSchema.of([("id", "int")])
     write(path, schema, [[1], [2]])
