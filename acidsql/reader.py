@@ -10,8 +10,8 @@ from functools import cache
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
-from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of
-from acidsql.acid.table import Partition, Table
+from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
+from acidsql.acid.table import Column, Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.explain import locks_section, tables_section
@@ -28,7 +28,7 @@ from acidsql.said import Args, Said
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.storage import jvm
-from acidsql.storage.event_records import PARTITION
+from acidsql.storage.event_records import KEYS
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.own_functions import hashes_well
@@ -43,6 +43,8 @@ from acidsql.txn import Snapshot
 
 # Without one of these words a query hardly has a condition to be pushed down.
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
+
+_FEW_VALUES = 8  # of a partition column; a job that asks for fewer costs as much as some files
 
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that only Spark's scans know
 
@@ -105,13 +107,15 @@ class Reader:
             return self._demands(standins, queries, said)
 
         @cache
-        def of_target() -> Predicate:
-            return ANYTHING if change is None else self._demanded_by_source(change, views, said)
+        def of_target(known: Demand) -> Predicate:
+            if change is None:
+                return ANYTHING
+            return self._demanded_by_source(change, known.condition, views, said)
 
         def rows(standin: StandIn) -> DataFrame:
             def of_all() -> Demand:
                 known = demanded().get(standin.view, EVERYTHING)
-                return known.also(of_target()) if standin.is_target else known
+                return known.also(of_target(known)) if standin.is_target else known
 
             return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
 
@@ -120,9 +124,14 @@ class Reader:
             views[standin.view] = rows(standin)
         return views
 
-    def _demanded_by_source(self, change: EventQuery, views: Views, said: Said) -> Predicate:
-        """What a MERGE's source tells of the target's partitions."""
-        if change.reduced is None or not change.reduced.partitions:
+    def _demanded_by_source(
+        self, change: EventQuery, known: Predicate, views: Views, said: Said
+    ) -> Predicate:
+        """What a MERGE's source tells of the target's partitions, beside what the text tells."""
+        if change.reduced is None:
+            return ANYTHING
+        asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
+        if not asked:
             return ANYTHING
         frame = self._frame(change.reduced.source, views, said)
         source = repeatable(frame)
@@ -130,7 +139,7 @@ class Reader:
             return ANYTHING
         views.pruned_by = source
         with lower.mapped_errors(change.reduced.source):
-            return demanded_by_source(frame, change.reduced.partitions)
+            return demanded_by_source(frame, asked)
 
     def _demands(
         self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
@@ -358,6 +367,12 @@ class Reader:
         return listings, write_ids
 
 
+def _has_few(known: Predicate, column: Column) -> bool:
+    """Whether a column can have a few values only, so that to ask for fewer hardly pays."""
+    values = equals(known, column.name)
+    return values is not None and len(values) <= _FEW_VALUES
+
+
 def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The views that a text names."""
     return {name: view for name, view in views.items() if name in text.sql}
@@ -366,4 +381,4 @@ def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
     if standin.is_target:
         return rows
-    return rows.drop(PARTITION) if standin.row_id else rows.drop(PARTITION, ROW__ID)
+    return rows.drop(*KEYS) if standin.row_id else rows.drop(*KEYS, ROW__ID)

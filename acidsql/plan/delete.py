@@ -5,9 +5,9 @@ from __future__ import annotations
 from acidsql.plan.event_query import (
     EventQuery,
     Planned,
+    key_columns,
     may_be_few,
     refuse_window,
-    row_id_columns,
     touched_partitions,
 )
 from acidsql.sql.statements import Delete
@@ -21,7 +21,7 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
     query = planned.new()
     if statement.ctes is not None:
         query.verbatim(statement.ctes).raw("\n")
-    query.raw("SELECT\n").commas([*row_id_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
+    query.raw("SELECT\n").commas([*key_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
     query.raw(f"\nFROM {planned.standin} AS {quote(alias)}")
     if statement.where is not None:
         refuse_window(planned, statement.where)

@@ -130,18 +130,9 @@ def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) 
     return assigned(planned, default_sql(column), kind, column, Span(0, 0))
 
 
-def row_id_columns(alias: str) -> list[str]:
+def key_columns(alias: str) -> list[str]:
     """The key columns of the row that was read from the target."""
-    row_id = f"{quote(alias)}.row__id"
-    return [
-        f"{row_id}.writeid AS {ew.WRITE_ID}",
-        f"{row_id}.bucketid AS {ew.BUCKET_PROPERTY}",
-        f"{row_id}.rowid AS {ew.ROW_ID}",
-        f"{quote(alias)}.{ew.PARTITION} AS {ew.PARTITION}",
-    ]
-
-
-KEY_NAMES = [ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID, ew.PARTITION]
+    return [f"{quote(alias)}.{name}" for name in ew.KEYS]
 
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:

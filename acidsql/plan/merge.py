@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
 from acidsql.plan.event_query import (
-    KEY_NAMES,
     EventQuery,
     Planned,
     Reduced,
     assigned,
+    key_columns,
     partition_text,
     refuse_window,
-    row_id_columns,
     single,
     value_name,
 )
@@ -188,7 +187,7 @@ def _pairs(
 ) -> Text:
     """The joined rows: keys, old values, the clause that fires, the values of every clause."""
     alias = statement.alias or statement.target.parts[-1]
-    columns: list[Text | str] = [*row_id_columns(alias), PRESENT]
+    columns: list[Text | str] = [*key_columns(alias), PRESENT]
     columns += [
         f"{quote(alias)}.{quote(column.name)} AS {_OLD}{i}"
         for i, column in enumerate(planned.table.all_columns)
@@ -205,10 +204,11 @@ def _pairs(
 
 def _which_clause(planned: Planned, alias: str, bound: Sequence[Bound]) -> Text:
     """The number of the first clause that is true, from 1; 0 if none is."""
-    row_id = f"{quote(alias)}.row__id IS NOT NULL"
+    # A row of the target is in some directory; no field of a row id is so sure.
+    directory = f"{quote(alias)}.{ew.PARTITION}"
     when = {
-        Matched.MATCHED: f"{row_id} AND {PRESENT} IS NOT NULL",
-        Matched.NOT_MATCHED: f"{quote(alias)}.row__id IS NULL",
+        Matched.MATCHED: f"{directory} IS NOT NULL AND {PRESENT} IS NOT NULL",
+        Matched.NOT_MATCHED: f"{directory} IS NULL",
         Matched.NOT_MATCHED_BY_SOURCE: f"{PRESENT} IS NULL",
     }
     text = planned.new().raw("CASE")
@@ -247,7 +247,7 @@ def _events(
         f"CASE WHEN {_CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
         if inserts and name == ew.PARTITION
         else name
-        for name in KEY_NAMES
+        for name in ew.KEYS
     ]
     keys.append(f"CASE {_CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
     if all(item.action == ew.DELETE for item in bound):

@@ -1,7 +1,8 @@
 """A ``*`` in the expressions of UPDATE, DELETE and MERGE: the user's columns, none of ours.
 
-What these statements are rewritten to has columns beside the table's: ``row__id``, the partition's
-directory, MERGE's mark of a row that has a partner. ``hash(t.*) <> hash(s.*)`` would compare them.
+What these statements are rewritten to has columns beside the table's: ``row__id`` and its fields,
+the partition's directory, MERGE's mark of a row that has a partner. ``hash(t.*) <> hash(s.*)``
+would compare them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from acidsql.sql.statements import Delete, Merge, Name, Update
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage import event_records as ew
 
-_OF_TARGET = f"row__id, {ew.PARTITION}"
+_OF_TARGET = ", ".join(["row__id", *ew.KEYS])
 _Qualifier = tuple[str, ...]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from acidsql.plan.event_query import (
-    KEY_NAMES,
     EventQuery,
     Planned,
     assigned,
+    key_columns,
     may_be_few,
     partition_text,
     refuse_window,
-    row_id_columns,
     single,
     touched_partitions,
     value_name,
@@ -52,7 +51,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         .raw("SELECT\n")
         .commas(
             [
-                *KEY_NAMES,
+                *ew.KEYS,
                 f"{ew.INSERT | ew.DELETE} AS {ew.ACTION}",
                 *(f"{values.get(c.name, quote(c.name))} AS {quote(c.name)}" for c in table.columns),
                 *(
@@ -80,7 +79,7 @@ def _new_values(
     rows = planned.new()
     if statement.ctes is not None:
         rows.verbatim(statement.ctes).raw("\n")
-    columns: list[Text | str] = [*row_id_columns(alias)]
+    columns: list[Text | str] = [*key_columns(alias)]
     columns += [f"{quote(alias)}.{quote(c.name)}" for c in planned.table.all_columns]
     columns += [_value(item, planned).raw(f" AS {value_name(i)}") for i, item in enumerate(bound)]
     rows.raw("SELECT\n").commas(columns).raw(f"\nFROM {planned.standin} AS {quote(alias)}")

@@ -23,6 +23,7 @@ PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, ""
 WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
 BUCKET_PROPERTY = f"{PREFIX}bucketid"
 ROW_ID = f"{PREFIX}rowid"
+KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)  # which row that is
 BUCKET = f"{PREFIX}bucket"  # CLUSTERED BY's number of a new row
 VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows
 

@@ -15,7 +15,7 @@ from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.bucket_pruning import in_buckets
-from acidsql.storage.event_records import PARTITION
+from acidsql.storage.event_records import KEYS
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_table
@@ -130,7 +130,7 @@ def read(
         return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
     listings = list_table(fs, path, found, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), by)
-    return scan(spark, Scan(table, listings, write_ids)).drop(PARTITION)
+    return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 
 
 def _plain_files(listings: Sequence[Listing]) -> dict[str, list[str]]:

@@ -36,6 +36,7 @@ from acidsql.storage.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
+    KEYS,
     PARTITION,
     PARTITION_NUMBER,
     ROW_ID,
@@ -63,6 +64,7 @@ from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
+_KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 _ROW = "row"
 _PLANNED_MAX = 5000  # rows; see ``local_rows``
 
@@ -104,9 +106,10 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
 
     Returns:
         One row for each live row, in no order. Columns: ``row__id`` (struct of writeid bigint,
-        bucketid int, rowid bigint), ``__acidsql_partition`` (string, the row's directory below
-        the table's, "" if unpartitioned), the table's columns, its partition columns. Timestamps
-        are TIMESTAMP_NTZ, CHAR is padded.
+        bucketid int, rowid bigint), ``KEYS`` (its fields once more: Spark makes the struct for
+        every row before it joins or filters any; the row's directory below the table's, "" if
+        unpartitioned), the table's columns, its partition columns. Timestamps are
+        TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
     vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
@@ -153,8 +156,7 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
     of_partition = partition_values(what.table, partitions, PARTITION)
-    ids = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)
-    rows = jvm.select(_padded(events, what.table, values), *ids, *columns, *of_partition)
+    rows = jvm.select(_padded(events, what.table, values), *KEYS, *columns, *of_partition)
     return _dressed(rows, what.table)
 
 
@@ -171,7 +173,7 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
     """No rows, with the columns that ``scan`` gives: a stand-in to analyse a statement with."""
     columns = [
         f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
-        f"'' AS {PARTITION}",
+        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _KEY_TYPES.items()),
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
     return as_char(spark.range(0).selectExpr(*columns), table)
@@ -186,7 +188,7 @@ def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
     ddl = ", ".join(
         [
             f"{ROW__ID} struct<writeid:bigint,bucketid:int,rowid:bigint>",
-            f"{PARTITION} string",
+            *(f"{name} {kind}" for name, kind in _KEY_TYPES.items()),
             *(f"{name} {kind}" for name, kind in kinds),
             f"{quote(marker)} int",
         ]
@@ -337,7 +339,7 @@ def _dressed(events: DataFrame, table: Table) -> DataFrame:
     fields = ", ".join(f"'{name}', {column}" for name, column in parts)
     row_id = f"named_struct({fields})"
     columns = (quote(column.name) for column in table.all_columns)
-    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", PARTITION, *columns)
+    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", *KEYS, *columns)
     return as_char(rows, table)
 
 
@@ -371,8 +373,8 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
 def _read_ddl(columns: Iterable[tuple[str, str]]) -> str:
     """What Python reads: row ids, partition directory, columns of the user's by name and type."""
     read = (f"{name} {shown_type(kind)}" for name, kind in columns)
-    ids = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint, {PARTITION} string"
-    return ", ".join([ids, *read])
+    ids = (f"{name} {kind}" for name, kind in _KEY_TYPES.items())
+    return ", ".join([*ids, *read])
 
 
 def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
@@ -381,7 +383,7 @@ def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame
         f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for value, c in zip(values, table.columns, strict=True)
     )
-    return jvm.select(events, WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *columns)
+    return jvm.select(events, *KEYS, *columns)
 
 
 def _reader(

@@ -127,6 +127,35 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(60,)]
 
 
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ("t.p = 3", []),
+        ("t.p IN (3, 7)", []),
+        ("s.p IN (3, 7)", []),
+        ("t.p IN (1, 2, 3, 4, 5, 6, 7, 8, 9)", ["p"]),
+        ("t.p < 20", ["p"]),
+        ("t.id = 3", ["p"]),
+    ],
+)
+def test_a_source_is_not_asked_for_partitions_that_the_text_names(
+    t, listed, monkeypatch, more, asked
+):
+    names, ask = [], source_partitions.demanded_by_source
+
+    def note(source, equated):
+        names.extend(column.name for column, _ in equated)
+        return ask(source, equated)
+
+    monkeypatch.setattr(reader, "demanded_by_source", note)
+    source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"  # Spark knows no value of it
+    merge = MERGE.format(source).partition("WHEN NOT")[0]
+    t.sql(merge.replace("t.p = s.p", f"t.p = s.p AND {more}"))
+    assert names == asked
+    assert listed <= {"p=3", "p=7"}
+    assert rows(t, "SELECT id FROM t WHERE v = 'new'") == [(3,)]
+
+
 def test_a_partition_that_comes_between_is_seen(t, listed):
     t.sql("INSERT INTO t VALUES (100, 'a', 100)")
     t.sql("UPDATE t SET v = 'b' WHERE p >= 58")

@@ -237,6 +237,22 @@ def test_a_delete_only_merge_reads_no_columns_but_those_of_on(t, files):
     assert rows(t, "SELECT count(*), max(id) FROM t") == [(999, 999)]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MERGE INTO t USING files s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING files s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v",
+        "DELETE FROM t WHERE id IN (SELECT id FROM files)",
+        "UPDATE t SET v = 'new' WHERE id IN (SELECT id FROM files)",
+    ],
+)
+def test_no_row_id_is_made_of_rows_without_a_partner(t, files, statement):
+    plan = t.sql(f"EXPLAIN {statement}").first()[0]
+    assert "LeftSemi" in plan and "named_struct(writeid" not in plan
+    t.sql(statement)
+    assert rows(t, "SELECT count(*) FROM t WHERE v = 'old'") == [(999,)]
+
+
 def test_files_are_known_by_their_sizes_and_times(spark, files):
     found = repeatable(spark.table("files"))
     assert found is not None
