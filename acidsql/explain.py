@@ -18,6 +18,9 @@ from acidsql.storage.parallel import in_threads
 
 _DIRECTORIES_SHOWN = 20
 _FOOTERS_MAX = 1000  # of so many delete files the events are counted
+_ITEMS_SHOWN = 8
+# Spark writes lists of columns with blanks, fields of a struct with colons.
+_LONG_LIST = re.compile(r"(?:[^\[\](),:\s]*,){16,}[^\[\](),:\s]*")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
 
 
@@ -47,7 +50,21 @@ def locks_section(locks: Iterable[LockComponent]) -> str:
         what = ".".join(filter(None, (lock.database, lock.table)))
         partition = f" partition {lock.partition}" if lock.partition else ""
         lines.append(f"{lock.lock_type.name} on {what}{partition}")
-    return "\n".join(["== Locks ==", *lines, ""]) if lines else ""
+    # A MERGE locks a place for each of its operations.
+    return "\n".join(["== Locks ==", *dict.fromkeys(lines), ""]) if lines else ""
+
+
+def plan_section(plan: str) -> str:
+    """Spark's plan, of whose long lists only the beginning is shown.
+
+    The values of partitions, and the sizes of files that tell a row's, stand in it as literals.
+    """
+    return _LONG_LIST.sub(_beginning, plan)
+
+
+def _beginning(found: re.Match[str]) -> str:
+    items = found[0].split(",")
+    return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
 
 
 def tables_section(

@@ -14,7 +14,7 @@ from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_
 from acidsql.acid.table import Column, Partition, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
-from acidsql.explain import locks_section, tables_section
+from acidsql.explain import locks_section, plan_section, tables_section
 from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
@@ -355,7 +355,8 @@ class Reader:
         """What a plan reads of ACID tables, and the plan."""
         tables = {standin.table.name: standin.table for standin in standins}
         listed = [(table, *self._listed(table, snapshot)) for table in tables.values()]
-        return tables_section(listed, jvm.scans_of(rows)) + jvm.explain(rows, mode)
+        plan = plan_section(jvm.explain(rows, mode))
+        return tables_section(listed, jvm.scans_of(rows)) + plan
 
     def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
         write_ids = snapshot.write_ids[table.name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from kit import fill, table
 
@@ -55,6 +57,30 @@ def test_a_change_is_explained_with_its_locks_and_not_done(t):
     assert "default.t: 5 of 5 files" in plan
     assert table(t) == before
     assert t.sql("SHOW LOCKS").count() == 0
+
+
+def test_a_lock_is_told_once_however_many_operations_it_is_for(t):
+    plan = explained(
+        t,
+        "EXPLAIN MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new', 1)",
+    )
+    assert plan.count("EXCL_WRITE on default.t\n") == 1
+
+
+def test_of_long_lists_the_plan_shows_the_beginning(acid):
+    acid.sql("CREATE TABLE sized (v STRING) PARTITIONED BY (p INT)")
+    # Files of many sizes, by which their rows' partitions are told.
+    text = "concat_ws('', transform(sequence(0, id), x -> sha2(concat(id, ' ', x), 256)))"
+    acid.sql(f"INSERT INTO sized SELECT {text}, INT(id) FROM range(40)")
+    for mode in ("", "EXTENDED", "FORMATTED"):
+        plan = explained(acid, f"EXPLAIN {mode} SELECT count(v) FROM sized WHERE p <> 7 GROUP BY p")
+        assert re.search(r"[\[(](-?\d+,){8}… \d+ more", plan)
+        assert not re.search(r"(-?\d+,){20}", plan)
+    numbers = ",".join(map(str, range(20)))
+    assert "[0,1,2,3,4,5,6,7,… 12 more]" in explained(
+        acid, f"EXPLAIN SELECT v FROM sized WHERE array_contains(array({numbers}), p)"
+    )
 
 
 def test_each_branch_and_each_source_is_explained(t):
