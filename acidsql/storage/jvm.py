@@ -13,7 +13,7 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -220,39 +220,55 @@ def lasting_plan(frame: DataFrame) -> str | None:
         return str(execution.optimizedPlan().toJSON())
 
 
+@dataclass(slots=True)
+class _Changed:
+    """A setting of a session while statements run that want it otherwise.
+
+    Attributes:
+        users: What the user has set, if anything.
+        wanted: What each of them wants, in the order in which they came.
+    """
+
+    users: str | None
+    wanted: dict[object, str] = field(default_factory=dict)
+
+
 _CHANGING = threading.Lock()
-# By session and setting: how many have changed it and not yet put it back, and what it was before.
-_CHANGED: dict[tuple[int, str], tuple[int, str | None]] = {}
+_CHANGED: dict[tuple[int, str], _Changed] = {}  # by session and setting
 
 
 @contextmanager
 def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Run with other values of runtime settings.
 
-    A session's threads share them: whoever is the last to leave puts back what the user has set.
+    A session's threads share them. Who leaves lets what the last of the others wants stand; the
+    last to leave puts back what the user has set.
     """
+    who = object()
     with _CHANGING:
-        before = {name: spark.conf.get(name, None) for name in settings}
         for name, value in settings.items():
-            count, first = _CHANGED.get((id(spark), name), (0, before[name]))
-            _CHANGED[id(spark), name] = count + 1, first
+            key = id(spark), name
+            if key not in _CHANGED:
+                _CHANGED[key] = _Changed(spark.conf.get(name, None))
+            _CHANGED[key].wanted[who] = value
             _set_conf(spark, name, value)
     try:
         yield
     finally:
         with _CHANGING:
             for name in settings:
-                count, first = _CHANGED.pop((id(spark), name))
-                if count > 1:
-                    _CHANGED[id(spark), name] = count - 1, first
-                _set_conf(spark, name, first if count == 1 else before[name])
+                changed = _CHANGED[id(spark), name]
+                del changed.wanted[who]
+                if not changed.wanted:
+                    del _CHANGED[id(spark), name]
+                _set_conf(spark, name, next(reversed(changed.wanted.values()), changed.users))
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:
     """What the user has set, if anything, whatever those that run now have put in its place."""
     with _CHANGING:
-        now = spark.conf.get(name, None)
-        return _CHANGED.get((id(spark), name), (0, now))[1]
+        changed = _CHANGED.get((id(spark), name))
+        return spark.conf.get(name, None) if changed is None else changed.users
 
 
 def _set_conf(spark: SparkSession, name: str, value: str | None) -> None:

@@ -155,6 +155,16 @@ def test_two_statements_at_a_time_put_the_users_settings_back(spark):
     assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == ["67108864b", "10000"]
 
 
+def test_who_leaves_first_takes_nothing_from_the_other(spark):
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(changed_conf(spark, {_RECORDS: "7", _BYTES: "1000"}))
+    second.enter_context(changed_conf(spark, {_RECORDS: "7"}))
+    first.close()
+    assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == ["67108864b", "7"]
+    second.close()
+    assert spark.conf.get(_RECORDS) == "10000"
+
+
 def test_settings_changed_within_others_are_those_of_the_outer_again(spark):
     with changed_conf(spark, {_RECORDS: "7"}):
         with changed_conf(spark, {_RECORDS: "8"}):
