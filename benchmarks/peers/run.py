@@ -174,6 +174,8 @@ def main():
     parser.add_argument("--work", type=Path, default=os.environ.get("BENCH_WORK"))
     parser.add_argument("--jars", type=Path, default=os.environ.get("BENCH_JARS"))
     args = parser.parse_args()
+    if unknown := set(args.only.split(",")) - WORKLOADS.keys():
+        parser.error(f"no workload {', '.join(sorted(unknown))} (W6 is the end of W5)")
     if not args.work or not args.jars:
         parser.error("--work and --jars (or $BENCH_WORK and $BENCH_JARS) are needed")
 
