@@ -19,8 +19,9 @@ from acidsql.storage.parallel import in_threads
 _DIRECTORIES_SHOWN = 20
 _FOOTERS_MAX = 1000  # of so many delete files the events are counted
 _ITEMS_SHOWN = 8
-# Spark writes lists of columns with blanks, fields of a struct with colons.
-_LONG_LIST = re.compile(r"(?:[^\[\](),:\s]*,){16,}[^\[\](),:\s]*")
+# Spark writes lists of columns with blanks, fields of a struct with colons. It begins where an item
+# does, and never goes back: a literal may be a million letters.
+_LONG_LIST = re.compile(r"(?<![^\[\](),:\s])(?:[^\[\](),:\s]*+,){16,}+[^\[\](),:\s]*+")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
 
 

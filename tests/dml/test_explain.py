@@ -7,6 +7,8 @@ import re
 import pytest
 from kit import fill, table
 
+from acidsql.explain import plan_section
+
 pytestmark = pytest.mark.spark
 
 
@@ -81,6 +83,12 @@ def test_of_long_lists_the_plan_shows_the_beginning(acid):
     assert "[0,1,2,3,4,5,6,7,… 12 more]" in explained(
         acid, f"EXPLAIN SELECT v FROM sized WHERE array_contains(array({numbers}), p)"
     )
+
+
+def test_a_long_word_is_no_list():
+    word = "x" * 1_000_000
+    assert plan_section(f"a = {word}") == f"a = {word}"
+    assert plan_section(f"[{word},{word}]") == f"[{word},{word}]"
 
 
 def test_each_branch_and_each_source_is_explained(t):
