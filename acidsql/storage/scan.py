@@ -66,6 +66,7 @@ from acidsql.storage.worker_process import spare_later_tasks
 ROW__ID = "row__id"
 _KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 _ROW = "row"
+_NO_COLUMN = "__acidsql_none"  # in ``row``; no file has it
 _PLANNED_MAX = 5000  # rows; see ``local_rows``
 
 
@@ -255,7 +256,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
     where = _partitions(what.table, {one.partition: one.data for one in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
-    row = f"struct<{fields}>"
+    row = f"struct<{fields}, {_NO_COLUMN}: int>"
     skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
     events = read_orc(spark, files, group.names.events, row, of_file=where.needed, options=skipping)
     kept = events.where(_alive(what, group.listings, event.INSERT))
@@ -279,8 +280,7 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     groups: dict[tuple[str, ...], list[EventFile]] = {}
     for file in files:
         groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
-    # Their rows are null structs; of a struct one column must be asked for, whatever it is.
-    row = "struct<__acidsql_none: int>"
+    row = f"struct<{_NO_COLUMN}: int>"
     where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
     events = _union(
         [
@@ -309,14 +309,15 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
 
     It references all six event columns (I8), none of them in a pushable way, and drops events of
     invisible write ids where there are any (I1). What every event of such a file is stands first,
-    so that the rest, which is there to be referenced, is hardly ever evaluated.
+    so that the rest, which is there to be referenced, is hardly ever evaluated. Of ``row`` that is
+    a column that no file has: a mention of the whole would have all of its columns read.
     """
     is_usual = f"coalesce(operation, -1) = {operation}"
     together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
     is_other = (
         f"coalesce(operation, {operation}) {'=' if operation == event.DELETE else '<>'} "
         f"{event.DELETE} AND coalesce({together}, 0L) >= 0 "
-        f"AND ({_ROW} IS NOT NULL OR coalesce(operation, 0) = {event.DELETE})"
+        f"AND coalesce({_ROW}.{_NO_COLUMN}, 0) >= 0"
     )
     terms = [f"({is_usual} OR ({is_other}))"]
     if any(listing.needs_filter for listing in listings):

@@ -54,13 +54,14 @@ def main() -> int:
     parser.add_argument("--scale", default="1")
     parser.add_argument("--only", default=WORKLOADS, help="workloads, comma-separated")
     parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--rounds", default="1", help="of each workload; of several, not the first")
     args = parser.parse_args()
     work = Path("build/bench").resolve()
     runs = []
     for engine in args.engines.split(","):
         out = work / "out" / f"{engine}.json"
         command = [sys.executable, str(HERE / "run.py"), "--engine", engine, "--scale", args.scale]
-        command += ["--only", args.only, "--out", str(out)]
+        command += ["--only", args.only, "--rounds", args.rounds, "--out", str(out)]
         places = {"BENCH_WORK": str(work), "BENCH_JARS": str(work / "jars")}
         environment = {**os.environ, **places, "PYSPARK_PYTHON": sys.executable}
         subprocess.run(command, env=environment, check=False, stderr=subprocess.DEVNULL)

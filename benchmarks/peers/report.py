@@ -56,11 +56,12 @@ class Report:
         for engine, run in self.runs.items():
             for c in run["checks"]:
                 if self._complete(engine, c["workload"]):
-                    votes.setdefault(c["workload"], {})[engine] = (c["n"], c["x"], c["s"])
+                    told = votes.setdefault(c["workload"], {}).setdefault(engine, [])
+                    told.append((c["n"], c["x"], c["s"]))
         wrong = set()
         for workload, by_engine in votes.items():
-            right = Counter(by_engine.values()).most_common(1)[0][0]
-            wrong |= {(workload, e) for e, v in by_engine.items() if v != right}
+            right = Counter(map(tuple, by_engine.values())).most_common(1)[0][0]
+            wrong |= {(workload, e) for e, v in by_engine.items() if tuple(v) != right}
         return wrong
 
     def table(self, cell, only=lambda row: True):

@@ -170,6 +170,12 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0, help="1 is 5M dim and 10M fact rows")
     parser.add_argument("--only", default=",".join(WORKLOADS), help="workloads, comma-separated")
     parser.add_argument("--reps", type=int, help="repetitions instead of each phase's own")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        help="times that each workload runs at full size; of several, the first is not counted",
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=os.environ.get("BENCH_WORK"))
     parser.add_argument("--jars", type=Path, default=os.environ.get("BENCH_JARS"))
@@ -191,13 +197,14 @@ def main():
     for name in args.only.split(","):
         warm = Bench(engine, 2, quiet=True)
         run_one(warm, small, name)
-        if not warm.failures:
-            run_one(bench, data, name)
+        for k in range(args.rounds if not warm.failures else 0):
+            run_one(warm if k == 0 and args.rounds > 1 else bench, data, name)
         bench.failures += warm.failures
         result = {
             "engine": engine.name,
             "spark": spark.version,
             "scale": args.scale,
+            "rounds": args.rounds,
             "jars": [Path(j).name for j in engine.jar_files],
             "sizes": sizes.__dict__,
             "started": started,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -40,15 +41,36 @@ def rows_read(frame):
 
 
 def _rows_read(plan):
+    return sum(scan.metrics().apply("numOutputRows").value() for scan in _file_scans(plan))
+
+
+def columns_read(frame):
+    """The user's columns that the files' readers are asked for."""
+    frame.collect()
+    (one,) = _file_scans(frame._jdf.queryExecution().executedPlan())
+    row = json.loads(one.requiredSchema().apply("row").dataType().json())
+    return {field["name"] for field in row["fields"]} - {"__acidsql_none"}
+
+
+def _file_scans(plan):
     name = plan.getClass().getSimpleName()
     if name == "AdaptiveSparkPlanExec":
-        return _rows_read(plan.executedPlan())
+        return _file_scans(plan.executedPlan())
     if name.endswith("QueryStageExec"):
-        return _rows_read(plan.plan())
+        return _file_scans(plan.plan())
     if name == "FileSourceScanExec":
-        return plan.metrics().apply("numOutputRows").value()
+        return [plan]
     children = plan.children()
-    return sum(_rows_read(children.apply(at)) for at in range(children.size()))
+    return [one for at in range(children.size()) for one in _file_scans(children.apply(at))]
+
+
+def test_only_the_columns_that_a_query_mentions_are_read(t):
+    every = {"id", "small", "name", "day", "price", "ratio", "code"}
+    assert columns_read(t.sql("SELECT * FROM t")) == every
+    assert columns_read(t.sql("SELECT sum(price), max(code) FROM t")) == {"price", "code"}
+    assert columns_read(t.sql("SELECT row__id FROM t WHERE small = 3")) == {"small"}
+    assert columns_read(t.sql("SELECT count(*) FROM t")) == set()
+    assert t.sql("SELECT count(*) FROM t").first()[0] == ROWS
 
 
 SKIPPING = [
