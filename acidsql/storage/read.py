@@ -59,7 +59,8 @@ def read_rows(
     """
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
-    if len(where) > MANY_PARTITIONS:
+    is_pruned = len(where) > MANY_PARTITIONS  # before anything is listed
+    if is_pruned:
         where = matching(spark, table, where, demanded().condition)
     listings = list_table(
         fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
@@ -73,7 +74,7 @@ def read_rows(
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
     demand = demanded()
-    if table.partition_columns:
+    if table.partition_columns and not is_pruned:
         wanted = set(matching(spark, table, [one.partition for one in listings], demand.condition))
         listings = [listing for listing in listings if listing.partition in wanted]
     chosen = in_buckets(listings, table, demand.condition)
