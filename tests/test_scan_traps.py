@@ -133,6 +133,15 @@ def test_columns_are_matched_by_position_whatever_is_pruned(spark, tmp_path, nam
         assert table.where(f"{name} = {number}").count() == (1 if old is None else 2)
 
 
+def test_a_tables_own_columns_may_be_called_like_hives_nameless_ones(spark, tmp_path):
+    names = ("_col2", "_col0", "_col1")
+    schema = RowSchema.of((name, "int") for name in names)
+    write_file(tmp_path / delta_name(1, 0), schema, [(1, 2, 3), (4, 5, 6)])
+    table = read(spark, str(tmp_path), "_col2 int, _col0 int, _col1 int")
+    assert table.count() == 2
+    assert table.where("_col1 = 6").select("_col1", "_col2").collect() == [(6, 4)]
+
+
 def test_columns_of_an_insert_only_table_are_matched_by_position_whatever_is_pruned(spark):
     case = GOLDEN_INSERT_ONLY
     table = read(spark, case, "renamed int, name string", insert_only=True)

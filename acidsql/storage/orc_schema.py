@@ -116,14 +116,14 @@ def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[st
     Returns:
         ``columns`` themselves where they agree with the file's names. None where Spark's reader
         cannot be asked by name: names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
-        which ORC takes for no names at all.
+        which ORC takes for no names at all, even where the table's columns are called so.
     """
     known = min(len(names), len(columns))
+    if has_no_names(names):
+        return None
     if list(names[:known]) == list(columns[:known]):
         return tuple(columns)
     if len({name.lower() for name in names}) < len(names):
-        return None
-    if has_no_names(names):
         return None
     missing = (f"{_MISSING}{number}" for number in range(known, len(columns)))
     return (*names[:known], *missing)

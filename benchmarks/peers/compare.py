@@ -1,9 +1,11 @@
 """acidsql beside its peers: the same data, the same statements, one run.
 
     make bench ARGS="--scale 0.2 --only W1,W4"
+    make bench ARGS="--rounds 3"
 
-Each engine runs in a process of its own, one after the other; a small round first warms it. What
-comes out is printed and written to ``benchmarks/RESULTS.md``. Scale 1 is a dimension of 5 million
+Each engine runs in a process of its own, one after the other; a small round first warms it. Of
+several rounds at full size the first is not counted: until then the JVM compiles. What comes out
+is printed and written to ``benchmarks/RESULTS.md``. Scale 1 is a dimension of 5 million
 rows and a fact table of 10 million. The figures to reach are ours ÷ the best of the others.
 """
 

@@ -21,6 +21,10 @@ def ratio(x):
     return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
 
 
+def rounds(n):
+    return f"{n} rounds, the first not counted" if n > 1 else "1 round"
+
+
 class Report:
     def __init__(self, runs, stat="median", order=()):
         rank = {name: k for k, name in enumerate(order)}
@@ -147,7 +151,7 @@ class Report:
     def render(self):
         head = "\n".join(
             f"- {e}: Spark {r['spark']}, {', '.join(r['jars']) or 'no jars'}, "
-            f"scale {r['scale']}, {r['elapsed']:.0f} s"
+            f"scale {r['scale']}, {rounds(r['rounds'])}, {r['elapsed']:.0f} s"
             for e, r in self.runs.items()
         )
         return f"""{head}
