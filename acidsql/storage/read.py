@@ -69,7 +69,7 @@ def read_rows(
     if newer and not is_kept():
         raise history_is_gone(newer, write_ids)
     if table.is_insert_only:
-        files, sizes = _plain_files(listings), _plain_sizes(listings)
+        files, sizes = _plain_files(listings)
         return read_inserts_only(spark, table, files, "orc", sizes)
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         return scan(spark, Scan(table, listings, write_ids))
@@ -126,7 +126,7 @@ def read(
     name = TableName("", path)
     if insert_only:
         listings = list_table(fs, path, found, write_ids, txns, plain=True)
-        files, sizes = _plain_files(listings), _plain_sizes(listings)
+        files, sizes = _plain_files(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
         return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
     listings = list_table(fs, path, found, write_ids, txns)
@@ -134,18 +134,16 @@ def read(
     return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 
 
-def _plain_files(listings: Sequence[Listing]) -> dict[str, list[str]]:
-    """The visible files of an insert-only table, by partition directory."""
-    return {
-        listing.partition: [path for group in listing.originals for path in group.paths]
-        for listing in listings
-    }
-
-
-def _plain_sizes(listings: Sequence[Listing]) -> dict[str, int]:
-    """Bytes of each of those files."""
-    groups = [group for listing in listings for group in listing.originals]
-    return {p: size for group in groups for p, size in zip(group.paths, group.sizes, strict=True)}
+def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """The visible files of an insert-only table, by partition directory; the bytes of each."""
+    files: dict[str, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for listing in listings:
+        own = files.setdefault(listing.partition, [])
+        for group in listing.originals:
+            own += group.paths
+            sizes.update(zip(group.paths, group.sizes, strict=True))
+    return files, sizes
 
 
 def _everything() -> ValidWriteIdList:
