@@ -10,6 +10,7 @@ import pytest
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
 from acidsql.errors import SnapshotTooOldError
+from acidsql.storage import deletion_vectors
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.read import read
@@ -140,6 +141,16 @@ def test_a_tables_own_columns_may_be_called_like_hives_nameless_ones(spark, tmp_
     table = read(spark, str(tmp_path), "_col2 int, _col0 int, _col1 int")
     assert table.count() == 2
     assert table.where("_col1 = 6").select("_col1", "_col2").collect() == [(6, 4)]
+
+
+@pytest.mark.parametrize("kind", ["int", "array<int>", "struct<a:int>", "timestamp", "char(3)"])
+def test_delete_events_of_files_without_names_are_joined(spark, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(deletion_vectors, "SENT_MAX", -1)  # too many for bits
+    schema = RowSchema.of([("_col0", kind), ("_col1", "int")])
+    write_file(tmp_path / delta_name(1, 0), schema, [(None, 1), (None, 2), (None, 3)])
+    write_file(tmp_path / delete_delta_name(2, 0), schema, deletes=[1], write_id=2)
+    rows = read(spark, str(tmp_path), [("a", kind), ("b", "int")])
+    assert sorted(row.b for row in rows.select("b").collect()) == [1, 3]
 
 
 def test_columns_of_an_insert_only_table_are_matched_by_position_whatever_is_pruned(spark):

@@ -46,7 +46,7 @@ from acidsql.storage.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.orc_scan import read_orc
-from acidsql.storage.orc_schema import Names, names_at_positions, names_by_directory
+from acidsql.storage.orc_schema import Names, has_no_names, names_at_positions, names_by_directory
 from acidsql.storage.partition_columns import (
     PathPartitions,
     number_of,
@@ -277,18 +277,18 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     """The row ids that delete events name, lazily; columns as ``key_columns``."""
     files = [file for listing in what.listings for file in listing.deletes]
     names = names_by_directory(files)
-    groups: dict[tuple[str, ...], list[EventFile]] = {}
+    groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
     for file in files:
-        groups.setdefault(names[file.path.rpartition("/")[0]].events, []).append(file)
-    row = f"struct<{_NO_COLUMN}: int>"
+        own = names[file.path.rpartition("/")[0]]
+        # Where there are no names ORC counts: there it is the first column, of whatever type.
+        kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
+        groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
     where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
-    events = _union(
-        [
-            read_orc(spark, _paths(group), own, row, of_file=where.needed)
-            for own, group in groups.items()
-        ]
-    )
-    kept = events.where(_alive(what, what.listings, event.DELETE))
+    parts = [
+        read_orc(spark, _paths(group), own, row, of_file=where.needed)
+        for (own, row), group in groups.items()
+    ]
+    kept = _union(parts).where(_alive(what, what.listings, event.DELETE))
     keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS}
     return jvm.select(
         kept, *(f"{keys[name]} AS {name}" for name in key_columns(len(what.listings)))
@@ -317,7 +317,7 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     is_other = (
         f"coalesce(operation, {operation}) {'=' if operation == event.DELETE else '<>'} "
         f"{event.DELETE} AND coalesce({together}, 0L) >= 0 "
-        f"AND coalesce({_ROW}.{_NO_COLUMN}, 0) >= 0"
+        f"AND ({_ROW}.{_NO_COLUMN} IS NULL OR coalesce(operation, 0) >= 0)"
     )
     terms = [f"({is_usual} OR ({is_other}))"]
     if any(listing.needs_filter for listing in listings):
