@@ -1,85 +1,46 @@
 """A real Hive 4.0.1 reads what acidsql writes: the same rows under the same row ids.
 
-It needs the project's Hive kit (beside the repository, or where ACIDSQL_HIVE_KIT says), Maven and
-a JDK; without them these tests are skipped.
+Skipped where Maven or a JDK is missing, or Maven cannot fetch Hive's jars.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
+from contextlib import closing
 
 import pytest
+from hive_reader import HiveReader, UnavailableError
 from hive_values import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-KIT = Path(
-    os.environ.get("ACIDSQL_HIVE_KIT") or Path(__file__).resolve().parents[2] / "shared" / "hive"
-)
-
 
 @pytest.fixture(scope="module")
-def hive_read():
-    """Ask Hive's readers: hive_read("--dir", path, "--columns", "id:int") gives rows as dicts."""
-    if not (KIT / "setup").is_file():
-        pytest.skip("no Hive kit: say where it is with ACIDSQL_HIVE_KIT")
-    missing = [tool for tool in ("mvn", "javac") if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"the Hive kit needs {' and '.join(missing)}")
-    setup = subprocess.run([KIT / "setup", "reader"], capture_output=True, text=True, check=False)
-    if setup.returncode:
-        pytest.skip(f"the Hive kit cannot be set up: {setup.stderr[-300:]}")
-    with subprocess.Popen(
-        [KIT / "bin" / "hive-read", "--serve"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, encoding="utf-8",
-    ) as server:  # fmt: skip
-
-        def ask(*args):
-            server.stdin.write("\t".join(map(str, args)) + "\n")
-            server.stdin.flush()
-            rows, error = [], None
-            for line in server.stdout:
-                answer = json.loads(line)
-                if "done" in answer:
-                    assert error is None, error
-                    return rows
-                error = answer.get("cause", answer.get("error")) if "error" in answer else error
-                rows.append(answer)
-            raise AssertionError("hive-read ended")
-
-        yield ask
-        server.stdin.close()
+def hive(tmp_path_factory):
+    try:
+        reader = HiveReader(tmp_path_factory.mktemp("hive"))
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    with closing(reader):
+        yield reader
 
 
 @pytest.fixture
-def same_in_hive(acid, hive_read):
+def same_in_hive(acid, hive):
     """Compare a table's rows and row ids, as acidsql and as both of Hive's readers give them."""
 
     def compare(name, columns, partition_columns=(), insert_only=False):
-        def listed(pairs):
-            return ",".join(f"{column}:{kind}" for column, kind in pairs)
-
-        options = ["--partcols", listed(partition_columns)] if partition_columns else []
-        options += ["--insert-only"] if insert_only else []
         ours = rows_of(
             acid.table(name, row_id=not insert_only).toArrow(),
             [kind for _, kind in [*columns, *partition_columns]],
         )
-        for mode in ("row", "vector"):
-            answers = hive_read(
-                "--dir", f"{acid.warehouse}/{name}", "--columns", listed(columns),
-                "--mode", mode, *options,
+        for vectorized in (False, True):
+            rows = hive.rows(
+                f"{acid.warehouse}/{name}", columns, partition_columns,
+                vectorized=vectorized, insert_only=insert_only,
             )  # fmt: skip
-            hives = [
-                (None if insert_only else tuple(row["row__id"].values()), row["values"])
-                for row in answers
-            ]
-            assert sorted(hives, key=repr) == ours, mode
+            if insert_only:
+                rows = [(None, values) for _, values in rows]
+            assert sorted(rows, key=repr) == ours, f"{vectorized=}"
         return ours
 
     return compare
@@ -320,11 +281,17 @@ def test_hive_reads_an_insert_only_table_that_became_full_acid(acid, same_in_hiv
     assert len(same_in_hive("became", PLAIN)) > 20
 
 
-@pytest.mark.parametrize("kind", ["minor", "major", "rebalance"])
-@pytest.mark.parametrize("buckets", ["", "CLUSTERED BY (id) INTO 2 BUCKETS"])
+@pytest.mark.parametrize(
+    ("kind", "buckets"),
+    [
+        ("minor", ""),
+        ("major", ""),
+        ("rebalance", ""),
+        ("minor", "CLUSTERED BY (id) INTO 2 BUCKETS"),
+        ("major", "CLUSTERED BY (id) INTO 2 BUCKETS"),
+    ],
+)
 def test_hive_reads_what_was_compacted_and_what_came_after(acid, same_in_hive, kind, buckets):
-    if buckets and kind == "rebalance":
-        pytest.skip("only tables without buckets are rebalanced")
     acid.sql(f"CREATE TABLE compacted (id INT, name STRING) {buckets}")
     run(acid, *(statement.format(table="compacted") for statement in CHANGES))
     before = same_in_hive("compacted", PLAIN)
