@@ -22,8 +22,8 @@ from acidsql.result import Receipt
 from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.jvm import match_worker_python, ship_package
 from acidsql.storage.missing_files import name_missing_files
+from acidsql.storage.python_workers import prepare_workers
 from acidsql.transaction import Transaction
 
 _CONF = "spark.acidsql."
@@ -74,8 +74,7 @@ def connect(
     assert where is not None
     where = where.rstrip("/")
     store = _open_metastore(metastore or _conf(spark, "metastore"), where, chosen)
-    match_worker_python(spark)
-    ship_package(spark)
+    prepare_workers(spark)
     name_missing_files()
     session = Session(spark, where, store, chosen, retries, compactor)
     _newest[:] = [session]

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-
-import acidsql
-from acidsql.errors import SettingError
-
-# Cheap: pyarrow is looked for, not imported.
-_PROBE = (
-    "import importlib.util as u, sys; "
-    "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
-)
 
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
@@ -48,6 +32,11 @@ def zone_offset_micros(spark: SparkSession) -> int | None:
 
 def _jvm(spark: SparkSession) -> Any | None:
     return getattr(spark, "_jvm", None)
+
+
+def spark_context(spark: SparkSession) -> Any | None:
+    """What Python workers are started by; Spark Connect has none here."""
+    return getattr(spark, "_sc", None)
 
 
 def substitute_variables(spark: SparkSession, text: str) -> str:
@@ -77,48 +66,6 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 def _table_identifier(jvm: Any) -> Any:
     """A class of the JVM's, which stays the same: to find it takes a message for each package."""
     return jvm.org.apache.spark.sql.catalyst.TableIdentifier
-
-
-def ship_package(spark: SparkSession) -> None:
-    """Send acidsql's own code to the executors of a cluster; local ones have it."""
-    context = getattr(spark, "_sc", None)
-    if context is None or str(context.master).startswith("local"):
-        return
-    root = Path(acidsql.__file__).parent
-    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / "acidsql.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(root.rglob("*.py")):
-            file.write(path, path.relative_to(root.parent))
-    context.addPyFile(str(archive))
-
-
-def match_worker_python(spark: SparkSession) -> None:
-    """See that Spark starts its Python workers with a Python that can run our code.
-
-    Where nobody chose one, PySpark takes whatever ``python3`` is first on the path: not the
-    virtual environment's. On one machine the driver's own is right. On a cluster the path is
-    another machine's, and Spark's own message about a wrong one must do.
-
-    Raises:
-        SettingError: PYSPARK_PYTHON names one of another version, or without pyarrow.
-    """
-    context = getattr(spark, "_sc", None)
-    if context is None or not str(context.master).startswith("local"):
-        return
-    if not os.environ.get("PYSPARK_PYTHON"):
-        context.pythonExec = sys.executable
-    chosen = shutil.which(context.pythonExec)
-    if chosen is None or os.path.abspath(chosen) == os.path.abspath(sys.executable):
-        return
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
-    if asked.stdout.strip() != f"{version} True":
-        raise SettingError(
-            f"Spark's Python workers would run '{chosen}', which is not Python {version} with "
-            "pyarrow. Set the environment variable PYSPARK_PYTHON to "
-            f"'{sys.executable}' before Spark starts.",
-            python=chosen,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +230,7 @@ def named_jobs(
     spark: SparkSession, description: str, tag: str, pool: str | None = None
 ) -> Iterator[None]:
     """Name this thread's jobs in Spark's UI, and tag them, to be cancelled by it."""
-    context = getattr(spark, "_sc", None)
+    context = spark_context(spark)
     if context is None:
         yield
         return
@@ -308,14 +255,14 @@ def session_beside(spark: SparkSession) -> SparkSession:
 
 def cancel_jobs(spark: SparkSession, tag: str) -> None:
     """Cancel the jobs that run under a tag."""
-    context = getattr(spark, "_sc", None)
+    context = spark_context(spark)
     if context is not None:
         context.cancelJobsWithTag(tag)
 
 
 def task_slots(spark: SparkSession) -> int:
     """How many tasks run at once; 1 if nobody can tell."""
-    context = getattr(spark, "_sc", None)
+    context = spark_context(spark)
     return 1 if context is None else int(context.defaultParallelism)
 
 
@@ -333,7 +280,7 @@ def may_call_user_code(frame: DataFrame) -> bool:
 
 def has_fair_pools(spark: SparkSession) -> bool:
     """Whether the user has a FAIR scheduler."""
-    context = getattr(spark, "_sc", None)
+    context = spark_context(spark)
     return context is not None and context.getConf().get("spark.scheduler.mode", "FIFO") == "FAIR"
 
 
