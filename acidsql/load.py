@@ -125,7 +125,7 @@ class Loads:
             touched = self._reader.touched(named, Said(text, None, double_quoted=False))
             assert touched is not None
             partition = touched[0]
-        path = _absolute(statement, text, table)
+        path = absolute_path(statement, text, table)
         if not statement.local:
             self._refuse_files_of_tables(path, table, statement, text)
         try:
@@ -226,7 +226,7 @@ class Loads:
         return rows.selectExpr(*(quote(column.name) for column in table.columns), *texts)
 
 
-def _absolute(statement: LoadData, text: str, table: Table) -> str:
+def absolute_path(statement: LoadData, text: str, table: Table) -> str:
     """INPATH with its file system: without one it is the table's, of LOCAL the driver's."""
     path = statement.path.rstrip("/")
     scheme, root = scheme_and_root(path)
@@ -243,7 +243,8 @@ def _absolute(statement: LoadData, text: str, table: Table) -> str:
     theirs, their_root = scheme_and_root(table.location)
     is_theirs = scheme == theirs or not (scheme or statement.local)
     if not root and theirs not in ("", "file") and is_theirs:
-        return their_root + normpath(path.removeprefix(f"{scheme}:"))
+        inside = normpath(path.removeprefix(f"{scheme}:")).lstrip("/")
+        return f"{their_root or f'{theirs}:'}/{inside}"
     return _real(path)
 
 

@@ -61,8 +61,9 @@ def connect(
         The session. Close it, or use it as a context manager.
 
     Raises:
-        SettingError: A setting has no such name or value, no metastore can be derived, or
-            PYSPARK_PYTHON names a Python that Spark's workers cannot run our code with.
+        SettingError: A setting has no such name or value, no metastore can be derived, the
+            warehouse's file system does not answer or lets nothing be written, or PYSPARK_PYTHON
+            names a Python that Spark's workers cannot run our code with.
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:
@@ -358,7 +359,10 @@ def _conf_settings(spark: SparkSession) -> dict[str, str]:
 
 def _open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
     files = filesystem_for(warehouse)
-    files.create_directory(warehouse)
+    try:
+        files.create_directory(warehouse)
+    except OSError as error:
+        raise SettingError(f"The warehouse '{warehouse}' cannot be made: {error}") from error
     if url is None:
         if not _is_local(warehouse):
             raise SettingError(

@@ -53,6 +53,15 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session")
+def hdfs() -> str:
+    """A directory of an HDFS, and Hadoop's native client set up for it (README, "Limits")."""
+    directory = os.environ.get("ACIDSQL_HDFS")
+    if directory is None:
+        pytest.skip("no HDFS: say ACIDSQL_HDFS=hdfs://name:8020/directory")
+    return directory
+
+
+@pytest.fixture(scope="session")
 def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The file that ``connect`` would make: its tables take longer than many a test."""
     from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import pyarrow.fs as pafs
 
-from acidsql.errors import FormatError, UnsupportedError
+from acidsql.errors import FormatError, SettingError, UnsupportedError
 
 OBJECT_STORES = frozenset(
     [
@@ -264,7 +264,8 @@ class ArrowFileSystem(FileSystem):
         # HDFS itself refuses an existing file, but moves *into* an existing directory.
         if self.exists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-        self._arrow.move(self._inside(source), self._inside(target))
+        with self._missing_is_told(source):
+            self._arrow.move(self._inside(source), self._inside(target))
 
     def rename_file(self, source: str, target: str) -> None:
         self.rename(source, target)
@@ -274,7 +275,20 @@ class ArrowFileSystem(FileSystem):
             self._arrow.delete_dir(self._inside(path))
 
     def delete_file(self, path: str) -> None:
-        self._arrow.delete_file(self._inside(path))
+        with self._missing_is_told(path):
+            self._arrow.delete_file(self._inside(path))
+
+    @contextmanager
+    def _missing_is_told(self, path: str) -> Iterator[None]:
+        """HDFS calls a file that is missing an input/output error."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if self.exists(path):
+                raise
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
 
     def remove_empty_directory(self, path: str) -> bool:
         if not self.exists(path) or self.list(path):
@@ -297,6 +311,7 @@ def filesystem_for(location: str) -> FileSystem:
 
     Raises:
         UnsupportedError: It is on an object store or of an unknown scheme.
+        SettingError: It is on HDFS, and Hadoop's native client is missing here or not set up.
     """
     found = _open(*scheme_and_root(location))
     return _wrapper[-1](found) if _wrapper else found
@@ -317,14 +332,24 @@ def _open(scheme: str, root: str) -> FileSystem:
     if scheme in ("", "file"):
         return LocalFileSystem()
     if scheme == "hdfs":
-        address = urlsplit(root)
-        # "default" is fs.defaultFS of Hadoop's own configuration.
-        arrow = pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
-        return ArrowFileSystem(arrow, root)
+        return ArrowFileSystem(_hadoop(urlsplit(root)), root)
     what = "an object store" if scheme in OBJECT_STORES else "an unknown file system"
     raise UnsupportedError(
         f"'{scheme}:' is {what}; ACID tables can lie on file: and hdfs: only", scheme=scheme
     )
+
+
+def _hadoop(address: SplitResult) -> pafs.FileSystem:
+    try:
+        # "default" is fs.defaultFS of Hadoop's own configuration.
+        return pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
+    except OSError as error:
+        raise SettingError(
+            f"Hadoop's native client cannot be opened here: {str(error).splitlines()[0]}. It needs "
+            "libhdfs.so in $HADOOP_HOME/lib/native or $ARROW_LIBHDFS_DIR, a Java in $JAVA_HOME, "
+            "and in $CLASSPATH what `hadoop classpath --glob` prints; on executors, too. Set them "
+            "before Python starts.",
+        ) from error
 
 
 def scheme_and_root(location: str) -> tuple[str, str]:
