@@ -13,7 +13,12 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def small_spark(
-    warehouse: str | Path, *, threads: int = 1, memory: str = "1g", java_options: str = ""
+    warehouse: str | Path,
+    *,
+    threads: int = 1,
+    memory: str = "1g",
+    java_options: str = "",
+    master: str | None = None,
 ) -> Any:
     """Start one that logs errors only.
 
@@ -22,12 +27,13 @@ def small_spark(
         threads: As many partitions has a shuffle.
         memory: Of the JVM.
         java_options: Besides ours.
+        master: Spark's, if it is not to run in this process.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     spark = (
-        SparkSession.builder.master(f"local[{threads}]")
+        SparkSession.builder.master(master or f"local[{threads}]")
         .appName("acidsql-tests")
         .config("spark.driver.memory", memory)
         .config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {java_options}")
