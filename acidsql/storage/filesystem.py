@@ -22,28 +22,10 @@ import pyarrow.fs as pafs
 
 from acidsql.errors import FormatError, SettingError, UnsupportedError
 
-OBJECT_STORES = frozenset(
-    [
-        "s3",
-        "s3a",
-        "s3n",
-        "gs",
-        "gcs",
-        "abfs",
-        "abfss",
-        "wasb",
-        "wasbs",
-        "adl",
-        "oss",
-        "cos",
-        "cosn",
-        "obs",
-        "o3",
-        "ofs",
-        "swift",
-        "dbfs",
-    ]
-)
+OBJECT_STORES = frozenset([
+    "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cos", "cosn",
+    "obs", "o3", "ofs", "swift", "dbfs",
+])  # fmt: skip
 _BUFFER = 1 << 20  # bytes
 
 
@@ -342,13 +324,28 @@ def _open(scheme: str, root: str) -> FileSystem:
 def _hadoop(address: SplitResult) -> pafs.FileSystem:
     try:
         # "default" is fs.defaultFS of Hadoop's own configuration.
-        return pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
+        arrow = pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
     except OSError as error:
         raise SettingError(
             f"Hadoop's native client cannot be opened here: {str(error).splitlines()[0]}. It needs "
             "libhdfs.so in $HADOOP_HOME/lib/native or $ARROW_LIBHDFS_DIR, a Java in $JAVA_HOME, "
             "and in $CLASSPATH what `hadoop classpath --glob` prints; on executors, too. Set them "
             "before Python starts.",
+        ) from error
+    if address.hostname is None:
+        _need_hdfs(arrow)
+    return arrow
+
+
+def _need_hdfs(default: pafs.FileSystem) -> None:
+    """Without a configuration the default is this machine's disk, which would be written to."""
+    try:
+        default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))
+    except OSError as error:
+        raise SettingError(
+            f"'hdfs:///' names no host, and the default file system here is none: {error}. Name "
+            "the host (hdfs://name:8020/…), or let $CLASSPATH begin with the directory of a "
+            "core-site.xml that says fs.defaultFS.",
         ) from error
 
 

@@ -158,3 +158,19 @@ def test_what_hadoops_client_lacks_is_said(monkeypatch):
     with pytest.raises(SettingError, match=r"Unable to load libjvm\. .*CLASSPATH") as error:
         filesystem_for("hdfs://no-such-name/warehouse")
     assert "dlopen" not in str(error.value)
+
+
+def test_a_default_file_system_that_is_no_hdfs_is_not_written_to(monkeypatch):
+    """As Arrow has it where Hadoop's configuration names none: the local disk."""
+
+    class LocalDisk:
+        def __init__(self, host, port):
+            assert (host, port) == ("default", 0)
+
+        def get_file_info(self, selector):
+            raise OSError("Unexpected HDFS working directory URI: file:/home/me")
+
+    monkeypatch.setattr(pafs, "HadoopFileSystem", LocalDisk)
+    for location in ("hdfs:///warehouse", "hdfs:/warehouse"):
+        with pytest.raises(SettingError, match=r"names no host.*file:/home/me"):
+            filesystem_for(location)
