@@ -62,8 +62,8 @@ def connect(
 
     Raises:
         SettingError: A setting has no such name or value, no metastore can be derived, the
-            warehouse's file system does not answer or lets nothing be written, or PYSPARK_PYTHON
-            names a Python that Spark's workers cannot run our code with.
+            warehouse cannot be made, or PYSPARK_PYTHON names a Python that Spark's workers cannot
+            run our code with.
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:

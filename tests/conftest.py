@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from small_spark import small_spark
 
 from acidsql.java import use_java
+from acidsql.storage.filesystem import filesystem_for
 
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
@@ -52,13 +54,18 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     session.stop()
 
 
-@pytest.fixture(scope="session")
-def hdfs() -> str:
-    """A directory of an HDFS, and Hadoop's native client set up for it (README, "Limits")."""
-    directory = os.environ.get("ACIDSQL_HDFS")
-    if directory is None:
+@pytest.fixture
+def hdfs() -> Iterator[str]:
+    """A directory of the test's own on an HDFS, for which Hadoop's native client must be set up
+    (README, "Limits")."""
+    above = os.environ.get("ACIDSQL_HDFS")
+    if above is None:
         pytest.skip("no HDFS: say ACIDSQL_HDFS=hdfs://name:8020/directory")
-    return directory
+    directory = f"{above}/{uuid4().hex}"
+    files = filesystem_for(directory)
+    files.create_directory(directory)
+    yield directory
+    files.delete_directory(directory)
 
 
 @pytest.fixture(scope="session")

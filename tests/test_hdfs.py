@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 import acidsql
 from acidsql.errors import WriteError
 from acidsql.storage import filesystem
-from acidsql.storage.filesystem import filesystem_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def place(hdfs):
-    """A directory of the test's own."""
-    place = f"{hdfs}/{uuid4().hex}"
-    yield place
-    filesystem_for(place).delete_directory(place)
-
-
-@pytest.fixture
-def acid(spark, place, tmp_path):
+def acid(spark, hdfs, tmp_path):
     metastore = f"sqlite:///{tmp_path}/metastore.db"
     with acidsql.connect(
-        spark, warehouse=f"{place}/warehouse", metastore=metastore, compactor="off"
+        spark, warehouse=f"{hdfs}/warehouse", metastore=metastore, compactor="off"
     ) as session:
         yield session
 
@@ -81,13 +70,13 @@ def test_a_transaction_that_is_rolled_back_leaves_nothing(acid):
     assert rows(acid, "SELECT * FROM t") == [(1,)]
 
 
-def test_files_of_sparks_are_loaded_and_made_a_table(acid, spark, place):
+def test_files_of_sparks_are_loaded_and_made_a_table(acid, spark, hdfs):
     frame = spark.range(0, 10, 1, 2).selectExpr("CAST(id AS INT) AS id")
     for name in ("loaded", "made"):
-        frame.write.orc(f"{place}/{name}")
+        frame.write.orc(f"{hdfs}/{name}")
     acid.sql("CREATE TABLE t (id INT)")
-    acid.sql(f"LOAD DATA INPATH '{place}/loaded' INTO TABLE t")
-    acid.sql(f"CREATE TABLE made (id INT) LOCATION '{place}/made'")
+    acid.sql(f"LOAD DATA INPATH '{hdfs}/loaded' INTO TABLE t")
+    acid.sql(f"CREATE TABLE made (id INT) LOCATION '{hdfs}/made'")
     for table in ("t", "made"):
         acid.sql(f"DELETE FROM {table} WHERE id > 2")
         assert rows(acid, f"SELECT id FROM {table}") == [(0,), (1,), (2,)]

@@ -293,7 +293,8 @@ def filesystem_for(location: str) -> FileSystem:
 
     Raises:
         UnsupportedError: It is on an object store or of an unknown scheme.
-        SettingError: It is on HDFS, and Hadoop's native client is missing here or not set up.
+        SettingError: It is on HDFS, and Hadoop's native client is missing here or not set up, or
+            it names no host and there is no default one.
     """
     found = _open(*scheme_and_root(location))
     return _wrapper[-1](found) if _wrapper else found
@@ -343,9 +344,9 @@ def _need_hdfs(default: pafs.FileSystem) -> None:
         default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))
     except OSError as error:
         raise SettingError(
-            f"'hdfs:///' names no host, and the default file system here is none: {error}. Name "
-            "the host (hdfs://name:8020/…), or let $CLASSPATH begin with the directory of a "
-            "core-site.xml that says fs.defaultFS.",
+            f"'hdfs:///' names no host, and the default file system here is no HDFS that answers: "
+            f"{error}. Name the host (hdfs://name:8020/…), or let $CLASSPATH begin with the "
+            "directory of a core-site.xml that says fs.defaultFS.",
         ) from error
 
 

@@ -25,7 +25,7 @@ _PROBE = (
     "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
 )
 
-_have_our_code: WeakSet[Any] = WeakSet()  # Spark contexts
+_prepared: WeakSet[Any] = WeakSet()  # Spark contexts
 
 
 def prepare_workers(spark: SparkSession) -> None:
@@ -39,26 +39,29 @@ def prepare_workers(spark: SparkSession) -> None:
         SettingError: PYSPARK_PYTHON names one of another version, or without pyarrow.
     """
     context = spark_context(spark)
-    if context is None:
+    if context is None or context in _prepared:
         return
     is_local = str(context.master).startswith("local")
-    if is_local:
-        _match_python(context)
-    if context in _have_our_code:
-        return
+    if is_local and not os.environ.get("PYSPARK_PYTHON"):
+        context.pythonExec = sys.executable
     if is_local and _is_ours(context.pythonExec):
         _lend_our_path(context)
     else:
+        if is_local:
+            _need_our_version(context.pythonExec)
         _ship_package(context)
-    _have_our_code.add(context)
+    _prepared.add(context)
 
 
-def _match_python(context: Any) -> None:
-    if not os.environ.get("PYSPARK_PYTHON"):
-        context.pythonExec = sys.executable
-    chosen = shutil.which(context.pythonExec)
-    if chosen is None or _is_ours(chosen):
-        return
+def _is_ours(python: str) -> bool:
+    found = shutil.which(python)
+    return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
+
+
+def _need_our_version(python: str) -> None:
+    chosen = shutil.which(python)
+    if chosen is None:
+        return  # Spark says so itself
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
     if asked.stdout.strip() != f"{version} True":
@@ -68,11 +71,6 @@ def _match_python(context: Any) -> None:
             f"'{sys.executable}' before Spark starts.",
             python=chosen,
         )
-
-
-def _is_ours(python: str) -> bool:
-    found = shutil.which(python)
-    return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
 
 
 def _lend_our_path(context: Any) -> None:
