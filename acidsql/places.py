@@ -53,7 +53,7 @@ class Places:
             if cleanup.location == table.location:
                 self.clean(cleanup)
         fs = filesystem_for(table.location)
-        names = [entry.name for entry in fs.list(table.location)]
+        names = [entry.name for entry in fs.list_if_there(table.location)]
         if not names:
             return Adopted()
         if not adopt:
@@ -86,8 +86,8 @@ class Places:
         for leaf in leaves:
             if leaf.is_dir:
                 fs.delete_directory(leaf.path)
-            elif fs.exists(leaf.path):
-                fs.delete_file(leaf.path)
+            else:
+                fs.delete_file_if_there(leaf.path)
         for parent in parents:
             fs.remove_empty_directory(parent)
         _sync_what_is_left(fs, [cleanup.location, *parents])
@@ -99,7 +99,7 @@ class Places:
         return [
             entry.path
             for partition in partitions
-            for entry in fs.list(f"{table.location}/{partition}")
+            for entry in fs.list_if_there(f"{table.location}/{partition}")
             if entry.is_dir
         ]
 
@@ -142,7 +142,7 @@ class Places:
     def _adopt(self, table: Table) -> Adopted:
         fs = filesystem_for(table.location)
         columns = [column.name for column in table.partition_columns]
-        names = discover_partitions(fs, table.location, columns)
+        names = discover_partitions(fs.list, table.location, columns)
         try:
             adopt.check_partitions(fs, table.location, columns)
             found = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
@@ -233,7 +233,7 @@ def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
     them, innermost first."""
     leaves: list[Entry] = []
     parents: list[str] = []
-    for entry in fs.list(path):
+    for entry in fs.list_if_there(path):
         if entry.is_dir and parse_directory(entry.name) is None and not is_hidden(entry.name):
             inner, around = _tree(fs, entry.path)
             leaves += inner

@@ -24,6 +24,7 @@ from acidsql.acid.layout import Kind, parse_directory
 from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.compaction.decision import is_known
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import Metastore, TxnState
@@ -31,7 +32,7 @@ from acidsql.places import Places
 from acidsql.plan.locking import exclusive
 from acidsql.storage.compact import staging_txn_of
 from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
-from acidsql.storage.listing import discover_partitions, read_child, visible_entries
+from acidsql.storage.listing import discover_partitions, visible_entries
 from acidsql.storage.publish import staged_write_id
 from acidsql.txn import Snapshot, TxnManager, snapshot_of
 
@@ -125,8 +126,14 @@ class Cleaner:
             open=(),
         )
         fs = filesystem_for(table.location)
-        entries = visible_entries(fs, f"{table.location}/{entry.partition or ''}".rstrip("/"))
-        children = (read_child(fs, one) for one in entries)
+        try:
+            entries, children = visible_entries(
+                fs, f"{table.location}/{entry.partition or ''}".rstrip("/")
+            )
+        except FileNotFoundError:
+            if is_known(self._metastore, table, entry.partition):
+                raise
+            return []  # of a dropped partition
         try:
             state = acid_state(children, CompactorWriteIdList.of(decided), seen.valid_txns)
         except FormatError:
@@ -160,8 +167,7 @@ class Cleaner:
         removed: list[Removed] = []
         left: set[int] = set()
         for path in self._places_of(fs, table):
-            entries = visible_entries(fs, path)
-            children = [read_child(fs, entry) for entry in entries]
+            entries, children = visible_entries(fs, path)
             state = acid_state(
                 children, seen.write_ids[name], seen.valid_txns, history_is_kept=True
             )
@@ -184,7 +190,7 @@ class Cleaner:
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]
-        on_disk = discover_partitions(fs, table.location, columns)
+        on_disk = discover_partitions(fs.list, table.location, columns)
         known = {partition.location for partition in self._metastore.partitions(table.name)}
         return sorted(known | {f"{table.location}/{name}" for name in on_disk})
 
@@ -245,12 +251,12 @@ def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Remove
     known = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)
-    elif fs.exists(entry.path):
-        fs.delete_file(entry.path)
+    else:
+        fs.delete_file_if_there(entry.path)
     return Removed(table, entry.path, kind, known)
 
 
 def total_bytes(fs: FileSystem, path: str) -> int:
     """The bytes of all files below a directory."""
-    entries = fs.list(path)
+    entries = fs.list_if_there(path)
     return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)

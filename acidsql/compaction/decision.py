@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
+from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 
 _THRESHOLD = "compactorthreshold."
@@ -135,6 +136,14 @@ def pool_of(table: Table, requested: str | None = None) -> str | None:
     """Whose workers compact it: what a request says, else the table."""
     pool = requested or table.properties.get(_POOL)
     return pool.lower() if pool else None
+
+
+def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
+    """Whether the catalog still knows a partition; True of a table that has none."""
+    if not table.partition_columns:
+        return True
+    known = {one.location for one in metastore.partitions(table.name)}
+    return f"{table.location}/{partition}" in known
 
 
 def is_left_alone(table: Table) -> bool:

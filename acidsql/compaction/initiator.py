@@ -16,6 +16,7 @@ from acidsql.compaction.decision import (
     Sizes,
     decide,
     has_failed_too_often,
+    is_known,
     is_left_alone,
     pool_of,
     thresholds_of,
@@ -102,6 +103,8 @@ class Initiator:
             settings = thresholds_of(table, self._settings)
             decision = self.decide(table, candidate, settings)
         except (AcidSqlError, OSError) as error:
+            if not is_known(self._metastore, table, candidate.partition):
+                return None  # dropped meanwhile
             self._metastore.did_not_initiate(
                 self._request(table, candidate, CompactionType.MAJOR, ""), str(error)
             )

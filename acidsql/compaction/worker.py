@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.layout import Kind, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import job_properties
+from acidsql.compaction.decision import is_known, job_properties
 from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.interface import (
@@ -204,12 +204,10 @@ class Worker:
         if table is None:
             self._metastore.mark_refused(entry.id, txn.id, f"There is no table {name} any more.")
             return None
-        if table.partition_columns:
-            known = {one.location for one in self._metastore.partitions(name)}
-            if f"{table.location}/{entry.partition}" not in known:
-                gone = f"{name} has no partition {entry.partition} any more."
-                self._metastore.mark_refused(entry.id, txn.id, gone)
-                return None
+        if not is_known(self._metastore, table, entry.partition):
+            gone = f"{name} has no partition {entry.partition} any more."
+            self._metastore.mark_refused(entry.id, txn.id, gone)
+            return None
         if entry.type is CompactionType.REBALANCE and (table.is_bucketed or table.is_insert_only):
             what = "bucketed" if table.is_bucketed else "insert-only"
             raise UnsupportedError(

@@ -374,7 +374,7 @@ def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
     """
     for number, entry in enumerate(fs.list(path)):
         # Looked at again each time: its twin may have come.
-        if is_half(fs, entry, {other.name for other in fs.list(path)}) and fs.exists(entry.path):
+        if is_half(fs, entry, {other.name for other in fs.list(path)}):
             fs.rename(entry.path, f"{away}-{number}")
 
 

@@ -58,9 +58,9 @@ def _files(fs: FileSystem, path: str) -> list[_File]:
     """The bucket files that a path means, by name."""
     parent, _, name = path.rpartition("/")
     if bucket_id_of(name) is not None:
-        entries, wanted = fs.list(parent), {name}
+        entries, wanted = fs.list_if_there(parent), {name}
     elif parse_directory(name) is not None:
-        entries = fs.list(path)
+        entries = fs.list_if_there(path)
         wanted = {entry.name for entry in entries if bucket_id_of(entry.name) is not None}
     else:
         raise FormatError(

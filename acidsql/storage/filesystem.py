@@ -9,184 +9,23 @@ name. A test that wants to fail at the n-th call installs a wrapper (``wrap_file
 from __future__ import annotations
 
 import errno
-import io
 import os
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import BinaryIO, NamedTuple, cast
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import BinaryIO, cast
+from urllib.parse import SplitResult, urlsplit
 
 import pyarrow.fs as pafs
 
-from acidsql.errors import FormatError, SettingError, UnsupportedError
+from acidsql.errors import SettingError, UnsupportedError
+from acidsql.storage.files import Entry, FileSystem
+from acidsql.storage.local_files import LocalFileSystem, local_path_of, plain_path
 
 OBJECT_STORES = frozenset([
     "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cos", "cosn",
     "obs", "o3", "ofs", "swift", "dbfs",
 ])  # fmt: skip
-_BUFFER = 1 << 20  # bytes
-
-
-class Entry(NamedTuple):
-    """One child of a directory.
-
-    Attributes:
-        name: The last part of its path.
-        path: The whole path, in the form of the path that was listed.
-        is_dir: True for a directory.
-        size: Bytes of a file; 0 for a directory.
-    """
-
-    name: str
-    path: str
-    is_dir: bool
-    size: int
-
-
-class FileSystem:
-    """What acidsql needs of a file system.
-
-    Paths are plain or begin with the file system's scheme, as a metastore has them. Nothing in
-    them is unescaped, as in the text of Hadoop's ``Path``: the ``%3A`` in a partition's directory
-    stands for itself, and a blank is a blank.
-    """
-
-    def list(self, path: str) -> list[Entry]:
-        """The children of a directory, by name; none if it is missing."""
-        raise NotImplementedError
-
-    def exists(self, path: str) -> bool:
-        """True for a file or a directory."""
-        raise NotImplementedError
-
-    def size(self, path: str) -> int:
-        """Bytes of a file. Raises FileNotFoundError."""
-        raise NotImplementedError
-
-    def create_directory(self, path: str) -> None:
-        """Make a directory and its parents; it may be there already."""
-        raise NotImplementedError
-
-    def write_file(self, path: str, data: bytes) -> None:
-        """Write a whole file and sync it."""
-        with self.open_output(path) as file:
-            file.write(data)
-
-    def open_output(self, path: str) -> BinaryIO:
-        """A new file for writing; an old one is cut. ``close()`` syncs it to disk."""
-        raise NotImplementedError
-
-    def open_input(self, path: str) -> BinaryIO:
-        """A file for reading, with random access. Raises FileNotFoundError."""
-        raise NotImplementedError
-
-    def rename(self, source: str, target: str) -> None:
-        """Move a file or a directory. Raises FileExistsError; never overwrites."""
-        raise NotImplementedError
-
-    def rename_file(self, source: str, target: str) -> None:
-        """Give a file another name in one step: it always has one of the two, never both.
-
-        Raises FileExistsError; the caller sees to it that nobody makes the target meanwhile.
-        """
-        raise NotImplementedError
-
-    def delete_directory(self, path: str) -> None:
-        """Delete a directory with all below it; it may be missing."""
-        raise NotImplementedError
-
-    def delete_file(self, path: str) -> None:
-        """Delete a file. Raises FileNotFoundError."""
-        raise NotImplementedError
-
-    def remove_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty. False if it is not, or is missing."""
-        raise NotImplementedError
-
-    def sync_directory(self, path: str) -> None:
-        """Make the names in a directory durable (HDFS does that by itself)."""
-        raise NotImplementedError
-
-
-class _SyncedFile(io.FileIO):
-    """A file for writing whose ``close`` first syncs it to the disk."""
-
-    def close(self) -> None:
-        if not self.closed:
-            try:
-                os.fsync(self.fileno())
-            finally:
-                super().close()
-
-
-class LocalFileSystem(FileSystem):
-    """``file:`` and plain paths."""
-
-    def list(self, path: str) -> list[Entry]:
-        try:
-            with os.scandir(plain_path(path)) as found:
-                entries = [_entry(path, item) for item in found]
-        except FileNotFoundError:
-            return []
-        return sorted(entries)
-
-    def exists(self, path: str) -> bool:
-        return os.path.lexists(plain_path(path))
-
-    def size(self, path: str) -> int:
-        return os.stat(plain_path(path)).st_size
-
-    def create_directory(self, path: str) -> None:
-        os.makedirs(plain_path(path), exist_ok=True)
-
-    def open_output(self, path: str) -> BinaryIO:
-        return io.BufferedWriter(_SyncedFile(plain_path(path), "w"), _BUFFER)
-
-    def open_input(self, path: str) -> BinaryIO:
-        return open(plain_path(path), "rb")
-
-    def rename(self, source: str, target: str) -> None:
-        old, new = plain_path(source), plain_path(target)
-        if os.path.isdir(old):
-            # rename(2) replaces a directory only if it is empty: in the race that this test
-            # leaves open, nothing can be lost.
-            if os.path.lexists(new):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-            os.rename(old, new)
-        else:
-            os.link(old, new)  # fails if the target exists, which rename(2) of a file does not
-            os.unlink(old)
-
-    def rename_file(self, source: str, target: str) -> None:
-        new = plain_path(target)
-        if os.path.lexists(new):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-        os.rename(plain_path(source), new)
-
-    def delete_directory(self, path: str) -> None:
-        if os.path.lexists(plain_path(path)):
-            shutil.rmtree(plain_path(path))
-
-    def delete_file(self, path: str) -> None:
-        os.unlink(plain_path(path))
-
-    def remove_empty_directory(self, path: str) -> bool:
-        try:
-            os.rmdir(plain_path(path))
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                return False
-            raise
-        return True
-
-    def sync_directory(self, path: str) -> None:
-        descriptor = os.open(plain_path(path), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class ArrowFileSystem(FileSystem):
@@ -209,7 +48,8 @@ class ArrowFileSystem(FileSystem):
 
     def list(self, path: str) -> list[Entry]:
         inside = self._inside(path)
-        found = self._arrow.get_file_info(pafs.FileSelector(inside, allow_not_found=True))
+        with self._missing_is_told(path):
+            found = self._arrow.get_file_info(pafs.FileSelector(inside))
         base = path.rstrip("/")
         return sorted(
             Entry(
@@ -219,6 +59,7 @@ class ArrowFileSystem(FileSystem):
                 info.size or 0,
             )
             for info in found
+            if info.type != pafs.FileType.NotFound  # gone meanwhile
         )
 
     def _info(self, path: str) -> pafs.FileInfo:
@@ -254,7 +95,8 @@ class ArrowFileSystem(FileSystem):
 
     def delete_directory(self, path: str) -> None:
         if self.exists(path):
-            self._arrow.delete_dir(self._inside(path))
+            with suppress(FileNotFoundError), self._missing_is_told(path):
+                self._arrow.delete_dir(self._inside(path))
 
     def delete_file(self, path: str) -> None:
         with self._missing_is_told(path):
@@ -273,7 +115,7 @@ class ArrowFileSystem(FileSystem):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
 
     def remove_empty_directory(self, path: str) -> bool:
-        if not self.exists(path) or self.list(path):
+        if not self.exists(path) or self.list_if_there(path):
             return False
         self._arrow.delete_dir(self._inside(path))
         return True
@@ -359,28 +201,7 @@ def scheme_and_root(location: str) -> tuple[str, str]:
     return head.lower(), f"{head}://{authority}" if authority else ""
 
 
-def plain_path(path: str) -> str:
-    """A path of this machine without its ``file:``. Raises FormatError for another host's."""
-    if not path.startswith("file:"):
-        return path
-    rest = path[len("file:") :]
-    if rest.startswith("//"):
-        authority, slash, rest = rest[2:].partition("/")
-        if authority not in ("", "localhost"):
-            raise FormatError(f"'{path}' is on another host, '{authority}'", path=path)
-        rest = slash + rest
-    return rest
-
-
-def _entry(parent: str, item: os.DirEntry[str]) -> Entry:
-    is_dir = item.is_dir()
-    path = f"{parent.rstrip('/')}/{item.name}"
-    return Entry(item.name, path, is_dir, 0 if is_dir else item.stat().st_size)
-
-
-def local_path_of(uri: str) -> str:
-    """The path behind a properly escaped ``file:`` URI, as Spark's ``_metadata.file_path`` is.
-
-    Spark escapes there (``%20``), while locations in a metastore are not escaped.
-    """
-    return unquote(plain_path(uri))
+__all__ = [
+    "OBJECT_STORES", "ArrowFileSystem", "Entry", "FileSystem", "LocalFileSystem", "filesystem_for",
+    "local_path_of", "plain_path", "scheme_and_root", "wrap_filesystems",
+]  # fmt: skip

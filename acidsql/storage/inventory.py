@@ -24,7 +24,7 @@ from acidsql.acid.layout import (
     is_original,
     parse_directory,
 )
-from acidsql.acid.state import AcidState, acid_state
+from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.file_info import count_rows
@@ -124,7 +124,7 @@ def inventory(
     places = [_Place(location, "", True)]
     strays: list[FoundFile] = []
     if partitions is not None:
-        on_disk = discover_partitions(fs, location, columns, in_threads)
+        on_disk = discover_partitions(fs.list_if_there, location, columns, in_threads)
         names = sorted({*on_disk, *partitions})
         places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
         above = _above(names, len(columns))
@@ -162,7 +162,7 @@ def _tops(
     fs: FileSystem, place: _Place, write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> list[tuple[Entry, FoundFile]]:
     """What lies in a table's or partition's directory itself, and what becomes of it."""
-    entries = fs.list(place.path)
+    entries = fs.list_if_there(place.path)
     state_of = _states(fs, [e for e in entries if not is_hidden(e.name)], write_ids, txns)
     found = []
     for entry in entries:
@@ -180,8 +180,7 @@ def _tops(
 def _states(
     fs: FileSystem, entries: Sequence[Entry], write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> Callable[[str], str]:
-    names = {entry.name for entry in entries}
-    children = [read_child(fs, entry) for entry in entries if not is_half(fs, entry, names)]
+    children = list(_whole_children(fs, entries))
     default = "open"
     try:
         state = acid_state(children, write_ids, txns)
@@ -194,6 +193,16 @@ def _states(
     states |= dict.fromkeys([directory.name for directory in taken], "visible")
     states |= dict.fromkeys(state.originals, "visible")
     return lambda name: states.get(name, default)
+
+
+def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]:
+    names = {entry.name for entry in entries}
+    for entry in entries:
+        try:
+            if not is_half(fs, entry, names):
+                yield read_child(fs, entry)
+        except OSError:
+            continue  # it has gone, or cannot be looked into: a reader will say so
 
 
 def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
@@ -215,7 +224,7 @@ def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
 
 
 def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[FoundFile]:
-    children = fs.list(entry.path)
+    children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
     for child in children:
         if here.acid is not None and _is_side_file(child.name):
@@ -237,7 +246,7 @@ def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> F
     if one.acid is not None:
         try:
             length = committed_length(fs, child, siblings)
-        except FormatError:
+        except (FormatError, OSError):
             length = 0  # a reader will say what is wrong with it
     return replace(one, file=child.name, bytes=child.size, length=length)
 
@@ -268,7 +277,7 @@ def _beside_partitions(
     """What lies above the partitions' directories, where no reader looks for files."""
     column = columns[prefix.count("/") + 1 if prefix else 0]
     found: list[FoundFile] = []
-    for entry in fs.list(f"{location}/{prefix}".rstrip("/")):
+    for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):
         if not (entry.is_dir and is_partition(entry.name, column)):
             state = _staged_state(entry.name, write_ids)
             found += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))

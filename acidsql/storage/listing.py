@@ -19,10 +19,11 @@ from acidsql.acid.layout import (
 )
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
-from acidsql.errors import FormatError
+from acidsql.errors import FormatError, SnapshotTooOldError
 from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.parallel import in_threads
 
+_LOOKS = 10  # at a directory that is changed meanwhile
 # As ``map``, or the ``map`` of a pool of threads.
 _Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
 
@@ -101,12 +102,16 @@ def list_table(
 
     Raises:
         FormatError: A directory breaks Hive's rules, or the snapshot's files are gone.
+        SnapshotTooOldError: A directory that the snapshot needs is missing.
     """
 
     def one(partition: str) -> Listing:
         path = f"{location}/{partition}" if partition else location
         make = list_plain if plain else list_directory
-        return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
+        try:
+            return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
+        except FileNotFoundError as error:
+            raise _is_gone(path, error) from error
 
     return in_threads(one, partitions)
 
@@ -121,8 +126,7 @@ def list_directory(
     history_is_kept: bool = False,
 ) -> Listing:
     """List one table or partition directory."""
-    entries = visible_entries(fs, path)
-    children = (read_child(fs, entry) for entry in entries)
+    entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     data: list[EventFile] = []
@@ -157,8 +161,7 @@ def list_plain(
     Files may lie deeper (``HIVE_UNION_SUBDIR_1``); what lies beside the deltas is not read
     (``hive.mm.allow.originals`` is false in Hive too).
     """
-    entries = visible_entries(fs, path)
-    children = (read_child(fs, entry) for entry in entries)
+    entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
@@ -170,22 +173,34 @@ def list_plain(
 
 
 def discover_partitions(
-    fs: FileSystem, location: str, columns: Sequence[str], mapped: _Map = map
+    listed: Callable[[str], list[Entry]],
+    location: str,
+    columns: Sequence[str],
+    mapped: _Map = map,
 ) -> list[str]:
     """Partition directories by their names (``p1=a/p2=1``), of a table without a metastore.
 
     Args:
-        fs: The file system.
+        listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
         location: The table's directory.
         columns: The partition columns.
         mapped: What lists the directories of one level: ``map``, or that of a pool of threads.
+
+    Raises:
+        SnapshotTooOldError: A directory is missing.
     """
     found = [""]
     for column in columns:
 
         def below(prefix: str, column: str = column) -> list[str]:
-            entries = fs.list(f"{location}/{prefix}" if prefix else location)
-            names = (e.name for e in entries if e.is_dir and is_partition(e.name, column))
+            path = f"{location}/{prefix}" if prefix else location
+            try:
+                entries = listed(path)
+            except FileNotFoundError as error:
+                raise _is_gone(path, error) from error
+            # A link that leads nowhere is a file: who lists it next fails.
+            entries = [entry for entry in entries if entry.is_dir or entry.size]
+            names = (entry.name for entry in entries if is_partition(entry.name, column))
             return [f"{prefix}/{name}".lstrip("/") for name in names]
 
         found = [name for names in mapped(below, found) for name in names]
@@ -199,20 +214,51 @@ def is_partition(name: str, column: str) -> bool:
     return parse_partition_name(name)[0][0].lower() == column.lower()
 
 
-def visible_entries(fs: FileSystem, path: str) -> list[Entry]:
+def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
     """What lies in a table's or partition's directory, but for what is hidden.
 
     A minor compaction renames two directories, one after the other. In between, or if it died
     there, the first alone would hide the second's events: it is taken for not there. (The mark in
     it is never removed, so whoever has listed one of them without the other finds it.)
+
+    Where a directory has gone before it was looked into (the cleaner deleted it, a worker moved a
+    half away), all is looked at again: nobody can tell whether it would have mattered.
+
+    Returns:
+        The entries, and what Hive's rules must know of each.
+
+    Raises:
+        FileNotFoundError: The directory itself is missing, or does not come to rest.
     """
-    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-    names = {entry.name for entry in entries}
-    return [entry for entry in entries if not is_half(fs, entry, names)]
+    for look in range(_LOOKS):
+        listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+        names = {entry.name for entry in listed}
+        try:
+            entries = [entry for entry in listed if not is_half(fs, entry, names)]
+            return entries, [read_child(fs, entry) for entry in entries]
+        except FileNotFoundError:
+            if look == _LOOKS - 1:
+                raise
+    raise AssertionError("it returns or raises")
+
+
+def _is_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
+    missing = error.filename or path
+    return SnapshotTooOldError(
+        f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "
+        "dropped meanwhile: read it again. Or somebody has deleted the directory: put it back, or "
+        f"drop what the catalog says to lie at '{path}'.",
+        path=missing,
+    )
 
 
 def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
-    """True for a directory of a pair whose other half is not among these names."""
+    """True for a directory of a pair whose other half is not among these names.
+
+    Raises:
+        FileNotFoundError: The directory has gone meanwhile, as a half does that a worker moves
+            away.
+    """
     directory = parse_directory(entry.name) if entry.is_dir else None
     if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
         return False
@@ -220,19 +266,28 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
     twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
     if twin in names:
         return False
-    # A half that a worker has just moved away had been one, too.
-    return fs.exists(f"{entry.path}/{PAIRED_FILE}") or not fs.exists(entry.path)
+    return _holds(fs, entry.path, PAIRED_FILE)
+
+
+def _holds(fs: FileSystem, path: str, name: str) -> bool:
+    """Whether a file is in a directory. To ask for the file alone would not tell that the whole
+    directory has gone. Raises FileNotFoundError."""
+    return any(child.name == name for child in fs.list(path))
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:
-    """What Hive's rules must know of a child of a table's or partition's directory."""
+    """What Hive's rules must know of a child of a table's or partition's directory.
+
+    Raises:
+        FileNotFoundError: It has gone meanwhile.
+    """
     is_base = entry.is_dir and entry.name.startswith("base_")
     return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
 
 
 def _is_compacted(fs: FileSystem, path: str) -> bool:
     """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
-    if not fs.exists(f"{path}/{METADATA_FILE}"):
+    if not _holds(fs, path, METADATA_FILE):
         return False
     with fs.open_input(f"{path}/{METADATA_FILE}") as file:
         return b"compacted" in file.read()

@@ -64,12 +64,13 @@ def find_files(path: str) -> list[Entry]:
         FormatError: There are none, or directories are among them.
     """
     parent, _, name = path.rstrip("/").rpartition("/")
-    beside = filesystem_for(path).list(parent or "/")
+    beside = filesystem_for(path).list_if_there(parent or "/")
     found = [entry for entry in beside if entry.name == name]
     if not found:
         found = [e for e in beside if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)]
     if len(found) == 1 and found[0].is_dir:
-        found = [e for e in filesystem_for(path).list(path) if not is_hidden(e.name)]
+        inside = filesystem_for(path).list_if_there(path)
+        found = [entry for entry in inside if not is_hidden(entry.name)]
     for entry in found:
         if entry.is_dir:
             raise FormatError(
@@ -242,9 +243,7 @@ def remove(sources: Sequence[Source]) -> list[str]:
                 continue
             directory, _, name = source.path.rpartition("/")
             fs.delete_file(source.path)
-            checksum = f"{directory}/.{name}.crc"  # Hadoop's, beside local files
-            if fs.exists(checksum):
-                fs.delete_file(checksum)
+            fs.delete_file_if_there(f"{directory}/.{name}.crc")  # Hadoop's, beside local files
             fs.sync_directory(directory or "/")
         except FileNotFoundError:
             continue

@@ -50,11 +50,12 @@ def _missing_file(error: Any) -> str | None:
 
 @contextmanager
 def naming_missing(path: str) -> Iterator[None]:
-    """Raise SnapshotTooOldError where a file that is read in here is gone."""
+    """Raise SnapshotTooOldError where a file that is read in here is gone; ``path``: its own, or
+    the table's."""
     try:
         yield
     except FileNotFoundError as error:
-        raise _too_old(path) from error
+        raise _too_old(str(error.filename or path)) from error
 
 
 def _too_old(path: str) -> SnapshotTooOldError:

@@ -19,7 +19,7 @@ from acidsql.storage.event_records import KEYS
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_table
-from acidsql.storage.missing_files import name_missing_files
+from acidsql.storage.missing_files import name_missing_files, naming_missing
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.partition_columns import matching
 from acidsql.storage.scan import ROW__ID, Scan, scan
@@ -72,13 +72,15 @@ def read_rows(
         files, sizes = _plain_files(listings)
         return read_inserts_only(spark, table, files, "orc", sizes)
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
-        return scan(spark, Scan(table, listings, write_ids))
+        with naming_missing(table.location):
+            return scan(spark, Scan(table, listings, write_ids))
     demand = demanded()
     if table.partition_columns and not is_pruned:
         wanted = set(matching(spark, table, [one.partition for one in listings], demand.condition))
         listings = [listing for listing in listings if listing.partition in wanted]
     chosen = in_buckets(listings, table, demand.condition)
-    return scan(spark, Scan(table, chosen, write_ids, demand), few)
+    with naming_missing(table.location):
+        return scan(spark, Scan(table, chosen, write_ids, demand), few)
 
 
 def read(
@@ -113,14 +115,17 @@ def read(
         is shown as TIMESTAMP_NTZ.
 
     Raises:
-        FormatError: The directory breaks Hive's rules, or has no file to take the schema from.
+        FormatError: The directory is missing or breaks Hive's rules, or it has no file to take the
+            schema from.
         UnsupportedError: ``file_format`` is neither ``orc`` nor ``text``.
     """
     name_missing_files()
     path = path.rstrip("/")
     fs = filesystem_for(path)
     by = _columns(partitioned_by) if partitioned_by else ()
-    found = discover_partitions(fs, path, [column.name for column in by])
+    if not fs.exists(path):
+        raise FormatError(f"There is no directory '{path}'.", path=path)
+    found = discover_partitions(fs.list, path, [column.name for column in by])
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _everything()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     name = TableName("", path)
@@ -131,7 +136,8 @@ def read(
         return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
     listings = list_table(fs, path, found, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), by)
-    return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
+    with naming_missing(path):
+        return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 
 
 def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:

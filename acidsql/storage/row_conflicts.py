@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import Kind, is_hidden, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.deletes import key_columns
 from acidsql.storage.filesystem import FileSystem, filesystem_for
 from acidsql.storage.listing import EventFile, Listing
@@ -31,6 +32,15 @@ def changed_a_common_row(
         True if both deleted or updated a row, and also where that cannot be told: the other's
         delete events are not there any more.
     """
+    try:
+        return _changed_a_common_row(spark, table, partition, their_write_id, ours)
+    except (FileNotFoundError, SnapshotTooOldError):
+        return True
+
+
+def _changed_a_common_row(
+    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+) -> bool:
     fs = filesystem_for(table.location)
     place = f"{table.location}/{partition}".rstrip("/")
     theirs = [

@@ -15,7 +15,8 @@ from acidsql.compaction.service import Service
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.settings import Settings
 from acidsql.storage import compact as compacting
-from acidsql.storage.listing import is_half
+from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.listing import is_half, visible_entries
 
 FEW = Settings.of({"hive.compactor.delta.num.threshold": "1"})
 
@@ -78,13 +79,18 @@ def test_the_service_goes_on_when_a_compaction_fails_in_whatever_way(warehouse, 
     assert entry.state is CompactionState.FAILED and "no space left" in entry.message
 
 
-def test_a_half_that_is_taken_away_while_it_is_looked_at_is_a_half(warehouse):
+def test_where_a_half_is_taken_away_while_it_is_looked_at_all_is_looked_at_again(warehouse):
     path = f"{warehouse.place}/delete_delta_0000001_0000003"
     warehouse.fs.create_directory(path)
     (entry,) = warehouse.fs.list(warehouse.place)
     assert not is_half(warehouse.fs, entry, {entry.name})  # as Hive leaves it: no mark
     warehouse.fs.delete_directory(path)
-    assert is_half(warehouse.fs, entry, {entry.name})
+    with pytest.raises(FileNotFoundError):
+        is_half(warehouse.fs, entry, {entry.name})
+    listings = iter([[entry], []])
+    fs = LocalFileSystem()
+    fs.list = lambda at: next(listings) if at == warehouse.place else LocalFileSystem.list(fs, at)
+    assert visible_entries(fs, warehouse.place) == ([], [])
 
 
 def test_what_hive_4s_names_hide_from_a_snapshot_it_is_asked_about():

@@ -33,6 +33,7 @@ class What(Enum):
     INTERRUPT = "the statement is interrupted"
     ERROR = "the call fails"
     OUTAGE = "the call fails, and so do all later ones of the store, or of the files"
+    GONE = "the file system says that there is no such file or directory"
 
 
 @dataclass
@@ -79,13 +80,14 @@ class Line:
         if self.watch is not None:
             self.watch(len(self.calls), name)
         if self._away == _side(name) or (mine and not self.lost):
-            self._fail(name)
+            return self._fail(name)
         result = do()
         if mine:
             self._fail(name)
         return result
 
-    def _fail(self, name: str) -> None:
+    def _fail(self, name: str) -> bool:
+        """Raise; False where that is the answer."""
         if self.what is What.CRASH:
             self.dead = True
             raise Crash(name)
@@ -93,6 +95,10 @@ class Line:
             raise Interrupt(name)
         if self.what is What.OUTAGE:
             self._away = _side(name)
+        if self.what is What.GONE and name.startswith(("exists(", "remove_empty_directory(")):
+            return False
+        if self.what is What.GONE:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         if name.startswith("store."):
             raise MetastoreError(f"The line was cut at {name}.")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)

@@ -59,7 +59,9 @@ def test_hostile_names(place, name, request):
 
 def test_what_is_missing(place):
     files, root = place
-    assert files.list(f"{root}/no") == []
+    assert files.list_if_there(f"{root}/no") == []
+    with pytest.raises(FileNotFoundError):
+        files.list(f"{root}/no")
     assert not files.exists(f"{root}/no")
     files.delete_directory(f"{root}/no")
     assert files.remove_empty_directory(f"{root}/no") is False

@@ -33,10 +33,12 @@ def names(files, root):
     return [file.path.removeprefix(f"{root}/") for file in files]
 
 
-def test_a_missing_directory_has_no_rows(tmp_path):
+def test_an_empty_directory_has_no_rows_and_a_missing_one_is_an_error(tmp_path):
     fs = filesystem_for(str(tmp_path))
-    listing = list_directory(fs, f"{tmp_path}/nothing", "", ALL, ALL_TXNS)
+    listing = list_directory(fs, str(tmp_path), "", ALL, ALL_TXNS)
     assert (listing.data, listing.deletes, listing.originals) == ((), (), ())
+    with pytest.raises(FileNotFoundError):
+        list_directory(fs, f"{tmp_path}/nothing", "", ALL, ALL_TXNS)
 
 
 def test_inserts_and_deletes_are_told_apart(put, listed, tmp_path):
@@ -154,7 +156,7 @@ def test_partitions_are_discovered_by_their_names(put, tmp_path):
     for path in ("P=b/q=1", "p=a/q=2", "p=a/x=3", "_p=c/q=1", "other/q=1"):
         put(f"{path}/delta_0000001_0000001_0000/bucket_00000")
     fs = filesystem_for(str(tmp_path))
-    found = discover_partitions(fs, str(tmp_path), ["p", "q"])
+    found = discover_partitions(fs.list, str(tmp_path), ["p", "q"])
     assert found == ["P=b/q=1", "p=a/q=2"]
     assert [one.partition for one in list_table(fs, str(tmp_path), found, ALL, ALL_TXNS)] == found
 
