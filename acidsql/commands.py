@@ -327,7 +327,7 @@ class Commands:
 
     def _again(self, name: TableName) -> Table:
         """The table under the lock: it may have changed while we waited."""
-        table = self._metastore.get_table(name)
+        table = self._transactions.get_table(name)
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table

@@ -117,7 +117,7 @@ class CompactionCommands:
         """See ``Session.clean``."""
         self._transactions.need_plain("clean")
         keep_house(self._metastore, self._txns.settings)  # the dead hold back the cleaner
-        removed = Cleaner(self._metastore, self._txns).run()
+        removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
         rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
 

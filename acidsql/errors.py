@@ -18,7 +18,7 @@
     │   ├── NoSuchTxnError
     │   └── CommitUnknownError       the store's reply to COMMIT was lost: it may have happened
     ├── WriteError                   files could not be written as they must be
-    ├── SnapshotTooOldError          files that a DataFrame was made from are gone
+    ├── SnapshotTooOldError          what a snapshot or a DataFrame was made from is gone
     ├── FormatError                  a directory or file is not what Hive's format allows
     ├── SettingError                 a setting has no such name or no such value
     └── MetastoreError               the metastore cannot be reached or is not ours
@@ -202,7 +202,8 @@ class WriteError(AcidSqlError):
 
 
 class SnapshotTooOldError(AcidSqlError):
-    """The files that a lazy DataFrame was made from are gone (Hive: 10327): make it anew."""
+    """What a snapshot, or a lazy DataFrame, was made from is gone (Hive: 10327): files were
+    deleted, or others have dropped, renamed or altered the table. Look again, in a new one."""
 
     condition = "ACID_NOT_ENOUGH_HISTORY"
     sqlstate = "72000"

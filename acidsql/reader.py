@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
-from acidsql.acid.table import Column, Partition, Table
+from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
+from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.explain import locks_section, plan_section, tables_section
 from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
 from acidsql.plan import lower
@@ -177,44 +177,40 @@ class Reader:
         """What one stand-in shows.
 
         Raises:
-            CatalogError: The table, or a partition of it, was dropped while its files were listed:
-                what is left of them are not its rows; or its columns were changed.
+            SnapshotTooOldError: Others have changed it in the catalog since the transaction's
+                snapshot was taken.
+            CatalogError: They have done so while its files were listed.
         """
         table = standin.table
+        lost = self._transactions.lost(table)
         partitions = self._transactions.partitions(table)
         names = [partition.location.removeprefix(f"{table.location}/") for partition in partitions]
-        rows = read_rows(
-            self._spark,
-            table,
-            names,
-            snapshot.write_ids[table.name],
-            snapshot.valid_txns,
-            demanded,
-            lambda: self._is_kept(snapshot),
-            few,
-        )
-        self._still_there(table, partitions)
+
+        def still_there() -> None:
+            self._transactions.need_unchanged(table, set(names) - lost.keys(), snapshot)
+
+        try:
+            rows = read_rows(
+                self._spark,
+                table,
+                names,
+                snapshot.write_ids[table.name],
+                snapshot.valid_txns,
+                demanded,
+                lambda: self._is_kept(snapshot),
+                few,
+                (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
+            )
+        except (AcidSqlError, OSError):
+            still_there()  # or that is why
+            raise
+        still_there()
         return _shaped(rows, standin)
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
         """While who holds it is open, the cleaner has deleted nothing that it needs."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
-
-    def _still_there(self, table: Table, partitions: Sequence[Partition]) -> None:
-        now = self._metastore.get_table(table.name)
-        if now is not None and now.columns != table.columns:
-            # A type may have become wider, and the snapshot hold values that only fit there.
-            raise CatalogError(
-                f"The columns of {table.name} were changed meanwhile. Read it again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=table.name,
-            )  # fmt: skip
-        left = self._transactions.partitions(table) if partitions else []
-        if now is None or now.location != table.location or not set(partitions) <= set(left):
-            raise CatalogError(
-                f"{table.name} or a partition of it was dropped meanwhile. Read it again.",
-                table=table.name,
-            )
 
     def touched(self, query: EventQuery, said: Said) -> list[str] | None:
         """The partitions that a statement can change, as far as its text tells; None: any."""
@@ -361,6 +357,7 @@ class Reader:
     def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
         write_ids = snapshot.write_ids[table.name]
         where = self._transactions.partition_names(table) if table.partition_columns else [""]
+        self._transactions.refuse_lost(table, where)
         fs = filesystem_for(table.location)
         listings = list_table(
             fs, table.location, where, write_ids, snapshot.valid_txns, history_is_kept=True

@@ -104,9 +104,9 @@ class Runner:
         compactor: str,
     ) -> None:
         self._spark, self._metastore = spark, metastore
-        self._names = Names(spark, metastore)
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
+        self._names = Names(spark, self.transactions)
         self._reader = Reader(spark, metastore, self.transactions, self._names)
         known = spark, metastore, self._txns, self.transactions, self._names
         self._commands = Commands(*known)
@@ -119,8 +119,9 @@ class Runner:
         )  # fmt: skip
         self.last: Receipt | None = None
         self._background = Background(
-            spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor
-        )
+            spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
+            end_old_leases=self.transactions.end_old_leases,
+        )  # fmt: skip
         self.transactions.on_commit = self._background.committed
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
@@ -202,9 +203,7 @@ class Runner:
         return Plain(self._txns.settings.values_max_rows, lambda: is_utc(self._spark))
 
     def _command(self, statement: Statement, text: str) -> DataFrame:
-        for family in (
-            self._commands, self._of_transactions, self._loads, self.compactions,
-        ):  # fmt: skip
+        for family in self._families:
             if family.knows(statement):
                 self.last = family.run(statement, text) or self.last
                 return nothing(self._spark)
@@ -320,7 +319,7 @@ class Runner:
         return True
 
     def _is_unchanged(self, prepared: Prepared) -> bool:
-        return all(self._metastore.get_table(table.name) == table for table in prepared.tables)
+        return all(self.transactions.get_table(table.name) == table for table in prepared.tables)
 
     def _do(
         self, transaction: Transaction, held: _Held, said: Said, clock: Clock, work: Work

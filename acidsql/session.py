@@ -252,7 +252,13 @@ class Session:
         """
         self._need_open()
         service = Service(
-            self.spark, self.metastore, self._runner.settings, pool=pool, tell=tell, **self._who
+            self.spark,
+            self.metastore,
+            self._runner.settings,
+            pool=pool,
+            tell=tell,
+            end_old_leases=self._runner.transactions.end_old_leases,
+            **self._who,
         )
         service.run(once=once)
 

@@ -73,14 +73,16 @@ class Shows:
         """See ``Session.files``."""
         seen = self._transactions.look([table.name])
         columns = [column.name for column in table.partition_columns]
+        names = self._transactions.partition_names(table) if columns else None
         found = inventory(
             filesystem_for(table.location),
             table.location,
-            self._transactions.partition_names(table) if columns else None,
+            names,
             seen.write_ids[table.name],
             seen.valid_txns,
             columns=columns,
         )
+        self._transactions.refuse_lost(table, names or ())
         return files_frame(self._spark, found)
 
     def events(self, path: str) -> DataFrame:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import TxnError
+from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
+from acidsql.metastore.catalog_history import CatalogChange
+from acidsql.metastore.conflict_rules import brief
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.transaction import SameRows, Transaction
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
@@ -127,7 +130,7 @@ class Transactions:
 
     def look(self, tables: Sequence[TableName]) -> Snapshot:
         """What a read sees: the transaction's snapshot, a pinned one, or what is committed now."""
-        txn = self.current.txn if self.current is not None else self._pinned
+        txn = self._txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
@@ -143,18 +146,121 @@ class Transactions:
             self._pinned = None
             txn.end_quietly()
 
+    @property
+    def _txn(self) -> Txn | None:
+        """The transaction whose snapshot all reads see; None: each has one of its own."""
+        return self.current.txn if self.current is not None else self._pinned
+
+    # The catalog has no snapshots: it is looked into, and then asked whether that is too new.
+
+    def get_table(self, name: TableName) -> Table | None:
+        """The table of a name, or None, as the transaction's snapshot has it.
+
+        Raises:
+            SnapshotTooOldError: The name meant something else then: its table was made, dropped,
+                renamed or got other columns since.
+        """
+        table = self._metastore.get_table(name)
+        self._changes(name)
+        return table
+
     def partitions(self, table: Table) -> list[Partition]:
-        """A table's partitions: those in the catalog, and what this transaction has added."""
+        """A table's partitions: those in the catalog, what this transaction has added, and what
+        others have dropped since its snapshot was taken (see ``lost``)."""
         known = self._metastore.partitions(table.name)
-        if self.current is None:
+        if self._txn is None:
             return known
-        own = self.current.partitions().get(table.name, [])
-        return [*known, *(partition for partition in own if partition not in known)]
+        own = [] if self.current is None else self.current.partitions().get(table.name, [])
+        gone = [
+            Partition(
+                tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
+            )
+            for name in self.lost(table)
+        ]
+        return list(dict.fromkeys([*known, *own, *gone]))
 
     def partition_names(self, table: Table) -> list[str]:
         """The same by their directories below the table's, ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
+
+    def lost(self, table: Table) -> dict[str, CatalogChange]:
+        """Partitions that the snapshot may have rows in, and that others have dropped since.
+
+        They may be there again, with younger rows.
+
+        Raises:
+            SnapshotTooOldError: As ``get_table``.
+        """
+        if not table.partition_columns:
+            return {}
+        return {one.partition: one for one in self._changes(table.name) if one.partition}
+
+    def refuse_lost(self, table: Table, partitions: Iterable[str]) -> None:
+        """Raise SnapshotTooOldError if one of these partitions is lost, or as ``get_table``."""
+        lost = self.lost(table)
+        for name in partitions:
+            if name in lost:
+                raise self._too_old(table.name, lost[name])
+
+    def need_unchanged(self, table: Table, partitions: Collection[str], seen: Snapshot) -> None:
+        """See that what was listed is what the names meant when the snapshot was taken.
+
+        Args:
+            table: As it was found before.
+            partitions: Its partitions' directories, but for the lost ones.
+            seen: The snapshot by which it was listed since then.
+
+        Raises:
+            SnapshotTooOldError: In a transaction: as ``refuse_lost``.
+            CatalogError: Elsewhere, and where the name was looked up before the snapshot was taken.
+        """
+        ours, name = self._txn, table.name
+        now = self._metastore.get_table(name)
+        since = ours.catalog_changes(name) if ours else self._txns.catalog_changes(seen, name)
+        change = next(
+            (one for one in since if one.partition is None or one.partition in partitions), None
+        )
+        if change is not None and ours is not None:
+            raise self._too_old(name, change)
+        if now is not None and now.columns != table.columns:
+            # A type may have become wider, and the snapshot hold values that only fit there.
+            raise CatalogError(
+                f"The columns of {name} were changed meanwhile. Read it again.",
+                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=name,
+            )  # fmt: skip
+        if change is not None or now is None or not now.lies_as(table):
+            raise CatalogError(
+                f"{name} or a partition of it was dropped meanwhile. Read it again.",
+                table=name,
+            )
+
+    def _changes(self, name: TableName) -> list[CatalogChange]:
+        """Partitions that are lost; a change of the table itself is an error."""
+        found = [] if self._txn is None else self._txn.catalog_changes(name)
+        for change in found:
+            if change.partition is None:
+                raise self._too_old(name, change)
+        return found
+
+    def _too_old(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
+        assert self._txn is not None
+        what = f"{name}/{change.partition}" if change.partition else str(name)
+        doing = f" (statement: {brief(change.agent_info)})" if change.agent_info.strip() else ""
+        return SnapshotTooOldError(
+            f"Transaction {change.txn_id} of user {change.user} on host {change.host}{doing} "
+            f"changed what {what} is in the catalog, after transaction {self._txn.id} had taken "
+            "its snapshot, so its rows cannot be read, nor changed, as they were then. End this "
+            "transaction, or snapshot, and begin a new one.",
+            txnId=self._txn.id,
+            changedBy=change.txn_id,
+            table=name,
+            partition=change.partition or "",
+        )
+
+    def end_old_leases(self) -> None:
+        """Let go of what DataFrames are too old to read."""
+        self._txns.end_old_leases()
 
     def _committed(self, transaction: Transaction) -> None:
         self.on_commit(transaction)

@@ -95,6 +95,17 @@ class Table:
         """Which hash CLUSTERED BY uses: 2 if the property says so, else 1 (Hive's rule)."""
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
+    def lies_as(self, other: Table) -> bool:
+        """True if the files of both lie in the same place and are read in the same way."""
+        return (
+            self.location == other.location
+            and self.partition_columns == other.partition_columns
+            and self.bucket_columns == other.bucket_columns
+            and self.num_buckets == other.num_buckets
+            and self.bucketing_version == other.bucketing_version
+            and self.is_insert_only == other.is_insert_only
+        )
+
     @property
     def all_columns(self) -> tuple[Column, ...]:
         """Data columns, then partition columns: the order of ``SELECT *``."""

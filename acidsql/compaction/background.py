@@ -68,6 +68,7 @@ class Background:
         host: Of this process.
         mode: ``background``; ``inline``: compact before the statement returns that made it
             necessary; ``off``: do nothing.
+        end_old_leases: The session's.
     """
 
     def __init__(
@@ -79,12 +80,13 @@ class Background:
         user: str,
         host: str,
         mode: str,
+        end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._settings = metastore, settings
         self._is_on, self._inline = mode != "off", mode == "inline"
         self._txns = TxnManager(metastore, settings(), user=user, host=host)
         self._spark, self._id = spark, f"{host}-{id(self)}"
-        self._cleaner = Cleaner(metastore, self._txns)
+        self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
         self._written: dict[Place, list[list[str]]] = {}
         self._written_since: float | None = None
         self._statements = self._given_way = 0

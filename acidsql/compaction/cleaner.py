@@ -62,10 +62,16 @@ class Cleaner:
     Args:
         metastore: Where tables and the queue are.
         txns: Opens the transactions that hold locks.
+        end_old_leases: Ends those of the session that cleans up: they would hold it back.
     """
 
-    def __init__(self, metastore: Metastore, txns: TxnManager) -> None:
-        self._metastore, self._txns = metastore, txns
+    def __init__(
+        self,
+        metastore: Metastore,
+        txns: TxnManager,
+        end_old_leases: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._metastore, self._txns, self._end_old_leases = metastore, txns, end_old_leases
         self._places = Places(metastore)
 
     def run(self) -> list[Removed]:
@@ -78,6 +84,7 @@ class Cleaner:
 
     def after_compactions(self) -> list[Removed]:
         """The part of ``run`` about tables that were compacted."""
+        self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
         done: list[Removed] = []

@@ -35,6 +35,7 @@ class Service:
         host: Of this process.
         pool: Its worker takes entries of that pool only; None: those of none.
         tell: Given a line for a person when something was done.
+        end_old_leases: Of the session that it runs in, if any.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Service:
         host: str,
         pool: str | None = None,
         tell: Callable[[str], None] = _log.info,
+        end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._settings, self._pool, self._tell = metastore, settings, pool, tell
         self._txns = TxnManager(metastore, settings, user=user, host=host)
@@ -54,7 +56,7 @@ class Service:
         self._initiator = Initiator(metastore, settings, me)
         resources = Resources(f"acidsql-compactor-{os.getpid()}-{id(self)}")
         self._worker = Worker(spark, metastore, self._txns, me, resources)
-        self._cleaner = Cleaner(metastore, self._txns)
+        self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
         self._ended = threading.Event()
         self._checked_s: float | None = None
 

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
 
 
@@ -255,7 +256,7 @@ class Catalog(Protocol):
         """Take one from the queue. *Idempotent.*"""
 
 
-class TxnStore(Protocol):
+class TxnStore(CatalogHistory, Protocol):
     """Transactions, locks, write ids: what Hive's ``TxnStore`` keeps."""
 
     def open_txn(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from pyspark.sql import SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError
-from acidsql.metastore.interface import Catalog
 from acidsql.sql.statements import Name
 from acidsql.storage import jvm
+
+
+class Tables(Protocol):
+    """What finds a table by its full name."""
+
+    def get_table(self, name: TableName) -> Table | None:
+        """One table, or None."""
 
 
 class Names:
@@ -18,8 +26,8 @@ class Names:
         current_database: What an unqualified name is looked up in; ``USE`` changes it.
     """
 
-    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
-        self._spark, self._catalog = spark, catalog
+    def __init__(self, spark: SparkSession, tables: Tables) -> None:
+        self._spark, self._tables = spark, tables
         self.current_database = "default"
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
@@ -27,7 +35,7 @@ class Names:
         name = self.qualify(parts)
         if name is None or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
             return None
-        return self._catalog.get_table(name)
+        return self._tables.get_table(name)
 
     def need(self, name: Name, text: str) -> Table:
         """The ACID table that a statement names.

@@ -39,6 +39,7 @@ def read_rows(
     demanded: Callable[[], Demand] = lambda: EVERYTHING,
     is_kept: Callable[[], bool] = lambda: False,
     few: int = 0,
+    refuse_lost: Callable[[Sequence[str]], None] | None = None,
 ) -> DataFrame:
     """A snapshot's live rows, as ``storage.scan`` gives them.
 
@@ -53,15 +54,20 @@ def read_rows(
         is_kept: Whether the cleaner still keeps what the snapshot needs. It is asked where a
             compaction has replaced something meanwhile.
         few: See ``storage.scan``.
+        refuse_lost: Some of the partitions are not there any more: refuses them, if they are
+            among those that it is given. None: all are there.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: it does not.
     """
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
-    is_pruned = len(where) > MANY_PARTITIONS  # before anything is listed
+    # Before anything is listed.
+    is_pruned = len(where) > MANY_PARTITIONS or refuse_lost is not None
     if is_pruned:
         where = matching(spark, table, where, demanded().condition)
+    if refuse_lost is not None:
+        refuse_lost(where)
     listings = list_table(
         fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
     )

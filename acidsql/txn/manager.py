@@ -8,7 +8,8 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from acidsql.acid.table import TableName
-from acidsql.errors import AcidSqlError
+from acidsql.errors import AcidSqlError, SnapshotTooOldError, TxnError
+from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import TxnStore, TxnType
 from acidsql.settings import Settings
 from acidsql.txn.heartbeat import Heartbeat
@@ -84,9 +85,29 @@ class TxnManager:
         lease = self.hold_lease()
         return snapshot_of(self._store, self._store.valid_txns(), tables, lease)
 
+    def catalog_changes(self, seen: Snapshot, table: TableName) -> list[CatalogChange]:
+        """What others have changed of a name in the catalog since ``snapshot`` looked.
+
+        Raises:
+            SnapshotTooOldError: The lease is over: nobody can tell any more.
+        """
+        try:
+            assert seen.held_by is not None, "nobody keeps what this snapshot sees"
+            return self._store.catalog_changes(seen.held_by, seen.valid_txns, table)
+        except TxnError as error:
+            raise SnapshotTooOldError(
+                f"Nobody can tell any more whether {table} was changed, because the lease of this "
+                f"read is over (acidsql.lease.timeout). Read it again. {error.message}",
+                table=table,
+            ) from error
+
     def hold_lease(self) -> int:
         """Keep the files of all snapshots that are taken for a while from now on; by whom."""
         return self._leases.hold()
+
+    def end_old_leases(self) -> None:
+        """Let go of what DataFrames are too old to read."""
+        self._leases.end_old()
 
     def close(self) -> None:
         """Abort what is open and stop the heartbeat. May be called twice."""
@@ -104,7 +125,7 @@ class TxnManager:
         )
 
     def _on_beat(self) -> None:
-        self._leases.end_old()
+        self.end_old_leases()
         self._house_keep()
 
     def _house_keep(self) -> None:

@@ -43,6 +43,7 @@ from acidsql.errors import (
     TxnError,
 )
 from acidsql.metastore import conflict_rules
+from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.interface import (
     LockComponent,
@@ -164,6 +165,20 @@ class Txn:
             if self._valid_txns is None:
                 self._valid_txns = self._store.valid_txns(self.id)
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
+
+    def catalog_changes(self, table: TableName) -> list[CatalogChange]:
+        """What others have changed of a name in the catalog since the snapshot was taken.
+
+        Ask after looking into the catalog: then what was found is as the snapshot has it, unless
+        this tells otherwise.
+
+        Raises:
+            TxnAbortedError, NoSuchTxnError, MetastoreError
+        """
+        if self._valid_txns is None:
+            return []
+        with self._while_open():
+            return self._store.catalog_changes(self.id, self._valid_txns, table)
 
     def write_id(self, table: TableName) -> int:
         """Its write id in a table: the same at every call."""

@@ -6,6 +6,7 @@ An implementation subclasses ``MetastoreContract`` in a test module and says how
 from contract_base import ContractBase
 from contract_candidates import CandidateContract
 from contract_catalog import CatalogContract
+from contract_catalog_history import CatalogHistoryContract
 from contract_cleaning import CleaningContract
 from contract_compactions import CompactionContract
 from contract_conflicts import ConflictContract
@@ -19,6 +20,7 @@ __all__ = ["MetastoreContract"]
 
 class MetastoreContract(
     CatalogContract,
+    CatalogHistoryContract,
     TxnContract,
     LockContract,
     DeadlockContract,

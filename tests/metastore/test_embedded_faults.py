@@ -261,4 +261,4 @@ def test_every_operation_that_writes_is_among_those_tried():
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}
-    assert public - {"close", "url", "write_conflicts"} == tried
+    assert public - {"close", "url", "write_conflicts", "catalog_changes"} == tried

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import (
+    catalog_history,
     cleanups,
     compaction_rows,
     partitions,
@@ -104,7 +105,9 @@ class EmbeddedCatalog:
                     sqlstate="2BP01",
                     schemaName=name,
                 )
-            dropped = [self._drop_table(connection, TableName(name, table)) for table in left]
+            dropped = [
+                self._drop_table(connection, TableName(name, table), txn_id) for table in left
+            ]
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
             return dropped
 
@@ -128,13 +131,16 @@ class EmbeddedCatalog:
         """See ``Catalog.create_table``."""
         with self._write(txn_id) as connection:
             tables.create(connection, table, first_write_id)
+            catalog_history.note(connection, txn_id, table.name)
 
     def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
         """See ``Catalog.drop_table``."""
         with self._write(txn_id) as connection:
-            return self._drop_table(connection, name)
+            return self._drop_table(connection, name, txn_id)
 
-    def _drop_table(self, connection: Connection, name: TableName) -> PendingCleanup:
+    def _drop_table(
+        self, connection: Connection, name: TableName, txn_id: int | None
+    ) -> PendingCleanup:
         table_id = rows.need_table(connection, name)
         location = connection.execute(
             select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
@@ -145,6 +151,7 @@ class EmbeddedCatalog:
             ours = write_ids.of_table(components, prefix, name)
             connection.execute(delete(components).where(ours))
         compaction_rows.forget_table(connection, name)
+        catalog_history.note(connection, txn_id, name)
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def rename_table(
@@ -173,6 +180,8 @@ class EmbeddedCatalog:
                         }
                     )
                 )
+            for changed in (name, new_name):
+                catalog_history.note(connection, txn_id, changed)
 
     def alter_table(
         self,
@@ -208,6 +217,9 @@ class EmbeddedCatalog:
             rows.add_columns(connection, table_id, add_columns, start=start)
             rows.unset_properties(connection, table_id, unset_properties)
             rows.set_properties(connection, table_id, set_properties or {})
+            after = rows.read_table(connection, name, table_id)
+            if _shown(after) != _shown(table):
+                catalog_history.note(connection, txn_id, name)
 
     def partitions(self, name: TableName) -> list[Partition]:
         """See ``Catalog.partitions``."""
@@ -235,6 +247,11 @@ class EmbeddedCatalog:
         """See ``Catalog.mark_cleaned``."""
         with self._store.write() as connection:
             cleanups.remove(connection, cleanup_id)
+
+
+def _shown(table: Table) -> list[tuple[str, str]]:
+    """What a query can tell of a table's columns."""
+    return [(column.name, column.type) for column in table.columns]
 
 
 # What DROP forgets (the first two) and RENAME renames. Conflicts with a dropped table's writers

@@ -19,7 +19,8 @@ lowest aborted transaction, since it reads a table's high-water mark from the ro
 Ours is the name's counter, which is never forgotten.)
 
 *WRITE_SET.* An open transaction that may write asks for rows with a commit id from its own number
-on (``conflicts``), so what lies below the lowest of them can go.
+on (``conflicts``), so what lies below the lowest of them can go. For changes of the catalog those
+that only read ask, too (``catalog_history``).
 
 *TXNS.* A committed row says what became of the transaction, and who it was if it is another's
 rival: it goes when it is old, below the mark, and no row of WRITE_SET refers to it. An aborted one
@@ -31,8 +32,20 @@ published nothing should rather commit.
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 
+from acidsql.metastore.embedded.catalog_history import is_catalog_change
 from acidsql.metastore.embedded.schema import (
     AUX_TABLE,
     MIN_HISTORY_LEVEL,
@@ -67,7 +80,7 @@ def note(connection: Connection, now_ms: int) -> None:
 def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
     """Delete what nobody can ask for any more; see above for what that is."""
     lowest_writer, mark = _bounds(connection)
-    connection.execute(delete(WRITE_SET).where(WRITE_SET.c.WS_COMMIT_ID < lowest_writer))
+    _forget_write_set(connection, lowest_writer, mark)
     _forget_write_ids(connection, mark)
     old = T.TXN_LAST_HEARTBEAT < now_ms - retention_ms
     _forget_committed(connection, old, mark)
@@ -87,6 +100,12 @@ def _bounds(connection: Connection) -> tuple[int, int]:
     next_id, writer, *levels = connection.execute(found).one()
     mark = min(level for level in (next_id, *levels) if level is not None)
     return (next_id if writer is None else writer), mark
+
+
+def _forget_write_set(connection: Connection, lowest_writer: int, mark: int) -> None:
+    commit_id = WRITE_SET.c.WS_COMMIT_ID
+    of_rows = and_(commit_id < lowest_writer, not_(is_catalog_change()))
+    connection.execute(delete(WRITE_SET).where(or_(commit_id < mark, of_rows)))
 
 
 def _forget_write_ids(connection: Connection, mark: int) -> None:

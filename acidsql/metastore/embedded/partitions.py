@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import compaction_rows, rows
+from acidsql.metastore.embedded import catalog_history, compaction_rows, rows
 from acidsql.metastore.embedded.schema import (
     PARTITION_KEY_VALS,
     PARTITION_KEYS,
@@ -52,7 +52,9 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
                 _insert(connection, table_id, part_name, partition)
 
 
-def drop(connection: Connection, dropped: Mapping[TableName, Sequence[Values]]) -> None:
+def drop(
+    connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[Values]]
+) -> None:
     """Make partitions unknown, and what compactors know of them; those that are not there are
     passed over. Raises as ``add``."""
     for name, gone in dropped.items():
@@ -66,6 +68,7 @@ def drop(connection: Connection, dropped: Mapping[TableName, Sequence[Values]]) 
                 )
             )
             compaction_rows.forget_partition(connection, name, part_name)
+            catalog_history.note(connection, txn_id, name, part_name)
 
 
 def _insert(connection: Connection, table_id: int, part_name: str, partition: Partition) -> None:

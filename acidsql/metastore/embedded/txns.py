@@ -28,8 +28,10 @@ from sqlalchemy import (
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
+from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import (
+    catalog_history,
     changes,
     cleanups,
     compaction_rows,
@@ -118,6 +120,14 @@ class EmbeddedTxns:
                 changed = changes.of(connection, txn_id, components)
             return conflicts.find(connection, txn_id, snapshot, changed)
 
+    def catalog_changes(
+        self, txn_id: int, snapshot: ValidTxnList, table: TableName
+    ) -> list[CatalogChange]:
+        """See ``TxnStore.catalog_changes``."""
+        with self._store.read() as connection:
+            need_open(connection, txn_id)
+            return catalog_history.find(connection, txn_id, snapshot, table)
+
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         """See ``TxnStore.allocate_write_id``."""
         with self._store.write() as connection:
@@ -183,7 +193,8 @@ class EmbeddedTxns:
                 compaction_rows.commit(connection, txn_id, compacted, now_ms)
             if create_table is not None:
                 tables.create(connection, create_table, first_write_id, txn_id)
-            partitions.drop(connection, drop_partitions or {})
+                catalog_history.note(connection, txn_id, create_table.name)
+            partitions.drop(connection, txn_id, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             changed = changes.recorded(connection, txn_id)
             if changed:

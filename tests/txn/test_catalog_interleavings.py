@@ -1,0 +1,224 @@
+"""A transaction beside a session that changes the catalog, in every order of their store calls.
+
+What a statement in a transaction shows is what its snapshot has, or it fails by name. It never
+shows fewer rows, nor rows of another table, and never changes another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from two_sessions import Announced, Other, Rows, Session, Warehouse
+
+from acidsql.acid.types import parse_type
+from acidsql.commands import Commands
+from acidsql.errors import AcidSqlError
+from acidsql.storage import compact as compacting
+from acidsql.storage import read as reading
+from acidsql.storage.event_records import Task
+from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.fold import fold
+
+State = dict[str, frozenset[str] | None]  # of each name that matters; None: there is no such table
+TOO_OLD, CONFLICT = "ACID_NOT_ENOUGH_HISTORY", "WRITE_CONFLICT"
+# Told where a name was looked up, and changed before the snapshot was taken.
+MEANWHILE = {"TABLE_OR_VIEW_NOT_FOUND", "TABLE_CHANGED_MEANWHILE"}
+A, U = frozenset({"a1", "a2"}), frozenset({"u1"})
+START: State = {"t": A, "u": U, "x": None}
+
+
+def says(text: str) -> Callable[[Session], None]:
+    return lambda session: session.run(text)
+
+
+CREATE = "CREATE TABLE d.t (v STRING) PARTITIONED BY (p INT)"
+INSERT_AGAIN = ("commit_txn", lambda session: session.insert("t", "1", "n1"))
+DROP_PARTITION = ("commit_txn", says("ALTER TABLE d.t DROP PARTITION (p = 1)"))
+DROP = ("drop_table", says("DROP TABLE d.t"))
+
+
+def rename(name: str, new_name: str) -> tuple[str, Callable[[Session], None]]:
+    return ("rename_table", says(f"ALTER TABLE d.{name} RENAME TO d.{new_name}"))
+
+
+def after(*changes: State) -> list[State]:
+    """The states that statements lead to, one after the other."""
+    states = [START]
+    for change in changes:
+        states.append(states[-1] | change)
+    return states
+
+
+# Each statement with the call of the store that decides it, and the states between them.
+CHANGES = {
+    "drop partition": ([DROP_PARTITION], after({"t": {"a2"}})),
+    "drop partition, insert again": (
+        [DROP_PARTITION, INSERT_AGAIN],
+        after({"t": {"a2"}}, {"t": {"a2", "n1"}}),
+    ),
+    "drop": ([DROP], after({"t": None})),
+    "drop, create, insert": (
+        [DROP, ("commit_txn", says(CREATE)), INSERT_AGAIN],
+        after({"t": None}, {"t": frozenset()}, {"t": {"n1"}}),
+    ),
+    "rename": ([rename("t", "x")], after({"t": None, "x": A})),
+    "swap": (
+        [rename("t", "x"), rename("u", "t"), rename("x", "u")],
+        after({"t": None, "x": A}, {"t": U, "u": None}, {"u": A, "x": None}),
+    ),
+    "add columns": (
+        [("alter_table", says("ALTER TABLE d.t ADD COLUMNS (w STRING)"))],
+        after({}),
+    ),
+    "drop database": (
+        [("drop_database", says("DROP DATABASE d CASCADE"))],
+        after({"t": None, "u": None}),
+    ),
+    # These are none that a snapshot could mind.
+    "truncate": ([("commit_txn", says("TRUNCATE TABLE d.t"))], after({"t": frozenset()})),
+    "properties": (
+        [("alter_table", says("ALTER TABLE d.t SET TBLPROPERTIES ('a' = 'b')"))],
+        after({}),
+    ),
+    "insert": (
+        [("commit_txn", lambda session: session.insert("t", "3", "n3"))],
+        after({"t": A | {"n3"}}),
+    ),
+    "compact and clean": (
+        [("commit_txn", lambda session: session.compact_and_clean("t", "p=1"))],
+        after({}),
+    ),
+}
+HARMLESS = {"truncate", "properties", "insert", "compact and clean"}
+
+
+# ── what the transaction does ────────────────────────────────────────────────────────────────
+
+
+def look_twice(session: Session) -> Iterator[str]:
+    session.transactions.begin("BEGIN")
+    yield from ("t", "t")
+    session.transactions.rollback()
+
+
+def look_elsewhere_first(session: Session) -> Iterator[str]:
+    with session.transactions.pinned():
+        yield from ("t", "u")
+
+
+SCRIPTS = {script.__name__: script for script in (look_twice, look_elsewhere_first)}
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch):
+    def run(_spark, folds, spec):
+        return [r for n, one in enumerate(folds) for r in fold(one, spec, Task(n, n))]
+
+    def matching(_self, _table, specs, *_):
+        return ["p=1"] if any(specs) else ["p=1", "p=2"]
+
+    monkeypatch.setattr(compacting, "_run", run)
+    monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
+    monkeypatch.setattr(Commands, "_matching", matching)
+    monkeypatch.setattr(
+        Commands, "_type_of", lambda _self, text: lambda span: parse_type(span.of(text).lower())
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory, new_metastore):
+    made = Warehouse(Path(tmp_path_factory.mktemp("two")), new_metastore)
+    yield made
+    made.close()
+
+
+class Run:
+    """One order: at the reader's call ``at`` the other session makes ``first`` steps, and then one
+    more at each call (``both``), or the rest when the reader is done."""
+
+    def __init__(self, warehouse, monkeypatch, change, at, first, *, both=False):
+        warehouse.reset()
+        script, self.states = CHANGES[change]
+        self.other = Other(warehouse.stores[0], script)
+        for name in ("delete_directory", "delete_file"):
+            self._stop_before(monkeypatch, name)
+        self.calls, self._at, self._first, self._both = 0, at, first, both
+        self.seen: State | None = None  # what the snapshot has, once it is taken
+        self.session = Session(
+            Announced(warehouse.stores[1], self._before, lambda _: None),
+            lambda _: self.other.go_on_until_it_waits(),
+        )
+
+    def _stop_before(self, monkeypatch, name):
+        real, other = getattr(LocalFileSystem, name), self.other
+        real = getattr(real, "really", real)
+
+        def stopping(fs, path):
+            other.stop_before_deleting()
+            real(fs, path)
+
+        stopping.really = real
+        monkeypatch.setattr(LocalFileSystem, name, stopping)
+
+    def _before(self, name):
+        if self.calls == self._at:
+            self.other.go_on(self._first)
+        elif self.calls > self._at and self._both:
+            self.other.go_on()
+        self.calls += 1
+        if name == "valid_txns" and self.seen is None:
+            self.seen = self.states[self.other.decided]
+
+    def end(self):
+        self.session.txns.close()
+        while not self.other.is_over:
+            self.other.go_on_until_it_waits()
+        assert self.other.fault is None
+
+    def look(self, name):
+        """What a statement shows, or its error's name; and whether that is right."""
+        is_first, before = self.seen is None, self.other.decided
+        try:
+            shown = self.session.rows(name)
+        except AcidSqlError as error:
+            shown = error.condition
+        now = self.states[before : self.other.decided + 1]
+        right = [self.seen[name], TOO_OLD] if self.seen else []
+        if is_first:
+            right += [*MEANWHILE, *(None for state in now if state[name] is None)]
+        return shown, shown in right
+
+
+def orders(warehouse, monkeypatch, change, script):
+    """Runs, one after the other: from each of the reader's calls on the other session does all at
+    once, or goes on step by step, or stays in its midst until the reader is done."""
+    alone = Run(warehouse, monkeypatch, change, -1, 0)
+    for name in script(alone.session):
+        alone.look(name)
+    calls = alone.calls
+    alone.end()
+    steps = alone.other.steps
+    for at in range(calls):
+        yield Run(warehouse, monkeypatch, change, at, steps)
+        if script is look_twice:
+            yield Run(warehouse, monkeypatch, change, at, 1, both=True)
+            yield Run(warehouse, monkeypatch, change, at, at % steps)
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_snapshot_shows_what_it_has_or_fails_by_name(warehouse, monkeypatch, change, script):
+    count, failed = 0, 0
+    for run in orders(warehouse, monkeypatch, change, script):
+        for name in script(run.session):
+            shown, is_right = run.look(name)
+            assert is_right, f"{name}: {shown}, not {run.seen}; at {run._at}, {run._first} steps"
+            failed += shown == TOO_OLD
+            if change in HARMLESS:
+                assert shown == run.seen[name]
+        run.end()
+        count += 1
+    assert count > 15
+    assert (failed > 0) == (change not in HARMLESS)

@@ -1,0 +1,245 @@
+"""Two sessions on one small warehouse without Spark, one of which goes on call by call.
+
+The session that reads is the test's own thread. Before each of its calls of the store the other
+session may be let go on for some steps. A step of the other session ends before its next call of
+the store, before it deletes something, and where it would sleep for a lock.
+
+The reader is acidsql's own, down to the listing. Instead of Spark, a loop over the listed files
+reads the rows, and only when they are asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.acid.layout import bucket_name, delta_name
+from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.commands import Commands
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.worker import Resources, Worker
+from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
+from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
+from acidsql.plan.names import Names
+from acidsql.reader import Reader
+from acidsql.settings import Settings
+from acidsql.sql.parser import parse
+from acidsql.storage.event_reader import plan_deletes, plan_reads, read_deletes, read_file
+from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.missing_files import naming_missing
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.row_schema import RowSchema
+from acidsql.transactions import Transactions
+from acidsql.txn import TxnManager
+
+SCHEMA = RowSchema.of([("v", "string")])
+NO_SPARK = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda _: False))
+
+
+class Rows:
+    """In place of a DataFrame: a scan, which reads its files when it is asked to."""
+
+    def __init__(self, scan: Any) -> None:
+        self._listings, self._write_ids = scan.listings, scan.write_ids
+
+    def drop(self, *_: str) -> Rows:
+        return self
+
+    def collect(self) -> frozenset[str]:
+        gone = set()
+        for listing in self._listings:
+            for read in plan_deletes(listing, self._write_ids):
+                with naming_missing(str(read.path)):
+                    batches = list(read_deletes(read))
+                for batch in batches:
+                    keys = zip(*(c.to_pylist() for c in batch.columns[:3]), strict=True)
+                    gone |= {(listing.partition, *key) for key in keys}
+        found: dict[Any, str] = {}
+        for read in plan_reads(self._listings, self._write_ids):
+            with naming_missing(str(read.path)):
+                batches = list(read_file(read, SCHEMA, SCHEMA.names))
+            for batch in batches:
+                columns = [column.to_pylist() for column in batch.columns]
+                for *key, partition, value in zip(*columns, strict=True):
+                    found[(partition, *key)] = value
+        return frozenset(value for key, value in found.items() if key not in gone)
+
+
+class Announced:
+    """A store; before each call of one thread, and after it, somebody is told the call's name."""
+
+    def __init__(self, store: Any, before: Callable[[str], None], after: Callable[[str], None]):
+        self._store, self._before, self._after = store, before, after
+        self._thread: threading.Thread | None = threading.current_thread()
+
+    def listen_to(self, thread: threading.Thread) -> None:
+        self._thread = thread
+
+    def __getattr__(self, name: str) -> Any:
+        what = getattr(self._store, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            mine = threading.current_thread() is self._thread  # and not the heartbeat
+            if mine:
+                self._before(name)
+            answer = what(*args, **options)
+            if mine:
+                self._after(name)
+            return answer
+
+        return call
+
+
+class Session:
+    """What one of the two has."""
+
+    def __init__(self, store: Any, sleep: Callable[[float], None]) -> None:
+        self.store = store
+        self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
+        self.transactions = Transactions(store, self.txns, lambda *_: True)
+        self.names = Names(NO_SPARK, self.transactions)  # type: ignore[arg-type]
+        known = NO_SPARK, store, self.txns, self.transactions, self.names
+        self.commands = Commands(*known)  # type: ignore[arg-type]
+        self.reader = Reader(NO_SPARK, store, self.transactions, self.names)  # type: ignore[arg-type]
+
+    def rows(self, name: str) -> frozenset[str] | None:
+        """What a query shows; None: there is no such table."""
+        table = self.names.resolve(("d", name))
+        return None if table is None else self.reader.table(table, row_id=False).collect()  # type: ignore[return-value]
+
+    def run(self, text: str) -> None:
+        """A statement without rows."""
+        statement = parse(text, is_acid=lambda parts: self.names.resolve(parts) is not None)
+        self.commands.run(statement, text)
+
+    def insert(self, name: str, partition: str, value: str) -> None:
+        table = self.store.get_table(TableName("d", name))
+        txn = self.txns.open()
+        txn.lock([LockComponent(LockType.SHARED_READ, "d", name, None, Operation.INSERT)])
+        write_id = txn.write_id(table.name)
+        place = f"{table.location}/p={partition}"
+        directory = f"{place}/{delta_name(write_id, 0)}"
+        fs = filesystem_for(place)
+        fs.create_directory(directory)
+        with fs.open_output(f"{directory}/{bucket_name(0)}") as file:
+            writer = EventFileWriter(file, SCHEMA)
+            writer.write_inserts(pa.record_batch([[value]], ["v"]), write_id, encode(0, 0), 0)
+            writer.close()
+        txn.commit(add_partitions={table.name: [Partition((partition,), place)]})
+
+    def compact_and_clean(self, name: str, partition: str) -> None:
+        request = CompactionRequest(TableName("d", name), partition, CompactionType.MAJOR, "me")
+        number = self.store.compact(request).id
+        Worker(NO_SPARK, self.store, self.txns, "w", Resources("tag")).run_next(only=number)  # type: ignore[arg-type]
+        Cleaner(self.store, self.txns).run()
+
+
+class Other(threading.Thread):
+    """The session that goes on step by step.
+
+    Attributes:
+        steps: How many it has made.
+        is_over: It has done all that it had to.
+        decided: How many of its statements have happened.
+        fault: What went wrong in it.
+    """
+
+    def __init__(self, store: Any, script: list[tuple[str, Callable[[Session], None]]]) -> None:
+        super().__init__(daemon=True)
+        self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._script, self._deciding = script, ""
+        self.steps = self.decided = 0
+        self.is_over = self._sleeps = False
+        self.fault: BaseException | None = None
+        announced = Announced(store, self._stop, self._happened)
+        announced.listen_to(self)
+        self._session = Session(announced, self._sleep)
+        self.start()
+        self._stopped.acquire()
+
+    def run(self) -> None:
+        try:
+            for deciding, act in self._script:
+                self._deciding = deciding
+                act(self._session)
+            self._session.txns.close()
+        except BaseException as error:
+            self.fault = error
+        self.is_over = True
+        self._stopped.release()
+
+    def go_on(self, steps: int = 1) -> None:
+        """Make so many steps, if there are as many to make."""
+        for _ in range(steps):
+            if not self.is_over:
+                self.steps += 1
+                self._go.release()
+                self._stopped.acquire()
+
+    def go_on_until_it_waits(self) -> None:
+        """To its end, or to a lock that the reader holds."""
+        self._sleeps = False
+        while not self.is_over and not self._sleeps:
+            self.go_on()
+
+    def stop_before_deleting(self) -> None:
+        """Told of all deletions, whoever deletes."""
+        if threading.current_thread() is self:
+            self._stop("delete")
+
+    def _sleep(self, _: float) -> None:
+        self._sleeps = True
+        self._stop("sleep")
+
+    def _stop(self, _: str) -> None:
+        self._stopped.release()
+        self._go.acquire()
+
+    def _happened(self, name: str) -> None:
+        if name == self._deciding:
+            self.decided += 1
+            self._deciding = ""
+
+
+class Warehouse:
+    """A database d with the partitioned tables t (rows a1 in p=1, a2 in p=2) and u (u1 in p=1)."""
+
+    def __init__(self, root: Path, new_metastore: bytes) -> None:
+        self._data, self._kept, store = root / "d", root / "kept", root / "store.db"
+        store.write_bytes(new_metastore)
+        self.stores = [EmbeddedMetastore(sqlite_url(store), warehouse=str(root)) for _ in range(2)]
+        first = Session(self.stores[0], lambda _: None)
+        first.store.create_database(Database("d", str(self._data)))
+        for name in ("t", "u"):
+            place = f"{self._data}/{name}"
+            Path(place).mkdir(parents=True)
+            columns = (Column("v", "string"),)
+            first.store.create_table(
+                Table(TableName("d", name), place, columns, (Column("p", "int"),))
+            )
+        first.insert("t", "1", "a1")
+        first.insert("t", "2", "a2")
+        first.insert("u", "1", "u1")
+        first.txns.close()
+        shutil.copytree(self._data, self._kept)
+        self._now, self._first = sqlite3.connect(store), sqlite3.connect(":memory:")
+        self._now.backup(self._first)
+
+    def reset(self) -> None:
+        """As it was at first."""
+        self._first.backup(self._now)
+        shutil.rmtree(self._data, ignore_errors=True)
+        shutil.copytree(self._kept, self._data)
+
+    def close(self) -> None:
+        for one in (*self.stores, self._now, self._first):
+            one.close()
