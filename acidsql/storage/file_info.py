@@ -104,7 +104,18 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_of(file: str | None, path: str, length: int | None) -> int | None:
+    if file is None:
+        return None
     try:
-        return None if file is None else read_file_info(path, length).rows
+        return read_file_info(path, length).rows
+    except (FormatError, OSError):
+        return _rows_of_parquet(path)
+
+
+def _rows_of_parquet(path: str) -> int | None:
+    from acidsql.storage.parquet_file import rows_of_parquet  # see plain_file.insert_writer
+
+    try:
+        return rows_of_parquet(path)
     except (FormatError, OSError):
         return None
