@@ -164,7 +164,8 @@ class Session:
             bigint, ``statement_id`` int, ``visibility_txn_id`` bigint (of Hive 4's compactor),
             ``file`` string, ``bucket`` int (its bucket id), ``rows`` bigint (events in it; NULL if
             it is no ORC file, or gone when the DataFrame is evaluated), ``bytes`` bigint, ``state``
-            string, ``path`` string. The state is of a snapshot of now, or of the transaction's:
+            string, ``path`` string, ``problem`` string (why its rows cannot be told). The state is
+            of a snapshot of now, or of the transaction's:
             visible; obsolete (hidden by a base or a wider delta); aborted; open (written under a
             transaction that had not committed); unknown (no reader takes it for data: what a
             crash left, files of others, partitions that were dropped).

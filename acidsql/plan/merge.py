@@ -13,14 +13,11 @@ row is an error all the same (as in Hive and Spark); the second step of the writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
 from acidsql.plan.event_query import (
-    Derived,
     EventQuery,
-    Fields,
     Planned,
     Reduced,
     assigned,
@@ -31,8 +28,7 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
-from acidsql.plan.partners import joining_columns, partner_condition
-from acidsql.plan.query import expressions, view_name
+from acidsql.plan.partners import partner_condition
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import equated_columns, has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
@@ -51,42 +47,20 @@ _JOINS = {
 }
 
 
-def derived_source(statement: Merge, blank: Text, source_view: str | None) -> Derived | None:
-    """The source as a view of its own, so that all readings of it are of the same files.
-
-    None where a clause may read what WITH declares, too: then the statement is one text, which is
-    analysed at once, and in which the source stands once.
-    """
-    parts = expressions(statement) if statement.ctes is not None else ()
-    if any(has_subquery(blank.source, part) for part in parts):
-        return None
-    query = _with_ctes(statement, blank).raw("SELECT * FROM ")
-    return Derived(view_name(), query.add(_source_text(statement, blank, source_view)))
-
-
-def plan_merge(
-    statement: Merge, planned: Planned, source_view: str | None, derived: Derived | None
-) -> EventQuery:
+def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> EventQuery:
     """Rewrite a MERGE.
 
     Args:
         statement: The statement.
         planned: What is known of it.
         source_view: The stand-in of a source that is a plain name, or None.
-        derived: What ``derived_source`` has made of it.
 
     Raises:
         AnalysisError: A name, a count or a type does not fit.
         UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
-    if derived is None:
-        source = _source_text(statement, planned.new(), source_view)
-    else:
-        source = planned.new().raw(f"{derived.view}{_alias(statement)}")
-        statement = replace(statement, ctes=None)
-    alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
-    fields = planned.analyse(alone)
-    bound = [bind(clause, statement, planned, fields) for clause in statement.clauses]
+    source = _source(statement, planned, source_view)
+    bound = [bind(clause, statement, planned, source) for clause in statement.clauses]
     target = planned.new().raw(planned.standin)
     pairs = _pairs(statement, planned, target, source, bound)
     kinds = dict(planned.analyse(pairs))
@@ -98,10 +72,7 @@ def plan_merge(
         deletes=True,
         merge=True,
         allow_duplicate_deletes=_only_deletes(statement),
-        source=None if derived is None else replace(derived, fields=fields),
-        reduced=None
-        if derived is None
-        else _reduced(statement, planned, source, fields, bound, events),
+        reduced=_reduced(statement, planned, source, bound, events),
     )
 
 
@@ -118,7 +89,6 @@ def _reduced(
     statement: Merge,
     planned: Planned,
     source: Text,
-    fields: Fields,
     bound: Sequence[Bound],
     events: Sequence[Text | str],
 ) -> Reduced | None:
@@ -132,16 +102,14 @@ def _reduced(
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
     if matters_alone or has_subquery(planned.text, statement.on):
         return None
-    joining = joining_columns(statement, planned, fields)
-    if not joining:
-        return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
-    condition, is_hashed = partner_condition(statement, planned, fields)
+    alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
+    condition, is_hashed = partner_condition(statement, planned, alone)
     target.raw("\nON ").add(condition).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
     partitions = _equated_partitions(statement, planned)
-    return Reduced(_acting(statement, planned, events, pairs), joining, partitions, is_hashed)
+    return Reduced(_acting(statement, planned, events, pairs), alone, partitions, is_hashed)
 
 
 def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Column, str], ...]:
@@ -166,8 +134,8 @@ def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
     return text.raw(f") AS {name}")
 
 
-def _with_ctes(statement: Merge, blank: Text) -> Text:
-    text = blank.new()
+def _with_ctes(statement: Merge, planned: Planned) -> Text:
+    text = planned.new()
     return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
 
 
@@ -177,12 +145,8 @@ def _only_deletes(statement: Merge) -> bool:
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
 
-def _alias(statement: Merge) -> str:
-    return "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"
-
-
-def _source_text(statement: Merge, blank: Text, view: str | None) -> Text:
-    text = blank.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
+def _source(statement: Merge, planned: Planned, view: str | None) -> Text:
+    text = planned.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
     if view is not None:
         text.raw(view)
     else:
@@ -214,7 +178,7 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
                 if item.clause.condition is not None:
                     used.append(planned.new().user(item.clause.condition))
         if used:
-            query = _with_ctes(statement, planned.blank)
+            query = _with_ctes(statement, planned)
             planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
 
 
@@ -230,7 +194,7 @@ def _pairs(
     ]
     columns.append(_which_clause(planned, alias, bound))
     columns += _guarded_values(planned, bound)
-    text = _with_ctes(statement, planned.blank)
+    text = _with_ctes(statement, planned)
     kinds = {clause.matched for clause in statement.clauses}
     join = _JOINS[Matched.NOT_MATCHED in kinds, Matched.NOT_MATCHED_BY_SOURCE in kinds]
     text.raw("SELECT\n").commas(columns)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from acidsql.acid.layout import BUCKET_ID_MAX, is_hidden, is_original, parse_directory, plain_name
 from acidsql.errors import FormatError
+from acidsql.storage.damage import reason_of
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.listing import is_partition
@@ -104,7 +105,7 @@ def _columns(path: str) -> list[tuple[str, str]]:
     try:
         info = read_file_info(path)
     except FormatError as error:
-        raise FormatError(f"'{path}' cannot be a table's: {error.message}.", path=path) from None
+        raise FormatError(f"'{path}' cannot be a table's: {reason_of(error)}.", path=path) from None
     if info.is_acid:
         raise FormatError(f"'{path}' holds ACID events, and lies in no base or delta.", path=path)
     return columns_of(path)

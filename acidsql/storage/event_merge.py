@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acidsql.errors import FormatError
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
 
 KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
@@ -29,13 +30,14 @@ class Source:
     Args:
         read: Gives the batches.
         least: No key of it is below that.
+        path: Of the file, for errors.
 
     Attributes:
         head: The next event's key; of one that is not open, the bound.
     """
 
-    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], least: Key) -> None:
-        self._read, self.head = read, least
+    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], least: Key, path: str) -> None:
+        self._read, self.head, self._path = read, least, path
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._batch: pa.RecordBatch | None = None
         self._keys: list[npt.NDArray[Any]] = []
@@ -66,7 +68,8 @@ class Source:
         self._keys = [self._batch.column(name).to_numpy() for name in KEYS]
         self._at = 0
         self.head = self._key(0)
-        _need_ascending(self._keys, last)
+        with naming_damage(self._path):
+            _need_ascending(self._keys, last)
         return True
 
     def take_to(self, bound: Key) -> pa.RecordBatch:
@@ -101,16 +104,14 @@ class Source:
         return int(write_ids[at]), int(properties[at]), int(row_ids[at])
 
 
-def merged(
-    sources: Iterable[Source], check: Callable[[pa.RecordBatch], None]
-) -> Iterator[pa.RecordBatch]:
+def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
     """The events of all sources in one ascending order, in batches.
 
     Each time the batch that ends first is taken to its end, and of the others what belongs before
     that; only those are open that have something there.
 
     Raises:
-        FormatError: A source is not sorted; or what ``check`` raises of a batch.
+        FormatError: A source is not sorted.
     """
     left = list(sources)
     while left:
@@ -119,9 +120,7 @@ def merged(
             return
         parts = [source.take_to(bound) for source in left if source.is_open]
         left = [source for source in left if not source.is_spent or source.advance()]
-        batch = _in_order([part for part in parts if part.num_rows])
-        check(batch)
-        yield batch
+        yield _in_order([part for part in parts if part.num_rows])
 
 
 def _open_to(left: list[Source]) -> Key | None:
@@ -163,7 +162,7 @@ def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
     # Hive itself writes a key twice where hive.merge.cardinality.check is off; it does no harm.
     head = tuple(int(column[0]) for column in keys)
     if not (rises | same).all() or (last is not None and head < last):
-        raise FormatError("the events of a file are not sorted by row id")
+        raise FormatError("its events are not sorted by row id")
 
 
 def keys_of(batch: pa.RecordBatch) -> list[Int64s]:

@@ -19,7 +19,7 @@ from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.layout import ORIGINALS_BASE, Kind
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import FormatError
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION,
@@ -27,7 +27,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.listing import EventFile, Listing
-from acidsql.storage.orc_reader import only, read_batches, read_events, read_row_ids
+from acidsql.storage.orc_reader import need_events, only, read_batches, read_events, read_row_ids
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
 from acidsql.storage.row_schema import RowSchema, conform
 
@@ -147,13 +147,13 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
     Raises:
         FormatError: It is no event file.
     """
-    for batch, info in read_batches(path, length):
-        if not info.is_acid:
-            raise FormatError(f"'{path}' is no file of ACID events", path=path)
-        row = conform(cast(pa.StructArray, batch.column(5)), schema.struct, info.calendar)
-        paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
-        columns = [*batch.columns[:5], row, paths]
-        yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
+    with naming_damage(path):
+        for batch, info in read_batches(path, length):
+            need_events(batch, path)
+            row = conform(cast(pa.StructArray, batch.column(5)), schema.struct, info.calendar)
+            paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
+            columns = [*batch.columns[:5], row, paths]
+            yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
 
 
 def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:

@@ -76,7 +76,6 @@ class WriteSpec:
         orc: How files are written.
         insert_only: Rows lie in plain files, without event columns.
         loaded: So do these, of whatever table: they are files of others.
-        parquet: The compression of Parquet files; None: files are ORC.
     """
 
     staging: str
@@ -92,7 +91,6 @@ class WriteSpec:
     orc: OrcOptions = DEFAULT
     insert_only: bool = False
     loaded: bool = False
-    parquet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

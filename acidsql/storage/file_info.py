@@ -11,8 +11,11 @@ import pyarrow as pa
 from acidsql.acid import event
 from acidsql.errors import FormatError
 from acidsql.storage import orc_footer
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.parallel import in_threads
+
+LITTER = "litter"  # the kind of what is no data, and may be anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,10 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
         length: Where it ends, in bytes, if not at its size (``_flush_length``).
 
     Raises:
-        FormatError: It is no ORC file.
+        FormatError: It is no ORC file, or damaged.
     """
     files = filesystem_for(path)
-    with files.open_input(path) as file:
+    with naming_damage(path), files.open_input(path) as file:
         return info_of(file, files.size(path) if length is None else length)
 
 
@@ -87,35 +90,36 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
 
 
 def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fill in how many rows files have, in a Spark task.
+    """Fill in how many rows files have, and what is wrong with them, in a Spark task.
 
     Args:
         batches: ``path`` of each file; ``rows``: in how many bytes it ends, if not at its size;
-            ``file`` is null where there is none. Other columns are passed on.
+            ``file`` is null where there is none; ``kind``. Other columns are passed on.
 
     Yields:
-        The same with ``rows``; null for what is no ORC file, or gone meanwhile.
+        The same with ``rows``, and with ``problem`` where that is null. Rows are null of what is
+        no ORC file, or gone meanwhile.
     """
+    asked = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("file", "path", "rows"))
-        counted = in_threads(lambda one: _rows_of(*one), zip(*columns, strict=True))
-        at = batch.schema.get_field_index("rows")
-        yield batch.set_column(at, "rows", pa.array(counted, pa.int64()))
+        columns = (batch.column(name).to_pylist() for name in asked)
+        looked = in_threads(lambda one: _rows_of(*one), zip(*columns, strict=True))
+        rows = pa.array((rows for rows, _ in looked), pa.int64())
+        problems = pa.array((problem for _, problem in looked), pa.string())
+        for name, column in (("rows", rows), ("problem", problems)):
+            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+        yield batch
 
 
-def _rows_of(file: str | None, path: str, length: int | None) -> int | None:
-    if file is None:
-        return None
+def _rows_of(
+    file: str | None, path: str, length: int | None, kind: str, problem: str | None
+) -> tuple[int | None, str | None]:
+    """Its rows, and what is wrong with it."""
+    if file is None or problem is not None:
+        return None, problem
     try:
-        return read_file_info(path, length).rows
-    except (FormatError, OSError):
-        return _rows_of_parquet(path)
-
-
-def _rows_of_parquet(path: str) -> int | None:
-    from acidsql.storage.parquet_file import rows_of_parquet  # see plain_file.insert_writer
-
-    try:
-        return rows_of_parquet(path)
-    except (FormatError, OSError):
-        return None
+        return read_file_info(path, length).rows, None
+    except FormatError as error:
+        return None, None if kind == LITTER else error.message
+    except OSError as error:
+        return None, str(error)

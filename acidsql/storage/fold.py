@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from acidsql.acid import bucket_codec
 from acidsql.errors import FormatError
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.event_merge import KEYS, LEAST, Int64s, Key, Source, among, keys_of, merged
 from acidsql.storage.event_reader import (
     DELETE_COLUMNS,
@@ -40,8 +41,9 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.event_writer import bucket_ids
 from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions
-from acidsql.storage.plain_file import insert_writer
+from acidsql.storage.plain_file import PlainFileWriter
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.staged_file import StagedFile, staged_path
 
@@ -76,14 +78,12 @@ class FoldSpec:
         row: The data columns.
         orc: How files are written.
         insert_only: Files are plain: rows have no ids, and nothing is deleted.
-        parquet: As in ``WriteSpec``.
     """
 
     staging: str
     row: RowSchema
     orc: OrcOptions
     insert_only: bool = False
-    parquet: str | None = None
 
 
 def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
@@ -95,26 +95,14 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
     """
     output = _Output(what, spec, task)
     if spec.insert_only:
+        schema = _flat(spec.row)
         for read in what.inserts:
-            for batch in _plain_rows(read, spec):
+            for batch in read_file(read, schema, schema.names, exact=True):
                 output.rows(batch)
         return output.close()
     for live in _left(what, spec.row, output.deletes):
         output.inserts(live)
     return output.close()
-
-
-def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
-    """The rows of a file of an insert-only table: the data columns alone."""
-    if spec.parquet is not None:
-        assert read.original is not None
-        from acidsql.storage.parquet_file import read_parquet  # see plain_file.insert_writer
-
-        yield from read_parquet(read.original.path, spec.row)
-        return
-    schema = _flat(spec.row)
-    for batch in read_file(read, schema, schema.names, exact=True):
-        yield batch.select(range(_FIRST_COLUMN, batch.num_columns))
 
 
 def live_rows(what: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
@@ -134,14 +122,30 @@ def _left(
     schema = _flat(row)
     deleted = _Deleted(what, keep_deletes)
     inserts = [
-        Source(partial(read_file, read, schema, schema.names, exact=True), _least(read))
+        _source(
+            what, read, partial(read_file, read, schema, schema.names, exact=True), _least(read)
+        )
         for read in what.inserts
     ]
-    for batch in merged(inserts, partial(_need_bucket, what)):
+    for batch in merged(inserts):
         live = deleted.without(batch)
         if live.num_rows:
             yield live
     deleted.drain()
+
+
+def _source(
+    what: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
+) -> Source:
+    path = read.original.path if read.original is not None else str(read.path)
+
+    def checked() -> Iterator[pa.RecordBatch]:
+        with naming_damage(path):
+            for batch in batches():
+                _need_bucket(what, batch)
+                yield batch
+
+    return Source(checked, least, path)
 
 
 def _least(read: FileRead) -> Key:
@@ -154,7 +158,9 @@ def _need_bucket(what: Fold, batch: pa.RecordBatch) -> None:
     found = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
     if (bucket_ids(found) != what.bucket_id).any():
         odd = bucket_codec.decode(int(found[bucket_ids(found) != what.bucket_id][0]))
-        raise FormatError(f"a file of bucket {what.bucket_id} holds rows of bucket {odd.bucket_id}")
+        raise FormatError(
+            f"as a file of bucket {what.bucket_id} it holds rows of bucket {odd.bucket_id}"
+        )
 
 
 def _flat(row: RowSchema) -> RowSchema:
@@ -189,25 +195,26 @@ class _Output:
         self._files: dict[str, StagedFile[Any]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> None:
-        """Rows of an insert-only table, by position."""
-        self._file("insert").writer.write_inserts(batch, 0, 0, 0)
+        """Rows of an insert-only table."""
+        columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
+        self._file("insert", PlainFileWriter).writer.write_inserts(columns, 0, 0, 0)
 
     def inserts(self, batch: pa.RecordBatch) -> None:
         columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
         keys = [batch.column(name) for name in KEYS]
-        self._file("insert").writer.rewrite_inserts(columns, *keys)
+        self._file("insert", EventFileWriter).writer.rewrite_inserts(columns, *keys)
 
     def placed(self, batch: pa.RecordBatch) -> None:
         """Rows of ``write_placed``, all of this bucket."""
         rows = batch.num_rows
         properties = np.full(rows, bucket_codec.encode(self._what.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
-        writer = self._file("insert").writer
+        writer = self._file("insert", EventFileWriter).writer
         writer.rewrite_inserts(columns, batch.column(1), properties, batch.column(2))
 
     def deletes(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in DELETE_COLUMNS]
-        self._file("delete").writer.write_deletes(*columns)
+        self._file("delete", EventFileWriter).writer.write_deletes(*columns)
 
     def close(self) -> list[Record]:
         what, task = self._what, self._task
@@ -216,11 +223,12 @@ class _Output:
             for kind, file in self._files.items()
         ]
 
-    def _file(self, kind: str) -> StagedFile[Any]:
+    def _file(self, kind: str, writer: type[Any]) -> StagedFile[Any]:
         if kind not in self._files:
-            path = staged_path(self._spec.staging, kind, self._task)
+            spec = self._spec
+            path = staged_path(spec.staging, kind, self._task)
             self._files[kind] = StagedFile(
-                self._fs, path, lambda file: insert_writer(file, self._spec)
+                self._fs, path, lambda file: writer(file, spec.row, spec.orc)
             )
         return self._files[kind]
 
@@ -233,8 +241,9 @@ class _Deleted:
 
     def __init__(self, what: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
         self._what, self._keep = what, keep
-        sources = [Source(partial(read_deletes, read), LEAST) for read in what.deletes]
-        self._events = merged(sources, partial(_need_bucket, what))
+        self._events = merged(
+            _source(what, read, partial(read_deletes, read), LEAST) for read in what.deletes
+        )
         self._reached: Key = LEAST
         self._is_done = False
         empty = [np.empty(0, np.int64) for _ in range(3)]

@@ -27,7 +27,7 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.file_info import count_rows
+from acidsql.storage.file_info import LITTER, count_rows
 from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.listing import (
     committed_length,
@@ -42,10 +42,10 @@ from acidsql.storage.publish import staged_write_id
 FILES_DDL = (
     "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
     "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
-    "bytes bigint, state string, path string"
+    "bytes bigint, state string, path string, problem string"
 )
 _SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE)
-LITTER, UNKNOWN = "litter", "unknown"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class FoundFile:
         file: The file's name; None for a directory without files.
         bytes: Its size; None with ``file``.
         length: How much of it is committed, where a side file says so.
+        problem: What is wrong with it, as far as the listing tells.
     """
 
     partition: str
@@ -73,6 +74,7 @@ class FoundFile:
     file: str | None = None
     bytes: int | None = None
     length: int | None = None
+    problem: str | None = None
 
     @property
     def bucket(self) -> int | None:
@@ -148,6 +150,7 @@ def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
             one.acid and one.acid.statement_id,
             one.acid and (one.acid.visibility_txn_id or None),
             one.file, one.bucket, one.length, one.bytes, one.state, one.path,
+            one.problem,
         )
         for one in found
     ]  # fmt: skip
@@ -201,7 +204,7 @@ def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]
         try:
             if not is_half(fs, entry, names):
                 yield read_child(fs, entry)
-        except OSError:
+        except (OSError, FormatError):
             continue  # it has gone, or cannot be looked into: a reader will say so
 
 
@@ -242,13 +245,15 @@ def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[Fou
 
 
 def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> FoundFile:
-    length = None
+    length = problem = None
     if one.acid is not None:
         try:
             length = committed_length(fs, child, siblings)
-        except (FormatError, OSError):
-            length = 0  # a reader will say what is wrong with it
-    return replace(one, file=child.name, bytes=child.size, length=length)
+        except FormatError as error:
+            problem = error.message
+        except OSError as error:
+            problem = str(error)
+    return replace(one, file=child.name, bytes=child.size, length=length, problem=problem)
 
 
 def _is_side_file(name: str) -> bool:

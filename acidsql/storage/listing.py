@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,9 +21,12 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError, SnapshotTooOldError
+from acidsql.storage.damage import damaged, naming_damage
 from acidsql.storage.filesystem import Entry, FileSystem
 from acidsql.storage.parallel import in_threads
 
+_MARKER_BYTES = 1 << 16  # more than any _metadata_acid has
+_SAID_OF_BASES = ("", "compacted", "truncated", "dropped")  # Hive's ``AcidUtils.MetaDataFile``
 _LOOKS = 10  # at a directory that is changed meanwhile
 # As ``map``, or the ``map`` of a pool of threads.
 _Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
@@ -289,8 +293,12 @@ def _is_compacted(fs: FileSystem, path: str) -> bool:
     """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
     if not _holds(fs, path, METADATA_FILE):
         return False
-    with fs.open_input(f"{path}/{METADATA_FILE}") as file:
-        return b"compacted" in file.read()
+    marker = f"{path}/{METADATA_FILE}"
+    with naming_damage(marker), fs.open_input(marker) as file:
+        said = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
+        if said not in _SAID_OF_BASES:
+            raise FormatError(f"it says that its directory is '{said}'")
+        return bool(said == "compacted")
 
 
 def _files_of(
@@ -343,7 +351,7 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
     whole = len(data) // 8 * 8
     length = int.from_bytes(data[whole - 8 : whole], "big", signed=True) if whole else 0
     if length < 0:
-        raise FormatError(f"'{entry.path}{FLUSH_LENGTH_SUFFIX}' says {length} bytes")
+        raise damaged(f"{entry.path}{FLUSH_LENGTH_SUFFIX}", f"it says {length} bytes")
     return length
 
 

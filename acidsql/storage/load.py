@@ -25,6 +25,7 @@ from acidsql.acid.types import parse_type
 from acidsql.errors import FormatError, WriteError
 from acidsql.storage import event_records as ew
 from acidsql.storage import event_writer
+from acidsql.storage.damage import reason_of
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import Entry, filesystem_for
 from acidsql.storage.orc_schema import columns_of, has_no_names
@@ -102,7 +103,7 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
         info = read_file_info(path)
     except FormatError as error:
         raise FormatError(
-            f"'{path}' cannot be loaded: {error.message}.",
+            f"'{path}' cannot be loaded: {reason_of(error)}.",
             condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
         ) from None  # fmt: skip
     if info.is_acid or event.VERSION_KEY in info.user_metadata:

@@ -1,9 +1,9 @@
-"""An error by name where a lazy DataFrame outlives the files that it was made from.
+"""An error by name where a lazy DataFrame meets a file that is gone, or damaged.
 
-Spark reads when the user asks, long after we handed the DataFrame over; what it then raises for a
-file that is gone is a bare ``Py4JJavaError``. PySpark turns Java's exceptions into its own in one
-place, ``convert_exception``, and there this module puts itself in front, for the files of ACID
-directories only. Where that place is not found (Spark Connect), Spark's own error stands.
+Spark reads when the user asks, long after we handed the DataFrame over; what it then raises is a
+bare ``Py4JJavaError``, or the traceback of a Python task. PySpark turns Java's exceptions into its
+own in one place, ``convert_exception``, and there this module puts itself in front, for the files
+of ACID directories only. Where that place is not found (Spark Connect), Spark's own error stands.
 """
 
 from __future__ import annotations
@@ -16,36 +16,68 @@ from typing import Any
 from pyspark.errors.exceptions import captured
 
 from acidsql.acid.layout import parse_directory
-from acidsql.errors import SnapshotTooOldError
+from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
+from acidsql.storage.damage import damaged
+from acidsql.storage.local_files import local_path_of
 
-_GONE = "FAILED_READ_FILE.FILE_NOT_EXIST"
-_PATH = re.compile(r"reading file (\S+?)\.? File does not exist")
+_FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
+_PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")
+# What our own tasks say, in the traceback that Spark hands on; the last one has come of the others.
+_TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError)}
+_FROM_TASK = re.compile(
+    rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
+)
+_GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
+# That these fail says nothing of a file's bytes.
+_ELSEWHERE = (
+    "java.net.", "java.nio.channels.", "org.apache.hadoop.ipc.", "org.apache.hadoop.hdfs.",
+)  # fmt: skip
 _OURS = "_acidsql_names_missing_files"
 
 
 def name_missing_files() -> None:
-    """Raise SnapshotTooOldError for them, in this process, from now on. May be called again."""
+    """Raise SnapshotTooOldError and FormatError for them, in this process, from now on. May be
+    called again."""
     convert = getattr(captured, "convert_exception", None)
     if convert is None or hasattr(convert, _OURS):
         return
 
     def convert_exception(e: Any) -> Any:
-        gone = _missing_file(e)
-        return convert(e) if gone is None else _too_old(gone)
+        return _ours(e) or convert(e)
 
     setattr(convert_exception, _OURS, True)
     captured.convert_exception = convert_exception
 
 
-def _missing_file(error: Any) -> str | None:
-    """The file of an ACID directory that a Java exception, or what caused it, says is gone."""
+def _ours(error: Any) -> AcidSqlError | None:
+    """What a Java exception, or what caused it, says of a file of an ACID directory."""
     while error is not None:
         message = str(error.getMessage())
-        if _GONE in message and (found := _PATH.search(message)):
-            directory = found[1].split("/")[-2]
-            return found[1] if parse_directory(directory) is not None else None
+        if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
+            path = local_path_of(found[1]) if found[1].startswith("file:") else found[1]
+            return _too_old(path) if _GONE in message else _unreadable(path, error)
+        if said := _FROM_TASK.findall(message):
+            kind, condition, words, sqlstate = said[-1]
+            return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
+        if (found := _GONE_IN_TASK.search(message)) and _is_in_acid(found[1]):
+            return _too_old(found[1])
         error = error.getCause()
     return None
+
+
+def _is_in_acid(path: str) -> bool:
+    return any(parse_directory(part) is not None for part in path.split("/")[:-1])
+
+
+def _unreadable(path: str, error: Any) -> FormatError | None:
+    """None: it is not the file's fault."""
+    while (cause := error.getCause()) is not None:
+        error = cause
+    kind = str(error.getClass().getName())
+    if kind.startswith(_ELSEWHERE):
+        return None
+    lines = str(error.getMessage()).strip().splitlines()
+    return damaged(path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: "))
 
 
 @contextmanager

@@ -21,7 +21,8 @@ def decompress(stored: bytes, kind: int) -> bytes:
         kind: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
 
     Raises:
-        FormatError: The codec is unknown (LZO among them) or the bytes are damaged.
+        FormatError: The codec is unknown (LZO among them), or a chunk is cut short or too long.
+        Exception: The bytes are damaged, as the codec has it; see ``damage.naming_damage``.
     """
     if kind == NO_COMPRESSION:
         return stored
@@ -30,21 +31,42 @@ def decompress(stored: bytes, kind: int) -> bytes:
         header = int.from_bytes(stored[at : at + 3], "little")
         at += 3
         chunk = stored[at : at + (header >> 1)]
+        if len(chunk) < header >> 1:
+            raise FormatError("a compressed part of the ORC file is cut short")
         parts.append(chunk if header & 1 else _decompress_chunk(chunk, kind))
         at += header >> 1
     return b"".join(parts)
 
 
 def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
+    # What is damaged may claim to be of any length.
     if kind == 1:
-        return zlib.decompress(chunk, wbits=-zlib.MAX_WBITS)
+        inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+        found = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
+        if not inflate.eof:
+            raise FormatError("a compressed part of the ORC file is cut short")
+        return found
     if kind == 2:
-        return bytes(pa.Codec("snappy").decompress(chunk, next(varints(chunk)), asbytes=True))
+        length = _possible(next(varints(chunk), 0))
+        return bytes(pa.Codec("snappy").decompress(chunk, length, asbytes=True))
     if kind == 4:
-        return bytes(pa.Codec("lz4_raw").decompress(chunk, _lz4_length(chunk), asbytes=True))
+        length = _possible(_lz4_length(chunk))
+        return bytes(pa.Codec("lz4_raw").decompress(chunk, length, asbytes=True))
     if kind == 5:
-        return bytes(pa.input_stream(pa.py_buffer(chunk), compression="zstd").read())
+        stream = pa.input_stream(pa.py_buffer(chunk), compression="zstd")
+        return _bounded(bytes(stream.read(_MAX_CHUNK + 1)))
     raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
+
+
+def _bounded(found: bytes) -> bytes:
+    _possible(len(found))
+    return found
+
+
+def _possible(length: int) -> int:
+    if length > _MAX_CHUNK:
+        raise FormatError(f"a compressed part of the ORC file is longer than {_MAX_CHUNK} bytes")
+    return length
 
 
 def _lz4_length(chunk: bytes) -> int:

@@ -9,7 +9,7 @@ Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -28,6 +28,7 @@ from acidsql.storage.protobuf import (
 MAGIC = b"ORC"
 CALENDAR_JULIAN = 1
 CALENDAR_PROLEPTIC = 2
+MAX_BLOCK = 1 << 23  # bytes: more than the length of a chunk can say
 _FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
 
 # Type.Kind, in the order of orc_proto.proto.
@@ -93,6 +94,7 @@ class Footer:
     Attributes:
         rows: Rows in the file.
         stripe_rows: Rows of each stripe.
+        stripe_ends: Where each stripe begins and ends, in bytes.
         user_metadata: As the writer gave it.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
@@ -100,6 +102,7 @@ class Footer:
 
     rows: int
     stripe_rows: tuple[int, ...]
+    stripe_ends: tuple[tuple[int, int], ...]
     user_metadata: Mapping[str, bytes]
     types: tuple[OrcType, ...]
     calendar: int
@@ -115,7 +118,10 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
     Raises:
         FormatError: It is not an ORC file, or cut short.
     """
-    return parse_footer(read_tail(file, length)[0])
+    message, script = read_tail(file, length)
+    footer = parse_footer(message)
+    _check(footer, length - script.length - script.footer_length - script.metadata_length)
+    return footer
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
@@ -125,10 +131,15 @@ def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
     needed = script.length + script.footer_length
     if needed > length:
         raise FormatError("the ORC file is cut short: its footer is longer than the file")
+    if script.block_size > MAX_BLOCK:
+        raise FormatError(f"the ORC file's blocks have {script.block_size} bytes")
     if needed > len(tail):
         tail = _read_at(file, length - needed, length)
     stored = tail[len(tail) - needed : len(tail) - script.length]
-    return decompress(stored, script.compression), script
+    try:
+        return decompress(stored, script.compression), script
+    except FormatError as error:
+        raise FormatError(error.message, offset=length - needed) from error
 
 
 def parse_postscript(tail: bytes) -> PostScript:
@@ -154,6 +165,7 @@ def parse_footer(message: bytes) -> Footer:
     """Read what is needed of a Footer message."""
     rows, calendar = 0, 0
     stripes: list[int] = []
+    ends: list[tuple[int, int]] = []
     metadata: dict[str, bytes] = {}
     types: list[OrcType] = []
     for number, value in decode_fields(message):
@@ -161,13 +173,44 @@ def parse_footer(message: bytes) -> Footer:
             rows = value if number == _Footer.ROWS else rows
             calendar = value if number == _Footer.CALENDAR else calendar
         elif number == _Footer.STRIPES:
-            stripes.append(_integer(value, 5))
+            stripe = {n: as_int(v) for n, v in decode_fields(value)}
+            start, *lengths, count = (stripe.get(n, 0) for n in range(1, 6))
+            stripes.append(count)
+            ends.append((start, start + sum(lengths)))
         elif number == _Footer.METADATA:
             item = dict(decode_fields(value))
             metadata[as_bytes(item.get(1)).decode()] = as_bytes(item.get(2))
         elif number == _Footer.TYPES:
             types.append(_type(value))
-    return Footer(rows, tuple(stripes), metadata, tuple(types), calendar)
+    return Footer(rows, tuple(stripes), tuple(ends), metadata, tuple(types), calendar)
+
+
+def _check(footer: Footer, end: int) -> None:
+    """Refuse what no writer writes: it would take Python, or ORC's C++, anywhere.
+
+    Args:
+        footer: What to look at.
+        end: Where the last stripe must end.
+    """
+    if sum(footer.stripe_rows) != footer.rows:
+        raise FormatError(
+            f"the ORC file says that it has {footer.rows} rows, and its stripes have "
+            f"{sum(footer.stripe_rows)}"
+        )
+    for start, behind in footer.stripe_ends:
+        if behind > end:
+            raise FormatError(f"the ORC file's stripe is outside of the file, at byte {start}")
+    _check_types(footer.types)
+
+
+def _check_types(types: Sequence[OrcType]) -> None:
+    """They must be a tree in pre-order."""
+    below = [child for node in types for child in node.children]
+    is_tree = sorted(below) == list(range(1, len(types)))
+    is_ordered = all(child > i for i, node in enumerate(types) for child in node.children)
+    named = all(len(node.names) == len(node.children) for node in types if node.kind == "struct")
+    if not (types and is_tree and is_ordered and named):
+        raise FormatError("the ORC file's types are no tree")
 
 
 def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) -> bytes:
@@ -251,11 +294,9 @@ def _with_length(message: bytes, declared: HiveType | None) -> bytes:
     return encode_fields([kind, *fields, (4, declared.parameters[0])])
 
 
-def _integer(message: bytes, wanted: int) -> int:
-    values = [v for number, v in decode_fields(message) if number == wanted]
-    return values[-1] if values and isinstance(values[-1], int) else 0
-
-
 def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
     file.seek(start)
-    return file.read(end - start)
+    data = file.read(end - start)
+    if len(data) < end - start:
+        raise FormatError("the ORC file is cut short: it ends before the length that was committed")
+    return data

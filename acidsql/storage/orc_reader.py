@@ -19,11 +19,14 @@ import pyarrow.orc as orc
 
 from acidsql.acid import event
 from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage import orc_footer
+from acidsql.storage.damage import damaged, naming_damage
 from acidsql.storage.file_info import FileInfo, info_of, is_acid
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_writer import BATCH_ROWS
 from acidsql.storage.row_schema import RowSchema, array_of_rows, conform, is_finer_than_micros
 
+_ID_TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64())
 # Bytes. ORC reads a file in many small pieces, each of which would come back to Python.
 _READ_WHOLE = 1 << 20
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
@@ -52,14 +55,14 @@ def read_events(
     Raises:
         FormatError: It is no event file.
     """
-    for batch, info in read_batches(path, length, exact=exact):
-        if not info.is_acid:
-            raise FormatError(f"'{path}' is no file of ACID events", path=path)
-        kept = only(batch, pc.equal(batch.column(0), event.INSERT))
-        row = cast(pa.StructArray, kept.column(5))
-        users = conform(row, schema.struct, info.calendar)
-        columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
-        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+    with naming_damage(path):
+        for batch, info in read_batches(path, length, exact=exact):
+            need_events(batch, path)
+            kept = only(batch, pc.equal(batch.column(0), event.INSERT))
+            row = cast(pa.StructArray, kept.column(5))
+            users = conform(row, schema.struct, info.calendar)
+            columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
+            yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
 
 
 def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -78,7 +81,24 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
         names = event_names(reader, path)
         for stripe in range(reader.nstripes):
             batch = reader.read_stripe(stripe, columns=names[:5])
+            need_events(batch, path)
             yield pa.RecordBatch.from_arrays(batch.columns, event.EVENT_COLUMNS[:5])
+
+
+def need_events(batch: pa.RecordBatch, path: str) -> None:
+    """See that a batch begins with the columns of events, whose ids are never NULL.
+
+    Raises:
+        FormatError: It does not.
+    """
+    names, ids = batch.schema.names, batch.columns[: len(_ID_TYPES)]
+    expected = event.EVENT_COLUMNS[: len(names)]
+    if [name.lower() for name in names] != [name.lower() for name in expected]:
+        raise FormatError(f"'{path}' is no file of ACID events", path=path)
+    if tuple(column.type for column in ids) != _ID_TYPES or any(c.null_count for c in ids):
+        raise damaged(path, "its events have no row ids")
+    if len(names) > len(_ID_TYPES) and not pa.types.is_struct(batch.schema.types[-1]):
+        raise damaged(path, "its events have no rows")
 
 
 def row_count(path: str, length: int | None = None) -> int:
@@ -103,17 +123,13 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
     """A file; None if it has no bytes, which ORC itself reads as one without rows."""
     files = filesystem_for(path)
-    with files.open_input(path) as file:
+    with naming_damage(path), files.open_input(path) as file:
         end = files.size(path) if length is None else length
         if not end:
             yield None
             return
-        try:
-            yield orc.ORCFile(_head(file, end))
-        except (OSError, pa.ArrowException) as error:
-            if getattr(error, "errno", None) is not None:
-                raise  # of the file system
-            raise FormatError(f"'{path}' cannot be read: {error}", path=path) from error
+        orc_footer.read_footer(file, end)  # refuses what ORC's C++ would not survive
+        yield orc.ORCFile(_head(file, end))
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
@@ -137,11 +153,12 @@ def read_batches(
         exact: What is read is to be written again: refuse timestamps that would be cut.
 
     Raises:
+        FormatError: The file is damaged.
         UnsupportedError: A timestamp is finer than a microsecond.
     """
     files = filesystem_for(path)
     end = files.size(path) if length is None else length
-    with files.open_input(path) as file:
+    with naming_damage(path), files.open_input(path) as file:
         info = info_of(file, end)
         if not info.rows:
             return
@@ -219,7 +236,10 @@ def _head(file: BinaryIO, length: int) -> pa.NativeFile:
     """The first ``length`` bytes of a file, as a file of Arrow's."""
     if length <= _READ_WHOLE:
         file.seek(0)
-        return pa.BufferReader(file.read(length))
+        data = file.read(length)
+        if len(data) < length:
+            raise FormatError("the ORC file ends before the length that was committed")
+        return pa.BufferReader(data)
     return pa.PythonFile(cast(Any, _Head(file, length)), mode="r")
 
 

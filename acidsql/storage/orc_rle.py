@@ -35,7 +35,7 @@ def decode(data: bytes, signed: bool) -> Int64s:
         while at < len(data):
             values, at = kinds[data[at] >> 6](data, at, signed)
             runs.append(values)
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, StopIteration) as error:
         raise FormatError("an integer stream of an ORC file is damaged") from error
     return np.concatenate(runs).view(np.int64) if runs else np.zeros(0, dtype=np.int64)
 

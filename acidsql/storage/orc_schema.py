@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from acidsql.acid import event
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import EventFile
-from acidsql.storage.orc_footer import OrcType, parse_footer, read_tail
+from acidsql.storage.orc_footer import OrcType, read_footer, read_tail
 from acidsql.storage.parallel import in_threads
 from acidsql.storage.protobuf import as_bytes, as_int, decode_fields
 
@@ -33,9 +34,13 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
         FormatError: It is no ORC file, or ends before its first column.
     """
     files = filesystem_for(path)
-    with files.open_input(path) as file:
-        message, _ = read_tail(file, files.size(path) if length is None else length)
-    types = parse_footer(message).types
+    with naming_damage(path), files.open_input(path) as file:
+        end = files.size(path) if length is None else length
+        footer = read_footer(file, end)
+        return _columns(footer.types, read_tail(file, end)[0], path)
+
+
+def _columns(types: Sequence[OrcType], message: bytes, path: str) -> list[tuple[str, str]]:
     details = [dict(decode_fields(as_bytes(v))) for n, v in decode_fields(message) if n == _TYPES]
     parameters = [tuple(as_int(d.get(n)) for n in (_LENGTH, _PRECISION, _SCALE)) for d in details]
     if not types or types[0].kind != "struct":

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from acidsql.acid import bucket_codec
 from acidsql.errors import FormatError
+from acidsql.storage.damage import naming_damage
 from acidsql.storage.file_info import read_file_info
 from acidsql.storage.orc_reader import flat_names, read_batches
 from acidsql.storage.row_schema import RowSchema, conform
@@ -116,16 +117,17 @@ def read_originals(
         FormatError: The file cannot be read.
     """
     row_id = file.first_row_id
-    for batch, info in read_batches(file.path, exact=exact):
-        rows = batch.num_rows
-        users = conform(batch.to_struct_array(), schema.struct, info.calendar)
-        write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
-        columns = [
-            write_ids,
-            pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
-            pa.array(np.arange(row_id, row_id + rows, dtype=np.int64)),
-            write_ids,
-            *users.flatten(),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
-        row_id += rows
+    with naming_damage(file.path):
+        for batch, info in read_batches(file.path, exact=exact):
+            rows = batch.num_rows
+            users = conform(batch.to_struct_array(), schema.struct, info.calendar)
+            write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
+            columns = [
+                write_ids,
+                pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
+                pa.array(np.arange(row_id, row_id + rows, dtype=np.int64)),
+                write_ids,
+                *users.flatten(),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+            row_id += rows

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from acidsql.errors import FormatError
 
+_MAX_BITS = 70  # of a varint of ten bytes: 64 bits and some
 Field = tuple[int, int | bytes]  # number, and an int (varint) or the bytes of any other kind
 
 
@@ -52,6 +53,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+        if shift >= _MAX_BITS:
+            raise FormatError("the ORC footer holds a number of more than 64 bits")
     raise FormatError("the ORC footer is cut short")
 
 

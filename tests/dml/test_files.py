@@ -68,7 +68,33 @@ def test_a_file_that_is_damaged_or_gone_has_no_number_of_rows(acid):
     paths = [Path(f.path) for f in files.collect()]
     paths[0].write_bytes(b"no ORC at all")
     paths[1].unlink()
-    assert [f.rows for f in files.collect()] == [None, None]
+    found = files.collect()
+    assert [f.rows for f in found] == [None, None]
+    assert f"'{paths[0]}' cannot be read: not an ORC file" in found[0].problem
+    assert "No such file" in found[1].problem
+
+
+def test_who_reads_a_damaged_file_is_told_which(acid):
+    """By Spark's reader, by ours in the driver, and in a Python task; never as a write error."""
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t SELECT CAST(id AS INT), concat('x', id) FROM range(2000)")
+    acid.sql("DELETE FROM t WHERE id % 3 = 0")
+    deletes, inserts = (Path(f.path) for f in acid.files("t").collect())
+    statements = ("SELECT sum(length(v)) FROM t", "UPDATE t SET v = 'y' WHERE id = 4",
+                  "ALTER TABLE t COMPACT 'major' AND WAIT")  # fmt: skip
+    for path in (deletes, inserts):
+        before = path.read_bytes()
+        half = len(before) // 2
+        for damaged in (before[:half], before[:3] + b"\xff" * half + before[3 + half :]):
+            path.write_bytes(damaged)
+            for text in statements:
+                with pytest.raises(FormatError) as error:
+                    acid.sql(text).collect()
+                assert error.value.parameters.get("path", str(path)) == str(path)
+                assert f"'{path}' cannot be read" in error.value.message, text
+            assert [f.problem is None for f in acid.files("t").collect()].count(False) <= 1
+        path.write_bytes(before)
+    assert acid.sql("SELECT count(*) AS n FROM t").first().n == 1333
 
 
 def test_a_table_must_be_there(acid):
