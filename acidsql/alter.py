@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from acidsql.acid.evolution import can_widen, keeps_bucket
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.create import TypeOf, bind_column, bind_default, check_name
 from acidsql.errors import AnalysisError, UnsupportedError
@@ -53,6 +53,8 @@ def altered(
             _check_once(table, columns, at, (change.new_name or change).span, text)
     else:
         columns = _replaced(table, statement, text, type_of)
+    if table.file_format == PARQUET:
+        _need_readable_parquet(table, columns, statement, text)
     # A column is told by its place: the n-th was the n-th before.
     names = {old.name: new.name for old, new in zip(table.columns, columns, strict=False)}
     buckets = tuple(names[name] for name in table.bucket_columns)
@@ -169,6 +171,25 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
             "belong to other buckets.",
             text, place,
         )  # fmt: skip
+
+
+def _need_readable_parquet(
+    table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
+) -> None:
+    """Parquet files are matched by name, and not every reader widens their types."""
+    if isinstance(statement, ChangeColumns):
+        start, end = statement.changes[0].span.start, statement.changes[-1].span.end
+    else:
+        start, end = statement.columns[0].span.start, statement.columns[-1].span.end
+    for old, new in zip(table.columns, columns, strict=False):
+        what = "a new name" if old.name != new.name else "another type"
+        if (old.name, old.type) != (new.name, new.type):
+            raise _refused(
+                f"Column '{old.name}' cannot get {what}: {table.name} is STORED AS PARQUET, whose "
+                "columns are matched by name and read in the type that they were written in. Add "
+                "a column, or use CREATE TABLE … AS SELECT.",
+                text, Span(start, end),
+            )  # fmt: skip
 
 
 def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, text: str) -> None:

@@ -10,6 +10,8 @@ from acidsql.acid.table import (
     FIXED_PROPERTIES,
     FULL_ACID,
     INSERT_ONLY,
+    ORC,
+    PARQUET,
     TRANSACTIONAL,
     TRANSACTIONAL_PROPERTIES,
     Column,
@@ -29,7 +31,7 @@ from acidsql.plan.event_query import Fields
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.storage.event_records import PREFIX
-from acidsql.table_properties import check_kind, check_orc
+from acidsql.table_properties import check_files, check_kind
 
 # The type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -68,7 +70,7 @@ def define_table(
         columns, partitions = _split(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_types(partitions, statement, text)
-    check_orc(dict(statement.properties), columns, statement, text)
+    check_files(dict(statement.properties), columns, statement, text)
     return Table(
         name,
         location,
@@ -79,6 +81,7 @@ def define_table(
         _properties(statement, text),
         statement.comment,
         sort_columns=_sort_columns(columns, statement, text),
+        file_format=(statement.stored_as or ORC).lower(),
     )
 
 
@@ -126,8 +129,20 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
         UnsupportedError: The source is sorted, and the new table would be full-ACID.
     """
     given = _properties(statement, text, source.properties)
-    check_orc(given, source.columns, statement, text)
-    made = replace(source, name=name, location=location, properties=given, checks={})
+    check_files(given, source.columns, statement, text)
+    made = replace(
+        source,
+        name=name,
+        location=location,
+        properties=given,
+        checks={},
+        file_format=(statement.stored_as or source.file_format).lower(),
+    )
+    if made.file_format == PARQUET and not made.is_insert_only:
+        raise _unsupported(
+            "A full-ACID table is stored as ORC: say STORED AS ORC, too.",
+            text, statement.name.span, "FILE_FORMAT",
+        )  # fmt: skip
     if made.sort_columns and not made.is_insert_only:
         raise _no_sorted_buckets(text, statement.name.span)
     return made

@@ -21,7 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import ORC, Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, LockType, Metastore
 from acidsql.plan.event_query import EventQuery, partition_text
@@ -125,6 +125,13 @@ class Loads:
             touched = self._reader.touched(named, Said(text, None, double_quoted=False))
             assert touched is not None
             partition = touched[0]
+        if table.file_format != ORC:
+            raise UnsupportedError(
+                f"{table.name} is STORED AS {table.file_format.upper()}, and LOAD DATA takes ORC "
+                f"files. INSERT INTO … SELECT * FROM {table.file_format}.`path` takes their rows.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="UNSUPPORTED_FEATURE.LOAD_DATA",
+            )  # fmt: skip
         path = absolute_path(statement, text, table)
         if not statement.local:
             self._refuse_files_of_tables(path, table, statement, text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
 from acidsql.acid.table import Partition, Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import CatalogError, FormatError
 from acidsql.metastore.interface import Metastore, PendingCleanup
 from acidsql.plan.assignment import can_assign
@@ -15,6 +15,7 @@ from acidsql.storage import adopt
 from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.listing import discover_partitions
 from acidsql.storage.orc_schema import has_no_names
+from acidsql.storage.row_schema import places_of_fields
 
 # Hive seeds a converted table's counter so that its first write id is this one.
 FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
@@ -204,7 +205,7 @@ def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
         return f"it has {len(columns)} columns, the table {len(table.columns)}"
     for (name, text), column in zip(columns, table.columns, strict=False):
         try:
-            fits = can_assign(parse_type(text), parse_type(column.type))
+            fits = _fits(parse_type(text), parse_type(column.type))
         except FormatError:
             fits = False
         if not fits:
@@ -212,6 +213,17 @@ def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
                 column.type
             )
     return None
+
+
+def _fits(found: HiveType, wanted: HiveType) -> bool:
+    """Whether a file's values can be read as the table's: fields of structs by their names."""
+    if found.kind != wanted.kind or not wanted.children:
+        return can_assign(found, wanted)
+    places: Sequence[int | None] = range(len(wanted.children))
+    if wanted.kind == "struct":
+        places = places_of_fields(wanted.names, found.names)
+    pairs = zip(places, wanted.children, strict=True)
+    return all(i is None or _fits(found.children[i], child) for i, child in pairs)
 
 
 def _cannot_adopt(why: str, table: Table) -> CatalogError:

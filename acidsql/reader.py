@@ -18,7 +18,7 @@ from acidsql.explain import locks_section, plan_section, tables_section
 from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
-from acidsql.plan.event_query import PARTITIONS, EventQuery
+from acidsql.plan.event_query import PARTITIONS, Derived, EventQuery
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
@@ -34,7 +34,12 @@ from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.own_functions import hashes_well
 from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
-from acidsql.storage.repeatable import Repeatable, repeatable, source_changed
+from acidsql.storage.repeatable import (
+    Repeatable,
+    constant_columns,
+    repeatable,
+    without_constants,
+)
 from acidsql.storage.row_conflicts import changed_a_common_row
 from acidsql.storage.scan import ROW__ID, empty, unread
 from acidsql.storage.source_partitions import demanded_by_source
@@ -53,10 +58,10 @@ class Views(dict[str, DataFrame]):
     """DataFrames by the names that queries have for them.
 
     Attributes:
-        pruned_by: The source of a MERGE, if it tells which partitions of the target are in here.
+        is_pruned: The source of a MERGE tells which partitions of the target are in here.
     """
 
-    pruned_by: Repeatable | None = None
+    is_pruned = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +107,17 @@ class Reader:
     ) -> Views:
         views = Views()
 
+        source = None if change is None else change.source
+
         @cache
         def demanded() -> Mapping[str, Demand]:
-            return self._demands(standins, queries, said)
+            return self._demands(standins, queries, said, source, views)
 
         @cache
         def of_target(known: Demand) -> Predicate:
             if change is None:
                 return ANYTHING
-            return self._demanded_by_source(change, known.condition, views, said)
+            return self._demanded_by_source(change, known.condition, views)
 
         def rows(standin: StandIn) -> DataFrame:
             def of_all() -> Demand:
@@ -119,36 +126,46 @@ class Reader:
 
             return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
 
+        views.update({one.view: rows(one) for one in standins if not one.is_target})
+        if source is not None:
+            views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
         # The target last: a source may tell what is needed of it.
-        for standin in sorted(standins, key=lambda standin: standin.is_target):
-            views[standin.view] = rows(standin)
+        views.update({one.view: rows(one) for one in standins if one.is_target})
         return views
 
-    def _demanded_by_source(
-        self, change: EventQuery, known: Predicate, views: Views, said: Said
-    ) -> Predicate:
+    def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """What a MERGE's source tells of the target's partitions, beside what the text tells."""
-        if change.reduced is None:
+        if change.reduced is None or change.source is None:
             return ANYTHING
         asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
         if not asked:
             return ANYTHING
-        frame = self._frame(change.reduced.source, views, said)
-        source = repeatable(frame)
+        rows = views[change.source.view]
+        source = repeatable(rows)
         if source is None or not source.is_small(self._spark):
             return ANYTHING
-        views.pruned_by = source
-        with lower.mapped_errors(change.reduced.source):
-            return demanded_by_source(frame, asked)
+        views.is_pruned = True
+        with lower.mapped_errors(change.source.query):
+            return demanded_by_source(rows, asked)
 
     def _demands(
-        self, standins: Collection[StandIn], queries: Sequence[Text], said: Said
+        self,
+        standins: Collection[StandIn],
+        queries: Sequence[Text],
+        said: Said,
+        source: Derived | None,
+        known: Views,
     ) -> dict[str, Demand]:
         """What the queries demand of the stand-ins' rows, by view; no job runs."""
-        views = {
+        unfilled = {
             standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
             for standin in standins
         }
+        views = dict(unfilled)
+        if source is not None and not lower.used(source.query, unfilled):
+            views[source.view] = known[source.view]
+        elif source is not None:
+            views[source.view] = lower.derived_rows(self._spark, source, unfilled, said.args)
         found: dict[str, list[Demand]] = {}
         for query in queries:
             if not _CONDITION.search(query.sql):
@@ -156,7 +173,7 @@ class Reader:
             plan = jvm.lasting_plan(self._frame(query, views, said))
             if plan is None:
                 return {}
-            for view, demand in demands(plan, views).items():
+            for view, demand in demands(plan, unfilled).items():
                 found.setdefault(view, []).append(demand)
         return {view: any_of(of_each) for view, of_each in found.items()}
 
@@ -237,24 +254,25 @@ class Reader:
         """The lazy events of a statement.
 
         Raises:
-            TransientTxnError: The source was changed since it was asked for partitions.
             SqlError: As ``lower.frame``.
         """
 
         def whole() -> DataFrame:
             return self._frame(query.query, views, said)
 
-        if query.reduced is not None:
-            source = repeatable(self._frame(query.reduced.source, views, said))
-            if views.pruned_by not in (None, source):
-                raise source_changed()
-            is_small = source is not None and source.is_small(self._spark)
-            if is_small and (not query.reduced.is_hashed or hashes_well(self._spark)):
-                return Events(self._frame(query.reduced.query, views, said), source, whole)
-        return Events(whole())
+        if query.reduced is None or query.source is None:
+            return Events(whole())
+        rows = views[query.source.view]
+        source = repeatable(rows)
+        is_small = source is not None and source.is_small(self._spark)
+        if not is_small or (query.reduced.is_hashed and not hashes_well(self._spark)):
+            return Events(whole(), source if views.is_pruned else None)
+        if query.reduced.joining <= constant_columns(rows):
+            views[query.source.view] = without_constants(rows)
+        return Events(self._frame(query.reduced.query, views, said), source, whole)
 
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
-        return lower.frame(self._spark, text, used(text, views), said.args)
+        return lower.frame(self._spark, text, lower.used(text, views), said.args)
 
     def table(self, table: Table, *, row_id: bool) -> DataFrame:
         """A table's live rows.
@@ -338,7 +356,7 @@ class Reader:
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
         plans = []
         for query in prepared.queries:
-            text = query.query.sql + named
+            text = query.query.sql + named + (query.source.query.sql if query.source else "")
             standins = [standin for standin in prepared.standins if standin.view in text]
             rows = self.events(query, views, said).rows
             plans.append(self._explained(rows, standins, snapshot, mode))
@@ -369,11 +387,6 @@ def _has_few(known: Predicate, column: Column) -> bool:
     """Whether a column can have a few values only, so that to ask for fewer hardly pays."""
     values = equals(known, column.name)
     return values is not None and len(values) <= _FEW_VALUES
-
-
-def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The views that a text names."""
-    return {name: view for name, view in views.items() if name in text.sql}
 
 
 def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:

@@ -28,14 +28,14 @@ from acidsql.errors import TransientTxnError
 from acidsql.load import Loads
 from acidsql.metastore.interface import LockComponent, Metastore, WriteConflict
 from acidsql.plan import lower
-from acidsql.plan.event_query import EventQuery, Fields
+from acidsql.plan.event_query import EventQuery
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
 from acidsql.plan.names import Names
-from acidsql.plan.query import Resolve, StandIn, rewrite
-from acidsql.plan.rewrite import Derived, Prepared, plan_dml
+from acidsql.plan.query import Resolve, rewrite
+from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Reader, Views, used
+from acidsql.reader import Reader, Views
 from acidsql.result import Clock, Family, Receipt, counts_frame, nothing, receipt, rows_frame
 from acidsql.said import Args, Said, by_name, has_double_quoted_names, is_utc
 from acidsql.settings import Settings, is_setting
@@ -212,12 +212,7 @@ class Runner:
     def _prepare(self, statement: Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
         resolve = resolve or self._names.resolve
 
-        def analyse(query: Text, standins: tuple[StandIn, ...], derived: Derived | None) -> Fields:
-            views = self._reader.empty_views(standins)
-            if derived is not None:
-                views[derived.view] = lower.frame(self._spark, derived.query, views, said.args)
-            return lower.fields(self._spark, query, used(query, views), said.args)
-
+        analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
 
     def _prepare_create(self, statement: CreateTable, said: Said) -> Prepared:

@@ -240,7 +240,7 @@ def create_statement(table: Table) -> str:
         order = ", ".join(_sorting(column) for column in table.sort_columns)
         order = f" SORTED BY ({order})" if order else ""
         lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
-    lines.append("STORED AS ORC")
+    lines.append(f"STORED AS {table.file_format.upper()}")
     pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
     lines.append(f"TBLPROPERTIES (\n  {pairs})")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import (
     FIXED_PROPERTIES,
     FULL_ACID,
+    ORC,
     TRANSACTIONAL,
     TRANSACTIONAL_PROPERTIES,
     Column,
@@ -21,6 +22,7 @@ from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.sql.statements import CreateTable, SetTableProperties, UnsetTableProperties
 from acidsql.sql.tokens import Span
 from acidsql.storage.orc_options import OrcOptions, check_bloom_filter_columns
+from acidsql.storage.parquet_file import compression_of
 from acidsql.storage.row_schema import RowSchema
 
 KINDS = (FULL_ACID, "insert_only")
@@ -69,7 +71,12 @@ def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
         raise _refusal(
             "A full-ACID table cannot be SORTED BY (Hive 10298), as this one is.", text, place
         )
-    check_orc({**table.properties, **values}, table.columns, statement, text)
+    if converted and table.file_format != ORC:
+        raise _refusal(
+            f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
+            f"TABLE … AS SELECT * FROM {table.name} makes one of its rows.", text, place
+        )  # fmt: skip
+    check_files({**table.properties, **values}, table.columns, statement, text)
     return Changes(values, converted)
 
 
@@ -94,13 +101,13 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
             )  # fmt: skip
 
 
-def check_orc(
+def check_files(
     properties: Mapping[str, str],
     columns: Sequence[Column],
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Refuse ``orc.…`` properties that no file can be written by.
+    """Refuse ``orc.…`` and ``parquet.…`` properties that no file can be written by.
 
     Args:
         properties: All that the table will have.
@@ -112,6 +119,7 @@ def check_orc(
         AnalysisError: Which of them, and why.
     """
     try:
+        compression_of(properties)
         options = OrcOptions.of(properties)
         row = RowSchema.of((column.name, column.type) for column in columns)
         check_bloom_filter_columns(options, row.hive)

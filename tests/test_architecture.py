@@ -56,6 +56,7 @@ HOMES = {
     "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
     "pymysql": set(),
     "pyarrow.orc": {"storage/orc_reader.py", "storage/orc_writer.py"},
+    "pyarrow.parquet": {"storage/parquet_file.py"},
     "pyarrow.fs": {"storage/filesystem.py"},
     "pyorc": {"storage/orc_reader.py"},
     "IPython": {"magic.py"},

@@ -11,6 +11,7 @@ BUCKETING_VERSION = "bucketing_version"
 # They say what a table's files are, so that they cannot be changed at will.
 FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
 FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
+ORC, PARQUET = "orc", "parquet"  # what a table's files are; STORED AS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Table:
         checks: CHECK constraints: name → SQL text.
         sort_columns: SORTED BY: how rows follow one another in each bucket file. Insert-only
             tables alone have it: full-ACID files are sorted by row id.
+        file_format: ``orc``, or ``parquet``, which insert-only tables alone may have.
     """
 
     name: TableName
@@ -79,6 +81,7 @@ class Table:
     comment: str | None = None
     checks: Mapping[str, str] = field(default_factory=dict)
     sort_columns: tuple[SortColumn, ...] = ()
+    file_format: str = ORC
 
     @property
     def is_insert_only(self) -> bool:

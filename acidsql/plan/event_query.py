@@ -27,19 +27,35 @@ PARTITIONS = f"{ew.PREFIX}partitions"
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """A view over another query, which is analysed once for all that reads the view.
+
+    Attributes:
+        view: Its name.
+        query: The query.
+        fields: The columns that the statement was understood with; None: whoever reads the view
+            looks.
+    """
+
+    view: str
+    query: Text
+    fields: Fields | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reduced:
     """A MERGE whose target is reduced, before it is joined, to rows that have a partner.
 
     Attributes:
         query: As ``EventQuery.query``; it reads the source twice.
-        source: The source by itself, to see whether that may be.
+        joining: The source's columns by which ON joins the two, in lower case.
         partitions: Partition columns of the target, and the source's columns that ON wants to be
             equal to them.
         is_hashed: It is right only where ``own_functions.hashes_well``.
     """
 
     query: Text
-    source: Text
+    joining: frozenset[str]
     partitions: tuple[tuple[Column, str], ...] = ()
     is_hashed: bool = False
 
@@ -68,6 +84,7 @@ class EventQuery:
             change, as far as the statement's text tells; None: any.
         maybe_few: Few events may come of it, and to see that is cheap.
         if_small: … but only where Spark estimates that they take few bytes.
+        source: What MERGE reads as its source, if that is a view of its own.
         reduced: Another way to the same events, for a source that may be read twice; or None.
     """
 
@@ -81,6 +98,7 @@ class EventQuery:
     literal_rows: int | None = None
     plain_rows: Mapping[str, Sequence[Any]] | None = None
     partitions: Text | None = None
+    source: Derived | None = None
     reduced: Reduced | None = None
     maybe_few: bool = False
     if_small: bool = False

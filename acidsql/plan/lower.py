@@ -7,8 +7,10 @@ DataFrame keeps what they showed. Spark's errors come back as ours, at the user'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from logging import LogRecord
 from typing import Any
 
 from pyspark.errors import (
@@ -21,15 +23,20 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
+from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import RAISED
-from acidsql.plan.event_query import Fields
+from acidsql.plan.event_query import Derived, Fields
+from acidsql.plan.query import StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
-from acidsql.storage.jvm import changed_conf
+from acidsql.storage.jvm import changed_conf, prunes_event_columns
+from acidsql.storage.orc_scan import kept_apart
+from acidsql.storage.repeatable import source_changed
 
 Args = Mapping[str, Any] | None
+_SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)
 _LATERAL_ALIASES = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 _KINDS = {
     T.BooleanType: "boolean",
@@ -71,6 +78,17 @@ def frame(
     Raises:
         SqlSyntaxError, AnalysisError: Spark's own, with a caret at the user's text.
     """
+    rows = _analysed(spark, text, views, args)
+    with mapped_errors(text):
+        if not _SUBQUERY.search(text.sql) or not prunes_event_columns(rows, EVENT_COLUMNS):
+            return rows
+    apart = {name: kept_apart(view, f"{name}_rows") for name, view in views.items()}
+    return _analysed(spark, text, apart, args)
+
+
+def _analysed(
+    spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
+) -> DataFrame:
     # Composed text names aliases of its own SELECT (MERGE's clause); a session can forbid that.
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"})
     with _views(views), lateral, mapped_errors(text):
@@ -81,8 +99,59 @@ def fields(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
 ) -> Fields:
     """The names and types of a query's columns, by analysis alone."""
-    schema = frame(spark, text, views, args).schema
-    return [(field.name, hive_type(field.dataType)) for field in schema.fields]
+    return fields_of(_analysed(spark, text, views, args))
+
+
+def fields_of(rows: DataFrame) -> list[tuple[str, HiveType]]:
+    """The names and types of a DataFrame's columns."""
+    return [(field.name, hive_type(field.dataType)) for field in rows.schema.fields]
+
+
+class Analysis:
+    """Asks Spark for the columns of a statement's queries; of what they read each is analysed once.
+
+    Args:
+        spark: The session.
+        args: Values of the statement's parameters.
+        empty_views: Gives stand-ins without rows.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        args: Args,
+        empty_views: Callable[[Iterable[StandIn]], Mapping[str, DataFrame]],
+    ) -> None:
+        self._spark, self._args, self._empty_views = spark, args, empty_views
+        self._views: dict[str, DataFrame] = {}
+
+    def fields(self, query: Text, standins: Iterable[StandIn], derived: Derived | None) -> Fields:
+        """The columns of a query over these views."""
+        views = self._views
+        views.update(self._empty_views(one for one in standins if one.view not in views))
+        if derived is not None and derived.view not in views:
+            own = used(derived.query, views)
+            views[derived.view] = _analysed(self._spark, derived.query, own, self._args)
+        return fields(self._spark, query, used(query, views), self._args)
+
+
+def derived_rows(
+    spark: SparkSession, source: Derived, views: Mapping[str, DataFrame], args: Args
+) -> DataFrame:
+    """A statement's source, resolved once: all that reads this DataFrame reads the same files.
+
+    Raises:
+        TransientTxnError: It has not the columns that the statement was understood with.
+    """
+    rows = frame(spark, source.query, used(source.query, views), args)
+    if source.fields is not None and list(source.fields) != fields_of(rows):
+        raise source_changed()
+    return rows
+
+
+def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """The views that a text names."""
+    return {name: view for name, view in views.items() if name in text.sql}
 
 
 def hive_type(kind: T.DataType) -> HiveType:
@@ -119,13 +188,20 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 @contextmanager
 def _no_log() -> Iterator[None]:
-    """Keep PySpark from logging, with the composed text, an error that is about to be ours."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
+    """Keep PySpark from logging, with the composed text, an error that is about to be ours.
+
+    Other threads go on to log theirs.
+    """
+    logger, thread = PySparkLogger.getLogger("SQLQueryContextLogger"), threading.get_ident()
+
+    def of_others(_: LogRecord) -> bool:
+        return threading.get_ident() != thread
+
+    logger.addFilter(of_others)
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.removeFilter(of_others)
 
 
 @contextmanager

@@ -13,11 +13,14 @@ row is an error all the same (as in Hive and Spark); the second step of the writ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
 from acidsql.plan.event_query import (
+    Derived,
     EventQuery,
+    Fields,
     Planned,
     Reduced,
     assigned,
@@ -28,7 +31,8 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
-from acidsql.plan.partners import partner_condition
+from acidsql.plan.partners import joining_columns, partner_condition
+from acidsql.plan.query import expressions, view_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import equated_columns, has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
@@ -47,20 +51,42 @@ _JOINS = {
 }
 
 
-def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> EventQuery:
+def derived_source(statement: Merge, blank: Text, source_view: str | None) -> Derived | None:
+    """The source as a view of its own, so that all readings of it are of the same files.
+
+    None where a clause may read what WITH declares, too: then the statement is one text, which is
+    analysed at once, and in which the source stands once.
+    """
+    parts = expressions(statement) if statement.ctes is not None else ()
+    if any(has_subquery(blank.source, part) for part in parts):
+        return None
+    query = _with_ctes(statement, blank).raw("SELECT * FROM ")
+    return Derived(view_name(), query.add(_source_text(statement, blank, source_view)))
+
+
+def plan_merge(
+    statement: Merge, planned: Planned, source_view: str | None, derived: Derived | None
+) -> EventQuery:
     """Rewrite a MERGE.
 
     Args:
         statement: The statement.
         planned: What is known of it.
         source_view: The stand-in of a source that is a plain name, or None.
+        derived: What ``derived_source`` has made of it.
 
     Raises:
         AnalysisError: A name, a count or a type does not fit.
         UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
-    source = _source(statement, planned, source_view)
-    bound = [bind(clause, statement, planned, source) for clause in statement.clauses]
+    if derived is None:
+        source = _source_text(statement, planned.new(), source_view)
+    else:
+        source = planned.new().raw(f"{derived.view}{_alias(statement)}")
+        statement = replace(statement, ctes=None)
+    alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
+    fields = planned.analyse(alone)
+    bound = [bind(clause, statement, planned, fields) for clause in statement.clauses]
     target = planned.new().raw(planned.standin)
     pairs = _pairs(statement, planned, target, source, bound)
     kinds = dict(planned.analyse(pairs))
@@ -72,7 +98,10 @@ def plan_merge(statement: Merge, planned: Planned, source_view: str | None) -> E
         deletes=True,
         merge=True,
         allow_duplicate_deletes=_only_deletes(statement),
-        reduced=_reduced(statement, planned, source, bound, events),
+        source=None if derived is None else replace(derived, fields=fields),
+        reduced=None
+        if derived is None
+        else _reduced(statement, planned, source, fields, bound, events),
     )
 
 
@@ -89,6 +118,7 @@ def _reduced(
     statement: Merge,
     planned: Planned,
     source: Text,
+    fields: Fields,
     bound: Sequence[Bound],
     events: Sequence[Text | str],
 ) -> Reduced | None:
@@ -102,14 +132,16 @@ def _reduced(
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
     if matters_alone or has_subquery(planned.text, statement.on):
         return None
+    joining = joining_columns(statement, planned, fields)
+    if not joining:
+        return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
-    alone = _with_ctes(statement, planned).raw("SELECT * FROM ").add(source)
-    condition, is_hashed = partner_condition(statement, planned, alone)
+    condition, is_hashed = partner_condition(statement, planned, fields)
     target.raw("\nON ").add(condition).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
     partitions = _equated_partitions(statement, planned)
-    return Reduced(_acting(statement, planned, events, pairs), alone, partitions, is_hashed)
+    return Reduced(_acting(statement, planned, events, pairs), joining, partitions, is_hashed)
 
 
 def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Column, str], ...]:
@@ -134,8 +166,8 @@ def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
     return text.raw(f") AS {name}")
 
 
-def _with_ctes(statement: Merge, planned: Planned) -> Text:
-    text = planned.new()
+def _with_ctes(statement: Merge, blank: Text) -> Text:
+    text = blank.new()
     return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
 
 
@@ -145,8 +177,12 @@ def _only_deletes(statement: Merge) -> bool:
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
 
-def _source(statement: Merge, planned: Planned, view: str | None) -> Text:
-    text = planned.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
+def _alias(statement: Merge) -> str:
+    return "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"
+
+
+def _source_text(statement: Merge, blank: Text, view: str | None) -> Text:
+    text = blank.new().raw(f"(SELECT *, true AS {PRESENT} FROM ")
     if view is not None:
         text.raw(view)
     else:
@@ -178,7 +214,7 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
                 if item.clause.condition is not None:
                     used.append(planned.new().user(item.clause.condition))
         if used:
-            query = _with_ctes(statement, planned)
+            query = _with_ctes(statement, planned.blank)
             planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
 
 
@@ -194,7 +230,7 @@ def _pairs(
     ]
     columns.append(_which_clause(planned, alias, bound))
     columns += _guarded_values(planned, bound)
-    text = _with_ctes(statement, planned)
+    text = _with_ctes(statement, planned.blank)
     kinds = {clause.matched for clause in statement.clauses}
     join = _JOINS[Matched.NOT_MATCHED in kinds, Matched.NOT_MATCHED_BY_SOURCE in kinds]
     text.raw("SELECT\n").commas(columns)

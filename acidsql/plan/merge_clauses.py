@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Column
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.event_query import Planned, default_fields, omitted_value, refuse_window
+from acidsql.plan.event_query import (
+    Fields,
+    Planned,
+    default_fields,
+    omitted_value,
+    refuse_window,
+)
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
 from acidsql.sql.conditions import equated_columns
@@ -43,8 +49,8 @@ class Bound:
         return ew.DELETE | ew.INSERT
 
 
-def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> Bound:
-    """Resolve one clause.
+def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
+    """Resolve one clause; ``source``: the source's columns.
 
     Raises:
         AnalysisError: A name, a count or a type does not fit.
@@ -84,9 +90,9 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
     return _with_omitted(clause, values, places, bound.omitted, planned)
 
 
-def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Text) -> Bound:
+def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
     """``UPDATE SET *`` and ``INSERT *``: the source's columns, by name."""
-    given = _source_columns(statement, planned, source)
+    given = {name.lower(): name for name, _ in source if name != PRESENT}
     is_update = clause.action is Action.UPDATE_ALL
     values: dict[str, Text] = {}
     for column in planned.table.all_columns:
@@ -126,14 +132,6 @@ def _value(value: Value, column: Column, planned: Planned) -> Text:
     assert isinstance(value, Span)
     refuse_window(planned, value)
     return planned.new().user(value)
-
-
-def _source_columns(statement: Merge, planned: Planned, source: Text) -> dict[str, str]:
-    query = planned.new()
-    if statement.ctes is not None:
-        query.verbatim(statement.ctes).raw("\n")
-    fields = planned.analyse(query.raw("SELECT * FROM ").add(source))
-    return {name.lower(): name for name, _ in fields if name != PRESENT}
 
 
 def _is_placing(planned: Planned, column: Column) -> bool:

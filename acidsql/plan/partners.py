@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acidsql.plan.event_query import Planned
+from acidsql.plan.event_query import Fields, Planned
 from acidsql.plan.sqltext import Text
-from acidsql.sql.conditions import terms_of
+from acidsql.sql.conditions import mentioned, terms_of
 from acidsql.sql.statements import Merge
 from acidsql.storage.columns import quote
 
@@ -16,7 +16,7 @@ _SIZES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "date": 4}
 _PACKED = 8
 
 
-def partner_condition(statement: Merge, planned: Planned, source: Text) -> tuple[Text, bool]:
+def partner_condition(statement: Merge, planned: Planned, source: Fields) -> tuple[Text, bool]:
     """A condition that holds of any two rows that ON holds of, and whether it is not ON itself.
 
     Spark joins twice as fast by one BIGINT as by several columns, and packs those into one only if
@@ -25,7 +25,7 @@ def partner_condition(statement: Merge, planned: Planned, source: Text) -> tuple
     Args:
         statement: The statement; its ON has no subquery.
         planned: What is known of it.
-        source: A query of the source alone.
+        source: The source's columns.
     """
     on = planned.new().user(statement.on)
     terms = terms_of(planned.text, statement.on)
@@ -33,7 +33,7 @@ def partner_condition(statement: Merge, planned: Planned, source: Text) -> tuple
         return on, False
     target = statement.alias or statement.target.parts[-1]
     own = [(column.name, column.type) for column in planned.table.all_columns]
-    others = [(name, str(kind)) for name, kind in planned.analyse(source)]
+    others = [(name, str(kind)) for name, kind in source]
     equated: list[tuple[str, str, str]] = []
     rest: list[Text] = []
     for place, pair in terms:
@@ -50,6 +50,25 @@ def partner_condition(statement: Merge, planned: Planned, source: Text) -> tuple
     for term in rest:
         condition.raw(" AND ").add(term)
     return condition, True
+
+
+def joining_columns(statement: Merge, planned: Planned, source: Fields) -> frozenset[str]:
+    """The source's columns that ON compares with the target's, in lower case, by their names alone.
+
+    Where there are none, ON says nothing of pairs. Then Spark joins by no condition, and to look
+    for partners beforehand is of no use.
+    """
+    theirs = {name.lower() for name, _ in source}
+    mine = {column.name for column in planned.table.all_columns}
+    target = (statement.alias or statement.target.parts[-1]).lower()
+    places = [place for place, _ in terms_of(planned.text, statement.on)] or [statement.on]
+    found: set[str] = set()
+    for place in places:
+        names = mentioned(planned.text, place)
+        own = {one for one in names if target in one[:-1] or (len(one) == 1 and one[0] in mine)}
+        others = {part for name in names - own for part in name}
+        found |= others & theirs if own else set()
+    return frozenset(found)
 
 
 def _only(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str] | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
+from acidsql.plan.namesakes import Namesakes
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import (
     Obstacle,
@@ -94,8 +95,10 @@ def rewrite(
     """
     edits: list[Edit] = []
     standins: list[StandIn] = []
-    for found in _references(text, statement, double_quoted):
-        _rewrite_slice(text, found, resolve, edits, standins)
+    parts = [
+        _rewrite_slice(text, found, resolve, edits, standins, _taken(statement))
+        for found in _references(text, statement, double_quoted)
+    ]
     source_view = None
     if isinstance(statement, Merge) and statement.source_name is not None:
         table = resolve(statement.source_name.parts)
@@ -103,7 +106,7 @@ def rewrite(
             standins.append(new_standin(table, row_id=_mentions_row_id(text)))
             source_view = standins[-1].view
     if isinstance(statement, Update | Delete | Merge):
-        edits += _database_prefixes(text, statement, resolve, edits)
+        edits += _database_prefixes(text, statement, resolve, edits, parts)
     return Rewritten(tuple(edits), tuple(standins), source_view)
 
 
@@ -174,9 +177,17 @@ def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
 
 
 def _database_prefixes(
-    text: str, statement: Update | Delete | Merge, resolve: Resolve, edits: Sequence[Edit]
+    text: str,
+    statement: Update | Delete | Merge,
+    resolve: Resolve,
+    edits: Sequence[Edit],
+    parts: Sequence[Namesakes],
 ) -> Iterator[Edit]:
-    """``db.t.c`` → ``t.c``, where t is the target or source: its stand-in has no database."""
+    """``db.t.c`` → ``t.c``, where t is the target or source: its stand-in has no database.
+
+    Raises:
+        UnsupportedError: There ``t.c`` would be another relation's.
+    """
     names = [] if statement.alias is not None else [statement.target]
     if isinstance(statement, Merge) and statement.source_name is not None:
         plain = statement.source_alias == statement.source_name.parts[-1]
@@ -192,7 +203,19 @@ def _database_prefixes(
             said = (first.value.lower(), second.value.lower())
             start = span.start + first.start
             if said in [(t.database, t.name) for t in tables] and start not in done:
+                if any(part.hides(start, second.value.lower()) for part in parts):
+                    raise _hidden(text, Span(start, span.start + second.end))
                 yield Edit(start, span.start + second.start, "")
+
+
+def _hidden(text: str, place: Span) -> UnsupportedError:
+    name = place.of(text)
+    return UnsupportedError(
+        f"Here another relation has the last name of {name}, too. Give {name} an alias, and "
+        "qualify its columns with that.",
+        text, place.start, place.end,
+        condition="UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME",
+    )  # fmt: skip
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
@@ -205,19 +228,26 @@ def _rewrite_slice(
     resolve: Resolve,
     edits: list[Edit],
     standins: list[StandIn],
-) -> None:
+    taken: Collection[str],
+) -> Namesakes:
     shown = found.shows_row_id()
     visible: dict[int, list[Reference]] = {}
+    resolved = {one.span.start: resolve(one.parts) for one in found.references}
+    tables = {place: table for place, table in resolved.items() if table is not None}
+    namesakes = Namesakes(found, tables, taken)
     for reference in found.references:
-        table = resolve(reference.parts)
+        table = tables.get(reference.span.start)
         if table is None:
             continue
         _refuse_time_travel(text, reference)
         row_id = reference.block in shown and not table.is_insert_only
         standins.append(new_standin(table, row_id=row_id))
-        edits += _replaced(reference, standins[-1].view)
+        alias = namesakes.alias(reference)
+        edits += _replaced(reference, standins[-1].view, alias)
         if row_id:
-            visible.setdefault(reference.block, []).append(reference)
+            called = reference if alias is None else replace(reference, alias=alias)
+            visible.setdefault(reference.block, []).append(called)
+    edits += namesakes.edits()
     for doubt in found.doubts:
         if doubt.block in visible and doubt.obstacle is not Obstacle.IDENTIFIER:
             raise UnsupportedError(
@@ -230,20 +260,34 @@ def _rewrite_slice(
         for star in block.stars:
             if block.id in visible and star.kind is not StarKind.ARGUMENT:
                 edits += _without_row_id(star, visible[block.id])
+    return namesakes
 
 
-def _replaced(reference: Reference, view: str) -> list[Edit]:
+def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
     edits = [Edit(reference.span.start, reference.span.end, view)]
     if reference.alias is None and reference.alias_at is not None:
-        alias = f" AS {quote(reference.parts[-1])}"
-        edits.append(Edit(reference.alias_at, reference.alias_at, alias))
+        name = f" AS {quote(alias or reference.parts[-1])}"
+        edits.append(Edit(reference.alias_at, reference.alias_at, name))
+    if alias is not None:
+        return edits
     return edits + [Edit(span.start, span.end, "") for span in reference.prefixes]
+
+
+def _taken(statement: Statement) -> list[str]:
+    """What is called by these names around the queries in a statement, in lower case."""
+    if not isinstance(statement, Update | Delete | Merge):
+        return []
+    names = [statement.alias or statement.target.parts[-1]]
+    if isinstance(statement, Merge) and statement.source_alias is not None:
+        names.append(statement.source_alias)
+    return [name.lower() for name in names]
 
 
 def _without_row_id(star: Star, tables: Sequence[Reference]) -> list[Edit]:
     aliases = [reference.alias or reference.parts[-1] for reference in tables]
     if star.qualifier is not None:
-        if star.qualifier[-1].lower() not in {alias.lower() for alias in aliases}:
+        known = {name.lower() for one in tables for name in (one.alias or "", one.parts[-1])}
+        if star.qualifier[-1].lower() not in known:
             return []
         names = ["row__id"]
     else:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.plan.delete import plan_delete
-from acidsql.plan.event_query import EventQuery, Fields, Planned
+from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned
 from acidsql.plan.insert import plan_insert, plan_source
-from acidsql.plan.merge import plan_merge
+from acidsql.plan.merge import derived_source, plan_merge
 from acidsql.plan.plain_values import plan_plain
 from acidsql.plan.query import (
     Resolve,
@@ -39,15 +39,6 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
 
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """A view over another query: the source of a multi-insert, evaluated once for all branches."""
-
-    view: str
-    query: Text
-
-
 # Asks Spark for the columns of a query over these views.
 AnalyseOver = Callable[[Text, tuple[StandIn, ...], Derived | None], Fields]
 
@@ -59,7 +50,7 @@ class Prepared:
     Attributes:
         queries: One for each target; a multi-insert has several.
         standins: The views that the queries read, in no order.
-        source: Of a multi-insert: what the branches read.
+        source: Of a multi-insert: what the branches read, evaluated once.
     """
 
     queries: tuple[EventQuery, ...]
@@ -122,8 +113,11 @@ def plan_dml(
         _refuse_insert_only(text, statement, table)
         standins = (*standins, new_standin(table, row_id=True, is_target=True))
         view = standins[-1].view
-    planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, None))
-    return Prepared((_plan(statement, planned, rewritten.source_view),), standins)
+    source = None
+    if isinstance(statement, Merge):
+        source = derived_source(statement, blank, rewritten.source_view)
+    planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, source))
+    return Prepared((_plan(statement, planned, rewritten.source_view, source),), standins)
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:
@@ -133,7 +127,9 @@ def _read_again(text: str, double_quoted: bool) -> Insert:
     return statement
 
 
-def _plan(statement: Dml, planned: Planned, source_view: str | None) -> EventQuery:
+def _plan(
+    statement: Dml, planned: Planned, source_view: str | None, source: Derived | None
+) -> EventQuery:
     match statement:
         case Insert():
             return plan_insert(statement, planned)
@@ -142,7 +138,7 @@ def _plan(statement: Dml, planned: Planned, source_view: str | None) -> EventQue
         case Delete():
             return plan_delete(statement, planned)
         case Merge():
-            return plan_merge(statement, planned, source_view)
+            return plan_merge(statement, planned, source_view, source)
     raise AssertionError(statement)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
+from itertools import pairwise
 
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
@@ -56,6 +57,23 @@ def terms_about(
     ]
 
 
+def mentioned(text: str, condition: Span) -> set[tuple[str, ...]]:
+    """The names of columns in an expression, in lower case, with what stands before their dots."""
+    found: set[tuple[str, ...]] = set()
+    tokens = tokenize(condition.of(text))
+    chain: list[str] = []
+    for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+        if token.text == ".":
+            continue
+        if token.is_name:
+            chain.append(token.value.lower())
+        if following.text != "." and chain:
+            if following.text != "(":
+                found.add(tuple(chain))
+            chain = []
+    return found
+
+
 _PLAIN_WORDS = words("AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE")
 _PLAIN_SYMBOLS = ("(", ")", ",", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "?", "-")
 
@@ -86,7 +104,10 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
 
 def has_subquery(text: str, condition: Span) -> bool:
     """Whether evaluating a condition takes a query of its own."""
-    return any(token.upper == "SELECT" for token in tokenize(condition.of(text)))
+    tokens = tokenize(condition.of(text))
+    return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
+        before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
+    )
 
 
 def window_function(text: str, expression: Span) -> Span | None:

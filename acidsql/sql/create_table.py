@@ -22,6 +22,9 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Span
 
+_KIND = "transactional_properties"
+_Pairs = tuple[tuple[str, str], ...]
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -110,18 +113,20 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
 
 def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
     """Looks through the clauses up to the query for those that are Spark's only."""
+    pairs: _Pairs = ()
     while not c.done and not c.at("AS"):
         if c.at("USING"):
             return "USING", c.token.span
         if c.at("ROW", "FORMAT") or c.at("STORED", "BY"):
             return f"{c.token.upper} {c.peek().upper}", c.token.span
-        if c.at("STORED", "AS") and c.peek(2).upper != "ORC":
+        if c.at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
             return f"STORED AS {c.peek(2).upper}", c.token.span
         if c.at("STORED", "AS"):
             c.take(2)
         elif c.at("TBLPROPERTIES", "("):
             at = c.take()
-            if _says(properties(c), "false"):
+            pairs += properties(c)
+            if _says(pairs, "false"):
                 return "'transactional'='false'", at.span
             continue
         if c.at("("):
@@ -131,21 +136,37 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
     return None
 
 
-def _says(pairs: tuple[tuple[str, str], ...], value: str) -> bool:
+def _says(pairs: _Pairs, value: str) -> bool:
     return any(k.lower() == "transactional" and v.lower() == value for k, v in pairs)
+
+
+def _is_ours(file_format: str, pairs: _Pairs) -> bool:
+    """Whether STORED AS names a format of the files of a transactional table."""
+    if file_format == "PARQUET":
+        return [v.lower() for k, v in pairs if k.lower() == _KIND] == ["insert_only"]
+    return file_format == "ORC"
 
 
 def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
     what, span = foreign
+    pairs = _properties_ahead(c)
     sentence = f"A transactional table cannot have {what}: it is stored as ORC and managed by Hive"
-    if "TRANSACTIONAL" in words:
+    is_meant = "TRANSACTIONAL" in words or _says(pairs, "true")
+    if what.startswith("STORED AS"):
+        sentence += f"; only one with '{_KIND}'='insert_only' may be STORED AS PARQUET"
+        named = any(k.lower() == _KIND for k, _ in pairs)
+        is_meant = is_meant or (named and not _says(pairs, "false"))
+    if is_meant:
         c.refuse(sentence, span)
-    start = c.index
+
+
+def _properties_ahead(c: Cursor) -> _Pairs:
+    """The TBLPROPERTIES that follow, up to the query; the cursor stays where it is."""
+    start, found = c.index, _Pairs()
     while not c.done and not c.at("AS"):
         if c.at("TBLPROPERTIES", "("):
             c.take()
-            if _says(properties(c), "true"):
-                c.refuse(sentence, span)
+            found += properties(c)
         elif c.at("STORED", "AS"):
             c.take(2)
         elif c.at("("):
@@ -153,6 +174,7 @@ def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> 
         else:
             c.take()
     c.index = start
+    return found
 
 
 # ── the clauses ──────────────────────────────────────────────────────────────────────────────

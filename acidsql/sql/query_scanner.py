@@ -32,6 +32,7 @@ class QueryScanner(Lookahead):
         self.found: list[Found] = []
         self.doubts: list[tuple[str, Span, int]] = []
         self.chains: list[tuple[int, int, int]] = []
+        self.named: list[tuple[str, int, int]] = []  # a relation's name, its block, its place
 
     # ── small words ──────────────────────────────────────────────────────────────────────────
 
@@ -157,9 +158,9 @@ class QueryScanner(Lookahead):
             return end
         if self.tokens[i].text == "(":
             self._brackets(i, block, visible)
-            return self._alias(self.partner[i] + 1, None)
+            return self._alias(self.partner[i] + 1, None, block)
         if self._word(i) == "VALUES" and self._starts_query(i):
-            return self._alias(self._rows(i + 1, end, block, visible), None)
+            return self._alias(self._rows(i + 1, end, block, visible), None, block)
         if not self.tokens[i].is_name:
             return i
         _, behind = self._chain(i)
@@ -167,7 +168,7 @@ class QueryScanner(Lookahead):
             if self._word(i) == "IDENTIFIER":
                 self._doubt("IDENTIFIER", i, self.partner[behind] + 1, block)
             self._expression(behind + 1, self.partner[behind], block, visible, in_call=True)
-            return self._alias(self.partner[behind] + 1, None)
+            return self._alias(self.partner[behind] + 1, None, block)
         return self._relation_name(i, block, visible)
 
     def _brackets(self, i: int, block: int, visible: Names) -> None:
@@ -192,7 +193,9 @@ class QueryScanner(Lookahead):
         if can_alias:
             behind = self._behind_name(behind, found)
             found.alias_at = self.tokens[behind - 1].end
-            behind = self._alias(behind, found)
+            behind = self._alias(behind, found, block)
+            name = (found.alias or parts[-1]).lower()
+            self.named.append((name, block, found.span.start))
         if len(parts) > 1 or parts[0].lower() not in visible or found.time_travel:
             self.found.append(found)
         return behind
@@ -227,7 +230,7 @@ class QueryScanner(Lookahead):
             found.sample = self._span(start, i)
         return i
 
-    def _alias(self, i: int, found: Found | None) -> int:
+    def _alias(self, i: int, found: Found | None, block: int) -> int:
         """Goes behind ``[AS] x [(a, b)]``."""
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
@@ -236,6 +239,8 @@ class QueryScanner(Lookahead):
             return i
         if found is not None:
             found.alias, found.alias_span = token.value, token.span
+        else:
+            self.named.append((token.value.lower(), block, token.start))
         i += 1
         return self.partner[i] + 1 if self.tokens[i].text == "(" else i
 

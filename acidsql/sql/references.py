@@ -7,6 +7,7 @@ whoever owns the table; names of common table expressions are not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -78,6 +79,31 @@ class Reference:
     prefixes: tuple[Span, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A relation of whatever kind: the lower-cased name that columns are qualified with.
+
+    ``at`` is where it stands: of a ``Reference`` the start of its span.
+    """
+
+    name: str
+    block: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """``a.b.c`` in an expression: the lower-cased names, where each ends, and in which block.
+
+    The last may be ``*``.
+    """
+
+    names: tuple[str, ...]
+    start: int
+    ends: tuple[int, ...]
+    block: int
+
+
 class Obstacle(Enum):
     """What makes it uncertain which columns a block has, or which table it reads."""
 
@@ -106,15 +132,21 @@ class References:
     blocks: tuple[Block, ...]
     references: tuple[Reference, ...]
     doubts: tuple[Doubt, ...]
+    named: tuple[Named, ...] = ()
+    chains: tuple[Chain, ...] = ()
+
+    def around(self, block: int) -> Iterator[int]:
+        """A block, and those around it from the inside out."""
+        at: int | None = block
+        while at is not None:
+            yield at
+            at = self.blocks[at].parent
 
     def shows_row_id(self) -> frozenset[int]:
         """The blocks that mention ``row__id``, and those around them (correlation)."""
         shown: set[int] = set()
         for block in self.blocks:
-            at: int | None = block.id if block.mentions_row_id else None
-            while at is not None:
-                shown.add(at)
-                at = self.blocks[at].parent
+            shown.update(self.around(block.id) if block.mentions_row_id else ())
         return frozenset(shown)
 
 
@@ -208,4 +240,16 @@ def _result(scanner: StatementScanner) -> References:
         for r in sorted(scanner.found, key=lambda r: r.span.start)
     )
     doubts = tuple(Doubt(Obstacle[kind], span, block) for kind, span, block in scanner.doubts)
-    return References(blocks, found, doubts)
+    named = tuple(Named(*relation) for relation in scanner.named)
+    chains = tuple(
+        Chain(
+            tuple(token.value.lower() for token in tokens),
+            tokens[0].start,
+            tuple(token.end for token in tokens),
+            block,
+        )
+        for start, end, block in scanner.chains
+        if scanner.tokens[end].text != "("
+        for tokens in [scanner.tokens[start:end:2]]
+    )
+    return References(blocks, found, doubts, named, chains)

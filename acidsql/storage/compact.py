@@ -44,11 +44,12 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
 from acidsql.errors import AcidSqlError
 from acidsql.storage.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
-from acidsql.storage.event_records import RECORD, Record, Task, WriteSpec
+from acidsql.storage.event_records import RECORD, Record, Task
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.fold import Fold, FoldSpec, fold
 from acidsql.storage.listing import Listing, is_half, list_table
 from acidsql.storage.orc_options import OrcOptions
+from acidsql.storage.parquet_file import parquet_of
 from acidsql.storage.publish import discard, empty_file, fill
 from acidsql.storage.rebalance import rebalance
 from acidsql.storage.row_schema import RowSchema
@@ -240,6 +241,7 @@ class Compacting:
             row=RowSchema.of((column.name, column.type) for column in table.columns),
             orc=OrcOptions.of(table.properties),
             insert_only=table.is_insert_only,
+            parquet=parquet_of(table),
         )
         self.records: list[Record] = []
 
@@ -332,7 +334,7 @@ class Compacting:
             by_kind[record.kind].append(record)
         if self.plan.major and not by_kind["insert"]:
             # A base that holds nothing must hold a file all the same.
-            by_kind["insert"].append(empty_file(self._fs, self._write_spec(), self.plan.partition))
+            by_kind["insert"].append(empty_file(self._fs, self.spec, self.plan.partition))
         names = ((self.plan.deletes, "delete"), (self.plan.inserts, "insert"))
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
 
@@ -345,12 +347,6 @@ class Compacting:
         if len({record.kind for record in self.records}) == 2:
             return {**markers, PAIRED_FILE: b""}
         return markers
-
-    def _write_spec(self) -> WriteSpec:
-        spec = self.spec
-        return WriteSpec(
-            spec.staging, 0, 0, 0, spec.row, orc=spec.orc, insert_only=spec.insert_only
-        )
 
     def _name_of(self, bucket_id: int) -> str:
         return plain_name(bucket_id) if self.spec.insert_only else bucket_name(bucket_id)

@@ -76,6 +76,7 @@ class WriteSpec:
         orc: How files are written.
         insert_only: Rows lie in plain files, without event columns.
         loaded: So do these, of whatever table: they are files of others.
+        parquet: The compression of Parquet files; None: files are ORC.
     """
 
     staging: str
@@ -91,6 +92,7 @@ class WriteSpec:
     orc: OrcOptions = DEFAULT
     insert_only: bool = False
     loaded: bool = False
+    parquet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

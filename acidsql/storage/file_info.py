@@ -120,6 +120,16 @@ def _rows_of(
     try:
         return read_file_info(path, length).rows, None
     except FormatError as error:
-        return None, None if kind == LITTER else error.message
+        rows = _rows_of_parquet(path)
+        return rows, error.message if rows is None and kind != LITTER else None
     except OSError as error:
         return None, str(error)
+
+
+def _rows_of_parquet(path: str) -> int | None:
+    from acidsql.storage.parquet_file import rows_of_parquet  # see plain_file.insert_writer
+
+    try:
+        return rows_of_parquet(path)
+    except (FormatError, OSError):
+        return None

@@ -41,9 +41,8 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.event_writer import bucket_ids
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions
-from acidsql.storage.plain_file import PlainFileWriter
+from acidsql.storage.plain_file import insert_writer
 from acidsql.storage.row_schema import RowSchema
 from acidsql.storage.staged_file import StagedFile, staged_path
 
@@ -78,12 +77,14 @@ class FoldSpec:
         row: The data columns.
         orc: How files are written.
         insert_only: Files are plain: rows have no ids, and nothing is deleted.
+        parquet: As in ``WriteSpec``.
     """
 
     staging: str
     row: RowSchema
     orc: OrcOptions
     insert_only: bool = False
+    parquet: str | None = None
 
 
 def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
@@ -95,14 +96,26 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
     """
     output = _Output(what, spec, task)
     if spec.insert_only:
-        schema = _flat(spec.row)
         for read in what.inserts:
-            for batch in read_file(read, schema, schema.names, exact=True):
+            for batch in _plain_rows(read, spec):
                 output.rows(batch)
         return output.close()
     for live in _left(what, spec.row, output.deletes):
         output.inserts(live)
     return output.close()
+
+
+def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
+    """The rows of a file of an insert-only table: the data columns alone."""
+    if spec.parquet is not None:
+        assert read.original is not None
+        from acidsql.storage.parquet_file import read_parquet  # see plain_file.insert_writer
+
+        yield from read_parquet(read.original.path, spec.row)
+        return
+    schema = _flat(spec.row)
+    for batch in read_file(read, schema, schema.names, exact=True):
+        yield batch.select(range(_FIRST_COLUMN, batch.num_columns))
 
 
 def live_rows(what: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
@@ -195,26 +208,25 @@ class _Output:
         self._files: dict[str, StagedFile[Any]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> None:
-        """Rows of an insert-only table."""
-        columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
-        self._file("insert", PlainFileWriter).writer.write_inserts(columns, 0, 0, 0)
+        """Rows of an insert-only table, by position."""
+        self._file("insert").writer.write_inserts(batch, 0, 0, 0)
 
     def inserts(self, batch: pa.RecordBatch) -> None:
         columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
         keys = [batch.column(name) for name in KEYS]
-        self._file("insert", EventFileWriter).writer.rewrite_inserts(columns, *keys)
+        self._file("insert").writer.rewrite_inserts(columns, *keys)
 
     def placed(self, batch: pa.RecordBatch) -> None:
         """Rows of ``write_placed``, all of this bucket."""
         rows = batch.num_rows
         properties = np.full(rows, bucket_codec.encode(self._what.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
-        writer = self._file("insert", EventFileWriter).writer
+        writer = self._file("insert").writer
         writer.rewrite_inserts(columns, batch.column(1), properties, batch.column(2))
 
     def deletes(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in DELETE_COLUMNS]
-        self._file("delete", EventFileWriter).writer.write_deletes(*columns)
+        self._file("delete").writer.write_deletes(*columns)
 
     def close(self) -> list[Record]:
         what, task = self._what, self._task
@@ -223,12 +235,11 @@ class _Output:
             for kind, file in self._files.items()
         ]
 
-    def _file(self, kind: str, writer: type[Any]) -> StagedFile[Any]:
+    def _file(self, kind: str) -> StagedFile[Any]:
         if kind not in self._files:
-            spec = self._spec
-            path = staged_path(spec.staging, kind, self._task)
+            path = staged_path(self._spec.staging, kind, self._task)
             self._files[kind] = StagedFile(
-                self._fs, path, lambda file: writer(file, spec.row, spec.orc)
+                self._fs, path, lambda file: insert_writer(file, self._spec)
             )
         return self._files[kind]
 

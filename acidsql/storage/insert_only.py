@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.types import parse_type
-from acidsql.errors import UnsupportedError
+from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage import jvm
 from acidsql.storage.columns import (
     as_char,
@@ -23,10 +23,13 @@ from acidsql.storage.columns import (
 from acidsql.storage.event_reader import plain_reads
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.orc_scan import open_files
+from acidsql.storage.orc_schema import columns_of
+from acidsql.storage.parallel import in_threads
+from acidsql.storage.parquet_file import columns_of_parquet, need_wall_clocks
 from acidsql.storage.partition_columns import PathPartitions, partition_values
 from acidsql.storage.scan import python_rows
 
-FORMATS = ("orc", "text")
+FORMATS = (ORC, PARQUET, "text")
 _FIELD_END = literal("\x01")
 _NULL = literal("\\N")
 
@@ -42,9 +45,10 @@ def read_inserts_only(
 
     Args:
         spark: The session.
-        table: Its columns; they are matched with the files' by position, as in Hive 4.
+        table: Its columns; they are matched with the files' by position, as in Hive 4, and with
+            those of Parquet files by name, as everybody does.
         files: The visible files by partition directory.
-        file_format: ``orc``, or ``text`` as Hive writes it by default.
+        file_format: ``orc``, ``parquet``, or ``text`` as Hive writes it by default.
         sizes: The files' sizes, in bytes; without them it takes longer to tell partitions.
 
     Raises:
@@ -65,10 +69,14 @@ def read_inserts_only(
     values = where.values
     if file_format == "text":
         rows = _text(spark, table, paths, where.needed)
+    elif file_format == PARQUET:
+        rows = _parquet(spark, table, paths, where.needed)
     elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
         rows = python_rows(spark, table, plain_reads(files))
         values = partition_values(table, list(files), PARTITION)
     else:
+        if _is_by_case(spark):
+            _need_same_case(table, paths, columns_of)
         rows = _orc(spark, table, paths, where.needed)
     shown_rows = rows.selectExpr(*columns, *values)
     return as_char(shown_rows, table)
@@ -84,6 +92,59 @@ def _orc(
         for c in table.columns
     )
     return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
+
+
+def _is_by_case(spark: SparkSession) -> bool:
+    """Whether the session tells names apart by case; Spark's readers then do, too."""
+    return spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def _need_same_case(
+    table: Table, paths: Sequence[str], look: Callable[[str], list[tuple[str, str]]]
+) -> None:
+    """See that files call what is matched by name as the table does, for a session that asks.
+
+    Raises:
+        FormatError: A file calls it otherwise: this session's reader would show NULL.
+    """
+    ours = {name for column in table.columns for name in (column.name, *_fields(column.type))}
+    lowered = {name.lower() for name in ours}
+    for path, columns in zip(paths, in_threads(look, paths), strict=True):
+        theirs = [name for column, kind in columns for name in (column, *_fields(kind))]
+        odd = [name for name in theirs if name not in ours and name.lower() in lowered]
+        if odd:
+            raise FormatError(
+                f"'{path}' has the name '{odd[0]}', which {table.name} has in another case. This "
+                "session tells names apart by case: SET spark.sql.caseSensitive=false.",
+                path=path,
+            )
+
+
+def _fields(hive_type: str) -> list[str]:
+    """The names of all fields of structs in a type."""
+    nodes, names = [parse_type(hive_type)], list[str]()
+    for node in nodes:
+        names += node.names
+        nodes += node.children
+    return names
+
+
+def _parquet(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
+    ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
+    values = (
+        f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for c in table.columns
+    )
+    if _is_by_case(spark):
+        _need_same_case(table, paths, columns_of_parquet)
+    elif has_timestamp(c.type for c in table.columns):
+        need_wall_clocks(paths)
+    # Whoever writes Parquet for Hive today counts days in the proleptic calendar.
+    options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
+    rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
+    return rows.selectExpr(*values, *of_file)
 
 
 def _text(

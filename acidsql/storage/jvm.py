@@ -97,6 +97,27 @@ def scans_of(frame: DataFrame) -> Scans | None:
     return Scans(frozenset(opened), frozenset(selected), "InArrow" in str(plan.toString()))
 
 
+def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
+    """Whether a scan of a plan leaves out some of the columns of event files (I8). No job runs.
+
+    Spark's rules do that only where they take a subquery that depends on its row for a join.
+    ``names``: of those columns.
+    """
+    jvm = _jvm(frame.sparkSession)
+    if jvm is None:
+        return False
+    execution = frame._jdf.queryExecution()
+    pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE()
+    if not execution.analyzed().containsPattern(pattern):
+        return False
+    known = {name.lower() for name in names}
+    return any(
+        {name.lower() for name in scan.relation().dataSchema().fieldNames()} == known
+        and len(scan.requiredSchema().fieldNames()) < len(known)
+        for scan in _file_scans(execution.executedPlan())
+    )
+
+
 # One path a line, and what a file's status says of it.
 _PATHS = re.compile(r"^(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*)$", re.MULTILINE)
 _STATUS = re.compile(r"path=(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*?); isDirectory=", re.MULTILINE)
@@ -181,7 +202,16 @@ class _Changed:
 
 
 _CHANGING = threading.Lock()
-_CHANGED: dict[tuple[int, str], _Changed] = {}  # by session and setting
+_CHANGED: dict[tuple[object, str], _Changed] = {}  # by session and setting
+
+
+def session_key(spark: SparkSession) -> object:
+    """What is equal for all Python objects of one session, and for no two sessions.
+
+    ``SparkSession(context, java_session)`` makes another Python object for the same session.
+    """
+    java = getattr(spark, "_jsparkSession", None)  # py4j compares and hashes as the JVM does
+    return getattr(spark, "session_id", id(spark)) if java is None else java
 
 
 @contextmanager
@@ -191,10 +221,10 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     A session's threads share them. Who leaves lets what the last of the others wants stand; the
     last to leave puts back what the user has set.
     """
-    who = object()
+    who, session = object(), session_key(spark)
     with _CHANGING:
         for name, value in settings.items():
-            key = id(spark), name
+            key = session, name
             if key not in _CHANGED:
                 _CHANGED[key] = _Changed(spark.conf.get(name, None))
             _CHANGED[key].wanted[who] = value
@@ -204,17 +234,17 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     finally:
         with _CHANGING:
             for name in settings:
-                changed = _CHANGED[id(spark), name]
+                changed = _CHANGED[session, name]
                 del changed.wanted[who]
                 if not changed.wanted:
-                    del _CHANGED[id(spark), name]
+                    del _CHANGED[session, name]
                 _set_conf(spark, name, next(reversed(changed.wanted.values()), changed.users))
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:
     """What the user has set, if anything, whatever those that run now have put in its place."""
     with _CHANGING:
-        changed = _CHANGED.get((id(spark), name))
+        changed = _CHANGED.get((session_key(spark), name))
         return spark.conf.get(name, None) if changed is None else changed.users
 
 

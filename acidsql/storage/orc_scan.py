@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid import event
 from acidsql.storage import jvm
@@ -33,6 +34,16 @@ def read_orc(
         return events
     hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
     return jvm.select(events, *hives, *of_file)
+
+
+def kept_apart(rows: DataFrame, name: str) -> DataFrame:
+    """The same rows, below which no condition is pushed.
+
+    Where Spark joins by a subquery's ``<`` it reads the outer table once more, without the
+    conditions that stand right above the subquery's. The scan's filter must not be one of them: it
+    is what mentions all event columns (I8). ``name``: one that nothing else in the query has.
+    """
+    return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
 def open_files(

@@ -10,7 +10,6 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from acidsql.storage.event_records import WriteSpec
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
@@ -68,7 +67,27 @@ class PlainFileWriter:
             self._pending, self._pending_rows = [], 0
 
 
-def insert_writer(file: BinaryIO, spec: WriteSpec) -> InsertWriter:
-    """The writer of a statement's new rows."""
-    make = PlainFileWriter if spec.insert_only else EventFileWriter
-    return make(file, spec.row, spec.orc)
+class HowToWrite(Protocol):
+    """What the writers must know of a table, and where they write; see ``WriteSpec``."""
+
+    @property
+    def staging(self) -> str: ...
+    @property
+    def row(self) -> RowSchema: ...
+    @property
+    def orc(self) -> OrcOptions: ...
+    @property
+    def insert_only(self) -> bool: ...
+    @property
+    def parquet(self) -> str | None: ...
+
+
+def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
+    """The writer of new rows of a table."""
+    if how.parquet is not None:
+        # Few tables are Parquet: other tasks need not import its library.
+        from acidsql.storage.parquet_file import ParquetFileWriter
+
+        return ParquetFileWriter(file, how.row, how.parquet)
+    make = PlainFileWriter if how.insert_only else EventFileWriter
+    return make(file, how.row, how.orc)

@@ -25,7 +25,7 @@ from acidsql.acid.layout import (
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
-from acidsql.storage.plain_file import insert_writer
+from acidsql.storage.plain_file import HowToWrite, insert_writer
 
 _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # what staging_directory makes
 
@@ -154,7 +154,7 @@ def publish(
     )
 
 
-def empty_file(fs: FileSystem, spec: WriteSpec, partition: str) -> Record:
+def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:
     """A file without rows: what is in a base where INSERT OVERWRITE had none, after TRUNCATE, or
     when a compaction found nothing but deleted rows."""
     path = f"{spec.staging}/empty-{abs(hash(partition))}"

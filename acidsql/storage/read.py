@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.state import history_is_gone
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
@@ -21,6 +21,7 @@ from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_table
 from acidsql.storage.missing_files import name_missing_files, naming_missing
 from acidsql.storage.orc_schema import columns_of
+from acidsql.storage.parquet_file import columns_of_parquet
 from acidsql.storage.partition_columns import matching
 from acidsql.storage.scan import ROW__ID, Scan, scan
 
@@ -76,7 +77,7 @@ def read_rows(
         raise history_is_gone(newer, write_ids)
     if table.is_insert_only:
         files, sizes = _plain_files(listings)
-        return read_inserts_only(spark, table, files, "orc", sizes)
+        return read_inserts_only(spark, table, files, table.file_format, sizes)
     if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
         with naming_missing(table.location):
             return scan(spark, Scan(table, listings, write_ids))
@@ -110,7 +111,8 @@ def read(
             default: those of the newest file.
         partitioned_by: The partition columns, in the same forms.
         insert_only: The table is of ``transactional_properties=insert_only``.
-        file_format: Of an insert-only table, ``orc`` or ``text``; a full-ACID one is always ORC.
+        file_format: Of an insert-only table, ``orc``, ``parquet`` or ``text``; a full-ACID one is
+            always ORC.
         valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``;
             default: everything is visible.
         valid_txns: The same of transactions, ``highWaterMark:minOpen:open:aborted``.
@@ -123,7 +125,7 @@ def read(
     Raises:
         FormatError: The directory is missing or breaks Hive's rules, or it has no file to take the
             schema from.
-        UnsupportedError: ``file_format`` is neither ``orc`` nor ``text``.
+        UnsupportedError: ``file_format`` is none of these.
     """
     name_missing_files()
     path = path.rstrip("/")
@@ -194,13 +196,13 @@ def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
 def _newest_plain(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
-    if file_format != "orc":
+    if file_format not in (ORC, PARQUET):
         raise FormatError(f"A {file_format} file does not name its columns; say schema=….")
     paths = [file for group in files.values() for file in group]
     if not paths:
         raise _no_files(path)
     # A base comes before the deltas, and deltas by write id: the last one is the newest.
-    return columns_of(paths[-1])
+    return columns_of_parquet(paths[-1]) if file_format == PARQUET else columns_of(paths[-1])
 
 
 def _no_files(path: str) -> FormatError:

@@ -86,7 +86,46 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
     stamps: list[_Stamp] = []
     if not plan.deterministic() or not _is_known(plan, stamps):
         return None
+    if not _lists_once(execution.queryExecution().analyzed()):
+        return None
     return Repeatable(estimated_bytes(frame), stamps)
+
+
+def constant_columns(frame: DataFrame) -> frozenset[str]:
+    """The columns that Spark knows to have one value in all rows, in lower case."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if plan.nodeName() != "Project":
+        return frozenset()
+    columns = plan.projectList()
+    named = (columns.apply(i) for i in range(columns.size()))
+    return frozenset(
+        str(column.name()).lower()
+        for column in named
+        if column.getClass().getSimpleName() == "Alias" and column.child().foldable()
+    )
+
+
+def without_constants(frame: DataFrame) -> DataFrame:
+    """The same rows, of which Spark does not know that a column has one value in all of them.
+
+    A semi-join by such columns alone has no condition left, and Spark's rules then move it below
+    the scan's projection and back until they have done so a hundred times.
+    """
+    return frame.selectExpr("inline(array(struct(*)))")
+
+
+def _lists_once(analyzed: Any) -> bool:
+    """Whether all that is made of an analysed plan reads the files that are listed in there.
+
+    Of a partitioned table in Spark's catalog each query lists the files of its partitions.
+    """
+    leaves = analyzed.collectLeaves()
+    relations = (leaves.apply(i) for i in range(leaves.size()))
+    return all(
+        _files_of(leaf.relation()) is not None
+        for leaf in relations
+        if leaf.getClass().getSimpleName() == "LogicalRelation"
+    )
 
 
 def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:

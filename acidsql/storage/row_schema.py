@@ -184,8 +184,8 @@ def _nested(
 def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.StructArray:
     """Bring rows that were read from a file into the table's types, as Hive 4 does.
 
-    Columns are matched by position, fields of structs within them by name; missing ones are
-    null, surplus ones left out. Timestamps finer than a microsecond are cut; days before
+    Columns are matched by position, fields of structs within them by name without case; missing
+    ones are null, surplus ones left out. Timestamps finer than a microsecond are cut; days before
     1582-10-15 of a file that is not declared proleptic are taken for Julian.
 
     Args:
@@ -194,7 +194,7 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
         calendar: What the file's footer says.
 
     Raises:
-        FormatError: A value does not fit the table's type.
+        FormatError: A value does not fit the table's type, or a struct's fields cannot be told.
     """
     _, parts = _exact_children(row)
     parts += [pa.nulls(len(row))] * (target.num_fields - len(parts))
@@ -216,12 +216,39 @@ def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
     else:
         types = [target.field(i).type for i in range(target.num_fields)]
     if pa.types.is_struct(target):
-        by_name = {array.type.field(i).name: part for i, part in enumerate(parts)}
-        empty = pa.nulls(len(array))
-        parts = [by_name.get(field.name, empty) for field in target]
+        parts = [*parts, pa.nulls(len(array))]  # the last one stands for what is missing
+        parts = [parts[i] for i in _places(target, array.type)]
     pairs = zip(parts, types, strict=True)
     columns = [_conformed(part, kind, calendar) for part, kind in pairs]
     return _nested(array.is_null(), offsets, columns, target)
+
+
+def _places(target: pa.StructType, found: pa.StructType) -> list[int]:
+    """Where a struct in a file has the fields of the table's; -1: it has not."""
+    own = [field.name for field in found]
+    places = places_of_fields([field.name for field in target], own)
+    return [-1 if place is None else place for place in places]
+
+
+def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | None]:
+    """Where a struct in a file has each of these fields; None: it has not.
+
+    Names are compared without case, as ORC's own reader does.
+
+    Raises:
+        FormatError: A name could mean two fields, or there is none of them.
+    """
+    lowered = [name.lower() for name in own]
+    for name in wanted:
+        if lowered.count(name.lower()) > 1:
+            same = [f"'{other}'" for other in own if other.lower() == name.lower()]
+            raise FormatError(f"a struct has several fields for '{name}': {', '.join(same)}")
+    places = [lowered.index(n.lower()) if n.lower() in lowered else None for n in wanted]
+    if own and set(places) == {None}:
+        raise FormatError(
+            f"a struct has the fields {', '.join(own)}, none of the table's {', '.join(wanted)}"
+        )
+    return places
 
 
 def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:

@@ -19,6 +19,7 @@ from acidsql.storage.jvm import changed_conf, is_too_large_to_send
 from acidsql.storage.literal_rows import collect_rows, plain_rows
 from acidsql.storage.load import Source
 from acidsql.storage.orc_options import OrcOptions
+from acidsql.storage.parquet_file import parquet_of
 from acidsql.storage.publish import (
     Published,
     check,
@@ -220,4 +221,5 @@ def _spec(what: Save) -> WriteSpec:
         orc=OrcOptions.of(table.properties),
         insert_only=table.is_insert_only,
         loaded=what.loaded,
+        parquet=parquet_of(table),
     )

@@ -7,6 +7,10 @@ LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
 CREATE TRANSACTIONAL TABLE n (a INT)
 -- case content, table_clause: as a query, partitioned by names
 CREATE TABLE n PARTITIONED BY (p) STORED AS ORC AS SELECT a, p FROM s
+-- case table_clause: Parquet, of an insert-only table; the word is in any case
+CREATE TABLE n (a INT) STORED AS parquet TBLPROPERTIES ('transactional_properties' = 'insert_only')
+-- case content, table_clause: Parquet as a query, the properties first
+CREATE TABLE n TBLPROPERTIES ('transactional' = 'true', 'transactional_properties' = 'insert_only') STORED AS PARQUET AS SELECT 1 AS a
 -- case content: like an ACID table
 CREATE TABLE IF NOT EXISTS n LIKE t TBLPROPERTIES ('a' = 'b')
 -- case table_clause, sorted_by, sort_column: whether buckets may be sorted is for the binder to judge

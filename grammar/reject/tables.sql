@@ -4,6 +4,10 @@ CREATE TABLE n (a INT) USING orc TBLPROPERTIES ('transactional' = 'true')
 CREATE EXTERNAL TABLE n (a INT) STORED AS ORC TBLPROPERTIES ('transactional' = 'true')
 -- case UNSUPPORTED_FEATURE at 37-43: cannot have STORED AS PARQUET
 CREATE TRANSACTIONAL TABLE n (a INT) STORED AS PARQUET
+-- case UNSUPPORTED_FEATURE at 23-29: cannot have STORED AS TEXTFILE
+CREATE TABLE n (a INT) STORED AS TEXTFILE TBLPROPERTIES ('transactional_properties' = 'insert_only')
+-- case UNSUPPORTED_FEATURE at 23-29: may be STORED AS PARQUET
+CREATE TABLE n (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional_properties' = 'default')
 -- case UNSUPPORTED_FEATURE at 23-30: PRIMARY is not supported
 CREATE TABLE n (a INT, PRIMARY KEY (a) DISABLE NOVALIDATE)
 -- case UNSUPPORTED_FEATURE at 16-21: takes its columns from the query

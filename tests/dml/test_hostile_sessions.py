@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from contextlib import ExitStack
+
 import pytest
 from kit import counts, fill, ordered
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from acidsql.plan.lower import mapped_errors
+from acidsql.plan.sqltext import Text
+from acidsql.storage.jvm import changed_conf, users_conf
 
 SESSIONS = {
     "as it comes": {},
@@ -117,3 +127,46 @@ def test_quotes_and_backslashes_mean_what_the_session_says(acid, conf):
     assert counts(acid, """UPDATE "t" SET "v" = 'quoted' WHERE "t"."id" = 1""") == (0, 1, 0)
     assert ordered(acid.sql('SELECT * FROM "t"').collect()) == [
         (1, "quoted"), (2, "back\\slash"), (3, "raw\\n"), (4, "back\\slash")]  # fmt: skip
+
+
+def test_two_python_objects_of_one_session_share_what_is_changed_for_a_while(spark):
+    twin = SparkSession(spark.sparkContext, spark._jsparkSession)
+    stranger = spark.newSession()
+    name, first, second = "spark.sql.shuffle.partitions", ExitStack(), ExitStack()
+    before = spark.conf.get(name)
+    with first, second:
+        first.enter_context(changed_conf(spark, {name: "31"}))
+        second.enter_context(changed_conf(twin, {name: "32"}))
+        assert users_conf(spark, name) == users_conf(twin, name) == before
+        assert users_conf(stranger, name) == stranger.conf.get(name) == before
+        first.close()
+        assert spark.conf.get(name) == "32"
+        second.close()
+        assert spark.conf.get(name) == before
+
+
+def test_an_error_of_one_thread_silences_no_other(spark):
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    seen = []
+
+    class Seeing(logging.Handler):
+        def emit(self, record):
+            seen.append(record.getMessage())
+
+    handler = Seeing()
+    logger.addHandler(handler)
+    first, second = ExitStack(), ExitStack()
+    try:
+        with first, second:
+            first.enter_context(mapped_errors(Text("SELECT 1")))
+            second.enter_context(mapped_errors(Text("SELECT 1")))
+            logger.error("ours")
+            thread = threading.Thread(target=lambda: logger.error("another's"))
+            thread.start()
+            thread.join()
+            first.close()
+            second.close()
+            logger.error("afterwards")
+    finally:
+        logger.removeHandler(handler)
+    assert seen == ["another's", "afterwards"]

@@ -161,12 +161,67 @@ def test_a_database_of_ones_own(t):
     assert len(table(t, "default.t")) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="both stand-ins are called t: one of them needs an alias")
-def test_namesakes_of_two_databases_in_one_from(t):
+@pytest.fixture
+def namesakes(spark, t):
     t.sql("CREATE DATABASE d")
-    fill(t, "d.t (id INT)", "7")
-    query = "SELECT d.t.id, default.t.id FROM d.t, default.t WHERE default.t.id = 1"
-    assert rows(t, query) == [(7, 1)]
+    fill(t, "d.t (id INT)", "7", "1")
+    spark.sql("SELECT 7 AS id").createOrReplaceTempView("sevens")
+    yield t
+    spark.catalog.dropTempView("sevens")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT d.t.id, default.t.id FROM d.t, default.t WHERE default.t.id = 2",
+         [(1, 2), (7, 2)]),
+        ("SELECT D.T.id, `default`.t.* FROM d.t JOIN t ON d.t.id = default.t.id",
+         [(1, 1, "a", 10)]),
+        ("SELECT spark_catalog.d.t.id FROM d.t, t WHERE default.t.id = 1", [(1,), (7,)]),
+        ("SELECT default.t.row__id.rowid, * FROM d.t JOIN default.t USING (id)", [(0, 1, "a", 10)]),
+        ("SELECT count(*), max(d.t.id) FROM d.t, t GROUP BY default.t.id", [(2, 7)] * 2),
+        ("SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM t WHERE default.t.id = d.t.id)", [(1,)]),
+        ("SELECT t.id FROM d.t WHERE EXISTS "
+         "(SELECT 1 FROM default.t WHERE default.t.id = d.t.id AND t.v = 'a')", [(1,)]),
+        ("SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM sevens AS t WHERE t.id = d.t.id)", [(7,)]),
+        ("SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM (SELECT 7 AS id) t WHERE t.id = d.t.id)",
+         [(7,)]),
+        ("WITH t AS (SELECT 7 AS id) "
+         "SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM t WHERE t.id = d.t.id)", [(7,)]),
+    ],
+)  # fmt: skip
+def test_namesakes_of_several_databases_in_one_query(namesakes, query, expected):
+    assert rows(namesakes, query) == expected
+
+
+def test_namesakes_that_only_their_last_name_tells_apart_are_refused(namesakes):
+    refused(namesakes, "SELECT t.id FROM d.t, default.t", "UNRESOLVED_COLUMN", "t.id")
+
+
+def test_the_target_of_a_statement_has_a_namesake_in_a_subquery(namesakes):
+    where = "EXISTS (SELECT 1 FROM {} WHERE {}.id = d.t.id)"
+    for relation in ("sevens AS t", "(SELECT 7 AS id) t"):
+        statement = f"DELETE FROM d.t WHERE {where.format(relation, 't')}"
+        refused(namesakes, statement, "UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME", "d.t")
+    namesakes.sql(f"UPDATE d.t SET id = 9 WHERE {where.format('default.t', 'default.t')}")
+    assert table(namesakes, "d.t") == [(7,), (9,)]
+    namesakes.sql(
+        f"DELETE FROM d.t AS x WHERE {where.format('sevens t', 't')}".replace("d.t.", "x.")
+    )
+    assert table(namesakes, "d.t") == [(9,)]
+    assert len(table(namesakes, "default.t")) == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t WHERE n > (SELECT avg(n) FROM t AS o WHERE o.id <= t.id)",
+        "SELECT id FROM (SELECT * FROM t WHERE n > (SELECT avg(n) FROM t o WHERE o.id <= t.id)) x",
+        "SELECT id FROM t WHERE n > 10 AND 2 >= (SELECT count(*) FROM u WHERE u.id < t.id)",
+    ],
+)
+def test_a_scalar_subquery_may_be_correlated_by_less_than(t, query):
+    assert rows(t, query) == [(2,)]
 
 
 def test_parameters_of_a_query(t):

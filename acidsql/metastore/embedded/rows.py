@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select
 from sqlalchemy import Table as SqlTable
 
-from acidsql.acid.table import Column, SortColumn, Table, TableName
+from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded.schema import (
     ASCENDING,
@@ -24,6 +24,24 @@ from acidsql.metastore.embedded.schema import (
     TABLE_PARAMS,
     TBLS,
 )
+
+# As a Hive names them.
+_CLASSES = {
+    ORC: {
+        "INPUT_FORMAT": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        "OUTPUT_FORMAT": "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+        "SLIB": "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+    },
+    PARQUET: {
+        "INPUT_FORMAT": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        "OUTPUT_FORMAT": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        "SLIB": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    },
+}
+_FORMAT_OF: dict[str | None, str] = {
+    None: ORC,
+    **{classes["INPUT_FORMAT"]: name for name, classes in _CLASSES.items()},
+}
 
 
 def table_id(connection: Connection, name: TableName) -> int | None:
@@ -65,6 +83,7 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
         comment=row.COMMENT,
         checks={check.CONSTRAINT_NAME: check.DEFAULT_VALUE for check in checks},
         sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
+        file_format=_FORMAT_OF[row.INPUT_FORMAT],
     )
 
 
@@ -113,6 +132,7 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
         NUM_BUCKETS=table.num_buckets,
         COMMENT=table.comment,
         FIRST_WRITE_ID=first_write_id,
+        **_CLASSES[table.file_format],
     )
     add_columns(connection, new_id, table.columns, start=0)
     _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))

@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 4  # the last revision in ``migrations``
+SCHEMA_VERSION = 5  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -90,6 +90,10 @@ TBLS = Table(
     Column("NUM_BUCKETS", Integer, nullable=False),
     Column("COMMENT", Text),
     Column("FIRST_WRITE_ID", BigInteger, nullable=False),
+    # Of Hive's SDS and SERDES; NULL in what was made before there was anything but ORC.
+    Column("INPUT_FORMAT", LOCATION),
+    Column("OUTPUT_FORMAT", LOCATION),
+    Column("SLIB", LOCATION),
     UniqueConstraint("DB_ID", "TBL_NAME"),
 )
 
