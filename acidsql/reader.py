@@ -37,6 +37,7 @@ from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import (
     Repeatable,
     constant_columns,
+    is_sent_unasked,
     repeatable,
     without_constants,
 )
@@ -48,9 +49,7 @@ from acidsql.txn import Snapshot
 
 # Without one of these words a query hardly has a condition to be pushed down.
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
-
 _FEW_VALUES = 8  # of a partition column; a job that asks for fewer costs as much as some files
-
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that only Spark's scans know
 
 
@@ -59,9 +58,11 @@ class Views(dict[str, DataFrame]):
 
     Attributes:
         is_pruned: The source of a MERGE tells which partitions of the target are in here.
+        target: What the target of UPDATE, DELETE or MERGE shows.
     """
 
     is_pruned = False
+    target: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,9 @@ class Reader:
         if source is not None:
             views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
         # The target last: a source may tell what is needed of it.
-        views.update({one.view: rows(one) for one in standins if one.is_target})
+        for standin in standins:
+            if standin.is_target:
+                views.target = views[standin.view] = rows(standin)
         return views
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
@@ -268,6 +271,8 @@ class Reader:
         if not is_small or (query.reduced.is_hashed and not hashes_well(self._spark)):
             return Events(whole(), source if views.is_pruned else None)
         if query.reduced.joining <= constant_columns(rows):
+            if views.target is not None and is_sent_unasked(views.target):
+                return Events(whole(), source)
             views[query.source.view] = without_constants(rows)
         return Events(self._frame(query.reduced.query, views, said), source, whole)
 

@@ -114,6 +114,18 @@ def without_constants(frame: DataFrame) -> DataFrame:
     return frame.selectExpr("inline(array(struct(*)))")
 
 
+def is_sent_unasked(rows: DataFrame) -> bool:
+    """Whether Spark takes a table for small enough to send it to every task. No job runs.
+
+    Comparisons with constants are pushed down to such a table, and few rows are left to be sent: to
+    look for partners beforehand would take another job.
+    """
+    session = rows.sparkSession._jsparkSession
+    limit = int(session.sessionState().conf().autoBroadcastJoinThreshold())
+    size = rows._jdf.queryExecution().analyzed().stats().sizeInBytes()
+    return int(str(size)) <= limit
+
+
 def _lists_once(analyzed: Any) -> bool:
     """Whether all that is made of an analysed plan reads the files that are listed in there.
 

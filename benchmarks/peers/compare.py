@@ -38,6 +38,7 @@ TO_REACH = {
     ("W3", "merge 10/10 partitions"): 0.5,
     ("W3", "merge 2/10 partitions"): 0.9,
     ("W4", "UPDATE 1 row"): 1.0,
+    ("W4", "MERGE 1 row"): 1.0,
     ("W4", "DELETE 1 row"): 1.0,
     ("W4", "INSERT VALUES 1 row"): 0.25,
     ("W4", "INSERT VALUES 1000 rows"): 0.3,

@@ -251,6 +251,12 @@ def values_sql(rows):
     )
 
 
+def one_row_sql(row):
+    """A source of one row, as a program writes it that upserts what it has."""
+    values = values_sql([row])[1:-1].split(", ")
+    return "(SELECT " + ", ".join(f"{v} AS {c}" for v, c in zip(values, DIM.names, strict=True)) + ")"
+
+
 # ----------------------------------------------------------------- workloads
 
 SCAN = {
@@ -335,6 +341,15 @@ def w4_point(bench, data):
                 DIM, {"a": "a + 1", "name": "'changed'"}, f"id = {n // 3 + k}"
             ),
             needs="update",
+            changed=row,
+        )
+    for k in range(point):
+        source = one_row_sql(dim_values(n // 4 + k, 1)[0])
+        bench.time(
+            "W4",
+            "MERGE 1 row",
+            lambda: bench.engine.merge(DIM, Merge(source)),
+            needs="merge",
             changed=row,
         )
     for k in range(point):

@@ -80,8 +80,13 @@ def others(spark, acid):
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_no_merge_reaches_the_optimisers_limit(acid, warnings, layout):
+@pytest.mark.parametrize(
+    ("layout", "sent_unasked"),
+    [("unpartitioned", "10MB"), ("unpartitioned", "300"), ("partitioned", "300"),
+     ("bucketed", "10MB")],
+)  # fmt: skip
+def test_no_merge_reaches_the_optimisers_limit(acid, warnings, conf, layout, sent_unasked):
+    conf("spark.sql.autoBroadcastJoinThreshold", sent_unasked)
     acid.sql(f"CREATE TABLE t ({LAYOUTS[layout]}")
     is_partitioned = layout == "partitioned"
     p, value = (", p", ", s.p") if is_partitioned else ("", "")
@@ -94,7 +99,9 @@ def test_no_merge_reaches_the_optimisers_limit(acid, warnings, layout):
                 p=p, value=value
             )
             before = len(warnings.of_limits())
-            acid.sql(f"EXPLAIN {statement}")
+            plan = acid.sql(f"EXPLAIN {statement}").first()[0]
+            if source == SOURCES[0]:
+                assert ("LeftSemi" in plan) == (sent_unasked == "300")
             if len(warnings.of_limits()) > before:
                 reached.append(statement)
     assert reached == []
