@@ -22,8 +22,8 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.listing import EventFile, Listing
-from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.orc_reader import row_count
 from acidsql.storage.parallel import in_threads
 

@@ -30,9 +30,9 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.listing import Listing
 from acidsql.storage.local_rows import local_rows
-from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.parallel import in_threads
 
 PAGES_MAX = 4096  # of 8 KiB

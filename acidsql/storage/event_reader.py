@@ -26,6 +26,7 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
 )
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.orc_reader import need_events, only, read_batches, read_events, read_row_ids
 from acidsql.storage.originals import OriginalFile, original_files, read_originals
@@ -129,6 +130,15 @@ def read_file(
                 [*kept.columns[:3], partition, *kept.columns[4:]],
                 names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
             )
+
+
+def read_for_query(
+    read: FileRead, schema: RowSchema, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The same. Raises SnapshotTooOldError if the file is gone."""
+    path = read.path if read.original is None else read.original.path
+    with naming_missing(str(path)):
+        yield from read_file(read, schema, names)
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:

@@ -9,8 +9,6 @@ of ACID directories only. Where that place is not found (Spark Connect), Spark's
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors.exceptions import captured
@@ -18,6 +16,7 @@ from pyspark.errors.exceptions import captured
 from acidsql.acid.layout import parse_directory
 from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
 from acidsql.storage.damage import damaged
+from acidsql.storage.gone import too_old
 from acidsql.storage.local_files import local_path_of
 
 _FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
@@ -55,12 +54,12 @@ def _ours(error: Any) -> AcidSqlError | None:
         message = str(error.getMessage())
         if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
             path = local_path_of(found[1]) if found[1].startswith("file:") else found[1]
-            return _too_old(path) if _GONE in message else _unreadable(path, error)
+            return too_old(path) if _GONE in message else _unreadable(path, error)
         if said := _FROM_TASK.findall(message):
             kind, condition, words, sqlstate = said[-1]
             return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
         if (found := _GONE_IN_TASK.search(message)) and _is_in_acid(found[1]):
-            return _too_old(found[1])
+            return too_old(found[1])
         error = error.getCause()
     return None
 
@@ -78,22 +77,3 @@ def _unreadable(path: str, error: Any) -> FormatError | None:
         return None
     lines = str(error.getMessage()).strip().splitlines()
     return damaged(path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: "))
-
-
-@contextmanager
-def naming_missing(path: str) -> Iterator[None]:
-    """Raise SnapshotTooOldError where a file that is read in here is gone; ``path``: its own, or
-    the table's."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise _too_old(str(error.filename or path)) from error
-
-
-def _too_old(path: str) -> SnapshotTooOldError:
-    return SnapshotTooOldError(
-        f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
-        "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "
-        "acidsql.lease.timeout and its files were cleaned up. Make it anew from the table.",
-        path=path,
-    )

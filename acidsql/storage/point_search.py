@@ -41,8 +41,8 @@ from acidsql.storage.deletion_vectors import DeletionVectors
 from acidsql.storage.event_reader import FileRead, plan_reads, visible
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.file_info import read_file_info
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.listing import Listing
-from acidsql.storage.missing_files import naming_missing
 from acidsql.storage.orc_footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
 from acidsql.storage.row_schema import RowSchema, conform

@@ -17,9 +17,10 @@ from acidsql.errors import FormatError
 from acidsql.storage.bucket_pruning import in_buckets
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.listing import Listing, discover_partitions, list_table
-from acidsql.storage.missing_files import name_missing_files, naming_missing
+from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.parquet_file import columns_of_parquet
 from acidsql.storage.partition_columns import matching

@@ -33,7 +33,7 @@ from acidsql.storage import jvm, sargs
 from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.deletes import key_columns, parted, without_deleted
 from acidsql.storage.deletion_vectors import DeletionVectors, deletion_vectors
-from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
+from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_for_query
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     KEYS,
@@ -394,6 +394,6 @@ def _reader(
         spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_file(reads[number], schema, names)
+                yield from read_for_query(reads[number], schema, names)
 
     return run

@@ -127,6 +127,17 @@ def test_a_dataframe_of_a_transaction_fails_by_name_when_its_table_is_dropped(ac
             frame.collect()
 
 
+def test_so_does_one_of_files_that_python_tasks_read(acid, other, spark, tmp_path):
+    spark.range(20, numPartitions=2).write.orc(f"{tmp_path}/plain")
+    acid.sql(f"CREATE TABLE plain (id BIGINT) LOCATION '{tmp_path}/plain'")
+    with acid.snapshot():
+        frame = acid.table("plain")
+        other.sql("DROP TABLE plain")
+        for read in (frame.collect, frame.toArrow, lambda: list(frame.toLocalIterator())):
+            with pytest.raises(SnapshotTooOldError, match="000000_0|000001_0"):
+                read()
+
+
 def test_a_transaction_that_others_abort_says_so(acid, other, tables):
     """What it could ask about the catalog is forgotten then."""
     with pytest.raises(TxnError), acid.transaction() as mine:

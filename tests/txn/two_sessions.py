@@ -35,7 +35,7 @@ from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.storage.event_reader import plan_deletes, plan_reads, read_deletes, read_file
 from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.missing_files import naming_missing
+from acidsql.storage.gone import naming_missing
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.row_schema import RowSchema
 from acidsql.transactions import Transactions
@@ -239,6 +239,13 @@ class Warehouse:
         self._first.backup(self._now)
         shutil.rmtree(self._data, ignore_errors=True)
         shutil.copytree(self._kept, self._data)
+
+    def rows(self, *names: str) -> set[str]:
+        """What a new session finds in these tables."""
+        session = Session(self.stores[0], lambda _: None)
+        found = [session.rows(name) or () for name in names]
+        session.txns.close()
+        return {row for rows in found for row in rows}
 
     def close(self) -> None:
         for one in (*self.stores, self._now, self._first):
