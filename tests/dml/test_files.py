@@ -44,6 +44,7 @@ def test_every_file_is_told_with_its_rows_and_its_state(acid):
         "max_write_id": 3, "statement_id": None, "visibility_txn_id": None,
         "file": "bucket_00000", "bucket": 0, "rows": 1, "bytes": Path(one.path).stat().st_size,
         "state": "visible", "path": f"{acid.warehouse}/t/base_0000003/bucket_00000",
+        "problem": None,
     }  # fmt: skip
 
 
