@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -375,7 +375,8 @@ class Runner:
             writing.plain_rows(query.plain_rows)
             return
         events = self._reader.events(query, views, said)
-        with lower.mapped_errors(query.query):
+        watched = events.source.unchanged(self._spark) if events.source else nullcontext()
+        with watched, lower.mapped_errors(query.query):
             rows = query.literal_rows
             if rows is not None and rows <= self._txns.settings.values_max_rows:
                 writing.literal_rows(events.rows)
@@ -384,8 +385,6 @@ class Runner:
                 few = self._txns.settings.driver_max_rows if query.maybe_few or is_tiny else 0
                 small, whole = query.if_small, events.otherwise
                 writing.events(events.rows, few, if_small=small, otherwise=whole)
-        if events.source is not None:
-            events.source.refuse_changed(self._spark)
         if query.overwrite:
             writing.replace_static_partition()
 

@@ -170,10 +170,10 @@ def test_a_partitioned_table_that_is_not_said_to_be_one_is_refused(spark):
 
 
 def test_an_insert_only_table_of_another_format_is_refused(spark):
-    with pytest.raises(UnsupportedError, match="stored as parquet are not supported"):
+    with pytest.raises(UnsupportedError, match="stored as textfile are not supported"):
         read(
-            spark, str(GOLDEN / "insert_only" / "data"), "id int",
-            insert_only=True, file_format="parquet",
+            spark, str(GOLDEN / "insert_only_text" / "data"), "id int",
+            insert_only=True, file_format="textfile",
         )  # fmt: skip
 
 

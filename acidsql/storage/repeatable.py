@@ -9,7 +9,8 @@ others meanwhile; their sizes and times of change are noted, and looked at again
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,16 @@ class Repeatable:
     def is_tiny(self) -> bool:
         """Whether a MERGE with it most likely changes few rows."""
         return self.bytes <= _TINY
+
+    @contextmanager
+    def unchanged(self, spark: SparkSession) -> Iterator[None]:
+        """Raise TransientTxnError if a file is changed inside; then that is why a job failed, too."""
+        try:
+            yield
+        except Exception:
+            self.refuse_changed(spark)
+            raise
+        self.refuse_changed(spark)
 
     def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
         """Raise TransientTxnError if a file is not what it was.

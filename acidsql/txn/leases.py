@@ -29,7 +29,7 @@ class Held(Protocol):
 
     @property
     def is_alive(self) -> bool:
-        """Nobody has aborted it, as far as is known."""
+        """Nobody has aborted it."""
 
     def end_quietly(self) -> None:
         """End it; a failure is only logged."""
