@@ -58,7 +58,7 @@ class Repeatable:
 
     @contextmanager
     def unchanged(self, spark: SparkSession) -> Iterator[None]:
-        """Raise TransientTxnError if a file is changed inside; then that is why a job failed, too."""
+        """Raise TransientTxnError if a file is changed inside, also where a job fails for that."""
         try:
             yield
         except Exception:

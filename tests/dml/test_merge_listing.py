@@ -96,9 +96,7 @@ def test_a_file_that_comes_at_any_moment_is_read_by_all_or_by_none(t, landing, s
     assert {len(one) for one in found} == {12, 13}
 
 
-def test_a_source_of_other_columns_than_it_was_understood_with_is_refused(
-    t, landing, monkeypatch
-):
+def test_a_source_of_other_columns_than_it_was_understood_with_is_refused(t, landing, monkeypatch):
     locked = Txn.lock
 
     def lock(*args, **options):

@@ -71,7 +71,9 @@ def test_a_file_that_has_gone_is_left_out_alone(tmp_path, monkeypatch):
     assert [entry.name for entry in LOCAL.list(str(tmp_path))] == ["a", "c"]
 
 
-@pytest.mark.parametrize("fs", [LOCAL, ArrowFileSystem(pafs.LocalFileSystem())], ids=["os", "arrow"])
+@pytest.mark.parametrize(
+    "fs", [LOCAL, ArrowFileSystem(pafs.LocalFileSystem())], ids=["os", "arrow"]
+)
 def test_a_missing_directory_is_an_error_unless_it_may_be_missing(fs, tmp_path):
     with pytest.raises(FileNotFoundError):
         fs.list(f"{tmp_path}/nothing")
