@@ -5,27 +5,28 @@
 
 The idea: **a table is a fold over events, a statement is a query that yields events.** An *event*
 (Hive's word) inserts or deletes one row. ``scan`` turns events into live rows, ``lower`` turns
-rows into events, ``write`` turns events into files. All else decides which write ids are valid,
-who holds which lock, and when to commit.
+rows into events, ``write`` turns events into files. Everything else decides which write ids are
+valid, who holds which lock, and when to commit.
 
-The packages, from the user's hand down; imports go down only::
+The packages, from top to bottom. A module imports only from its own row or from below::
 
-    session  result  magic  cli      what a person touches
+    session  result  magic  cli      the user's interface
     runner                           one statement, start to finish: read this first
     commands  transactions           statements without events · BEGIN … COMMIT
-    plan                             what a statement means
+    plan                             rewrites of statements, and their locks
     sql  storage  txn                language · directories · transactions
-    metastore                        tables and transactions, kept
-    acid                             the rules of the format: pure values
+    metastore                        the store of tables and transactions
+    acid                             the rules of the format, as pure values
     errors  settings
 
-How a statement flows: *say* (parse, bind, analyse, rewrite: nothing is open yet), *hold*
-(transaction, locks, then the snapshot), *do* (one Spark job), *keep* (publish directories, commit
-in the store: the only commit point).
+The four phases of a statement: *say* (parse, bind, analyse, rewrite; no transaction is open yet),
+*hold* (transaction, locks, then the snapshot), *do* (one Spark job), *keep* (publish directories,
+commit in the metastore; this is the only commit point).
 
-Words: a *txn* is ours; a *partition* is Hive's, Spark's is a *task*; a *row id* is the triple
-(write id, bucket property, rowId), ``row__id`` its column; a *snapshot* is the valid write ids of
-each table under one txn; a *base* is a directory; a *statement id* numbers the writes of one txn.
+Words: A *txn* is a transaction of this package. A *partition* is Hive's partition; Spark's unit of
+work is called a *task*. A *row id* is the triple (write id, bucket property, rowId), shown in the
+column ``row__id``. A *snapshot* is the list of valid write ids of each table for one txn. A *base*
+is a directory. A *statement id* numbers the writes of one txn.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Workers import acidsql.storage.event_writer without pyspark's sessions or SQLAlchemy, so that the
-# public names are looked up when they are asked for.
+# The module of each public name. A name is imported only when it is used: a Python worker imports
+# acidsql.storage.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
 _HOMES = {
     "connect": "acidsql.session",
     "Session": "acidsql.session",

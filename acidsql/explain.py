@@ -1,4 +1,4 @@
-"""EXPLAIN: what a statement will read and lock, as text above Spark's plan."""
+"""EXPLAIN: the locks and files of a statement as text, shown above Spark's plan."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from acidsql.storage.listing import Listing
 from acidsql.storage.parallel import in_threads
 
 _DIRECTORIES_SHOWN = 20
-_FOOTERS_MAX = 1000  # of so many delete files the events are counted
+_FOOTERS_MAX = 1000  # if there are more delete files, their events are not counted
 _ITEMS_SHOWN = 8
-# Spark writes lists of columns with blanks, fields of a struct with colons. It begins where an item
-# does, and never goes back: a literal may be a million letters.
+# A list of more than 16 items with neither blanks nor colons: Spark writes blanks in a list of
+# columns, colons in a struct. A match starts at the start of an item. The quantifiers are
+# possessive, so that a literal of a million letters is searched once only.
 _LONG_LIST = re.compile(r"(?<![^\[\](),:\s])(?:[^\[\](),:\s]*+,){16,}+[^\[\](),:\s]*+")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One file that the snapshot has.
+    """One file of the snapshot.
 
     Attributes:
-        directory: Below the table's; "" for originals that lie there.
-        bytes: Its size; 0 of an original, which listings do not tell.
-        deletes: It holds delete events.
-        bucket_id: Of a file of events; None of an original.
+        directory: The file's directory below the table's; "" for an original in the table's.
+        bytes: The file's size; 0 for an original, because a listing does not have its size.
+        deletes: The file contains delete events.
+        bucket_id: The bucket id; None for an original.
     """
 
     path: str
@@ -45,20 +46,20 @@ class _File:
 
 
 def locks_section(locks: Iterable[LockComponent]) -> str:
-    """The locks that a statement takes; "" without any."""
+    """The section of the locks that a statement takes; "" without locks."""
     lines = []
     for lock in locks:
         what = ".".join(filter(None, (lock.database, lock.table)))
         partition = f" partition {lock.partition}" if lock.partition else ""
         lines.append(f"{lock.lock_type.name} on {what}{partition}")
-    # A MERGE locks a place for each of its operations.
+    # A MERGE takes one lock for each of its operations; the lines are equal.
     return "\n".join(["== Locks ==", *dict.fromkeys(lines), ""]) if lines else ""
 
 
 def plan_section(plan: str) -> str:
-    """Spark's plan, of whose long lists only the beginning is shown.
+    """Spark's plan, with long lists cut short.
 
-    The values of partitions, and the sizes of files that tell a row's, stand in it as literals.
+    A scan of several partitions has their values and the sizes of their files as literals.
     """
     return _LONG_LIST.sub(_beginning, plan)
 
@@ -71,12 +72,12 @@ def _beginning(found: re.Match[str]) -> str:
 def tables_section(
     tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
 ) -> str:
-    """The files that a plan reads of each ACID table; "" without any.
+    """The section of the files that a plan reads of each ACID table; "" without tables.
 
     Args:
-        tables: What the snapshot has of each.
-        scans: What Spark's plan opens, and what is left when conditions on partitions have been
-            looked at; None: nobody can tell, so all is taken to be read.
+        tables: Each table with its files in the snapshot and its valid write ids.
+        scans: The files that Spark's plan opens, and the files that remain after Spark applied
+            conditions on paths. None: this is unknown, and all files count as read.
     """
     lines = [line for one in tables for line in _table_lines(*one, scans)]
     return "\n".join(["== ACID Tables ==", *lines, ""]) if lines else ""
@@ -131,18 +132,18 @@ def _files(table: Table, listing: Listing) -> list[_File]:
 
 
 def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
-    """Those of a table's files that are read, and delete events that concern what is read."""
+    """The files of a table that are read: row files, and delete files of the same buckets."""
     if scans is None:
         return list(files)
     rows = {file for file in files if not file.deletes and _is_read(file, scans)}
     places = {(file.partition, file.bucket_id) for file in rows}
-    # Without a bucket id it is an original, whose rows may be of any.
+    # A file without a bucket id is an original. Its rows may belong to any bucket.
     anywhere = {partition for partition, bucket_id in places if bucket_id is None}
 
     def has_rows(file: _File) -> bool:
         return file.partition in anywhere or (file.partition, file.bucket_id) in places
 
-    # Where there is no join, Spark does not see the delete events.
+    # Without a join with the delete events, Spark's plan does not contain the delete files.
     return [
         file
         for file in files
@@ -154,7 +155,7 @@ def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
 
 def _is_read(file: _File, scans: Scans) -> bool:
     path = _plain(file.path)
-    # What Spark does not open itself is read by Python tasks, if there are any, or not at all.
+    # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
     return path in scans.selected or (scans.has_python and path not in scans.opened)
 
 

@@ -1,4 +1,4 @@
-"""Reading: stand-ins filled with a snapshot's rows, and the statements that only Spark runs."""
+"""Fills stand-ins with the rows of a snapshot, and runs the statements that are Spark's."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ from acidsql.storage.source_partitions import demanded_by_source
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot
 
-# Without one of these words a query hardly has a condition to be pushed down.
+# A query without these words hardly has a condition that Spark could push down.
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
-_FEW_VALUES = 8  # of a partition column; a job that asks for fewer costs as much as some files
-_OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that only Spark's scans know
+_FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
+_OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
 
 
 class Views(dict[str, DataFrame]):
-    """DataFrames by the names that queries have for them.
+    """The DataFrames of a statement's views, by the names of the views.
 
     Attributes:
-        is_pruned: The source of a MERGE tells which partitions of the target are in here.
-        target: What the target of UPDATE, DELETE or MERGE shows.
+        is_pruned: Values of MERGE's source decided which partitions of the target are listed.
+        target: The rows of the stand-in for the target of UPDATE, DELETE or MERGE.
     """
 
     is_pruned = False
@@ -70,8 +70,8 @@ class Events:
     """The lazy events of a statement.
 
     Attributes:
-        rows: One for each event.
-        source: What is evaluated twice in them, to be looked at again when they are written.
+        rows: One row for each event.
+        source: MERGE's source, if it is evaluated twice. Its files are checked after the write.
         otherwise: See ``Writing.events``.
     """
 
@@ -81,7 +81,7 @@ class Events:
 
 
 class Reader:
-    """Reads for one session."""
+    """Fills the stand-ins of one session's statements."""
 
     def __init__(
         self, spark: SparkSession, metastore: Metastore, transactions: Transactions, names: Names
@@ -90,9 +90,9 @@ class Reader:
         self._transactions = transactions
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
-        """What a statement's stand-ins show in a snapshot, lazily, as far as it depends on it.
+        """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
 
-        ``few``: of the target of a statement that reads it once, see ``read_rows``.
+        ``few``: see ``read_rows``. Not 0 only if the statement reads its target once.
         """
         change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
         return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)
@@ -130,14 +130,14 @@ class Reader:
         views.update({one.view: rows(one) for one in standins if not one.is_target})
         if source is not None:
             views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
-        # The target last: a source may tell what is needed of it.
+        # The target comes last: the values of the source may decide which partitions it needs.
         for standin in standins:
             if standin.is_target:
                 views.target = views[standin.view] = rows(standin)
         return views
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
-        """What a MERGE's source tells of the target's partitions, beside what the text tells."""
+        """What the values of MERGE's source demand of the target's partitions. May run a job."""
         if change.reduced is None or change.source is None:
             return ANYTHING
         asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
@@ -181,7 +181,7 @@ class Reader:
         return {view: any_of(of_each) for view, of_each in found.items()}
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
-        """The same without rows: enough to analyse a statement with."""
+        """Views without rows for the stand-ins, to analyse a statement with."""
         return {
             standin.view: _shaped(empty(self._spark, standin.table), standin)
             for standin in standins
@@ -194,12 +194,12 @@ class Reader:
         demanded: Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
-        """What one stand-in shows.
+        """The rows of one stand-in.
 
         Raises:
-            SnapshotTooOldError: Others have changed it in the catalog since the transaction's
-                snapshot was taken.
-            CatalogError: They have done so while its files were listed.
+            SnapshotTooOldError: Another session changed the table in the catalog after the
+                transaction's snapshot was taken.
+            CatalogError: Another session changed the table while its files were listed.
         """
         table = standin.table
         lost = self._transactions.lost(table)
@@ -222,18 +222,18 @@ class Reader:
                 (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
             )
         except (AcidSqlError, OSError):
-            still_there()  # or that is why
+            still_there()  # raises if the table was changed: this explains the error better
             raise
         still_there()
         return _shaped(rows, standin)
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
-        """While who holds it is open, the cleaner has deleted nothing that it needs."""
+        """Whether the snapshot's transaction is open: then the cleaner keeps all that it needs."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 
     def touched(self, query: EventQuery, said: Said) -> list[str] | None:
-        """The partitions that a statement can change, as far as its text tells; None: any."""
+        """The partitions that the query can change, as far as its text tells; None means any."""
         table = query.table
         if not table.partition_columns:
             return None
@@ -250,11 +250,11 @@ class Reader:
             with lower.mapped_errors(query.partitions):
                 rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
         except AcidSqlError:
-            return None  # evaluated alone it fails; in its place it may never be
+            return None  # an error here need not occur when WHERE is evaluated as a whole
         return sorted(row[0] for row in rows)
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
-        """The lazy events of a statement.
+        """The lazy events of a query.
 
         Raises:
             SqlError: As ``lower.frame``.
@@ -283,7 +283,7 @@ class Reader:
         """A table's live rows.
 
         Raises:
-            UnsupportedError: Row ids are asked for, and the table is insert-only.
+            UnsupportedError: ``row_id`` is true, and the table is insert-only.
         """
         if row_id and table.is_insert_only:
             raise UnsupportedError(
@@ -293,9 +293,9 @@ class Reader:
         return self._rows(StandIn("", table, row_id), self._transactions.look([table.name]))
 
     def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        """Whether a transaction that only updated or deleted rows did so with a row of ours.
+        """Whether another transaction updated or deleted a row that this transaction changed, too.
 
-        ``ours``: the directories that we have published. True also where it cannot be told.
+        ``ours``: the directories that this transaction published. True also if this is unknown.
         """
         table = self._metastore.get_table(conflict.table)
         if table is None or conflict.write_id is None:
@@ -309,7 +309,7 @@ class Reader:
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
     def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
-        """A statement of Spark's; the ACID tables that it reads are replaced by stand-ins."""
+        """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
         if statement.reads is Reads.NOTHING:
             self._refuse_acid_tables(said)
             return self._verbatim(said.text, args)
@@ -320,14 +320,14 @@ class Reader:
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
         mode, span = statement.explained or (None, statement.span)
         query = text.verbatim(span)
-        # What is no query would be run, were it asked what it demands.
+        # To get the plan of a statement that is not a query would run the statement.
         is_query = statement.effect is Effect.READS
         views = self._views(found.standins, snapshot, [query] if is_query else [], said)
         if statement.explained is not None:
             rows = lower.frame(self._spark, query, views, said.args)
             plan = self._explained(rows, found.standins, snapshot, mode)
             return rows_frame(self._spark, "plan string", [(plan,)])
-        # A temporary view keeps the plan, not the text, which names stand-ins that will be gone.
+        # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
         with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
             return lower.frame(self._spark, query, views, said.args)
 
@@ -351,7 +351,7 @@ class Reader:
     def explain(
         self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
     ) -> DataFrame:
-        """What a statement locks and reads, and Spark's plan of its events."""
+        """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
         snapshot = self._transactions.look(prepared.reads)
         views = self.views(prepared, snapshot, said)
         named = ""
@@ -371,7 +371,7 @@ class Reader:
     def _explained(
         self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None
     ) -> str:
-        """What a plan reads of ACID tables, and the plan."""
+        """The files that a plan reads of ACID tables, and the plan, as text."""
         tables = {standin.table.name: standin.table for standin in standins}
         listed = [(table, *self._listed(table, snapshot)) for table in tables.values()]
         plan = plan_section(jvm.explain(rows, mode))
@@ -389,7 +389,7 @@ class Reader:
 
 
 def _has_few(known: Predicate, column: Column) -> bool:
-    """Whether a column can have a few values only, so that to ask for fewer hardly pays."""
+    """Whether the predicate leaves only a few values for a column."""
     values = equals(known, column.name)
     return values is not None and len(values) <= _FEW_VALUES
 

@@ -1,4 +1,4 @@
-"""What a statement did, dressed for a person: counts as a DataFrame, a receipt as text and HTML."""
+"""The result of a statement: counts as a DataFrame, and a receipt as text and HTML."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COUNT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one statement (of a multi-insert, one branch) did to one table.
+    """The number of rows that a statement, or a branch of a multi-insert, changed in one table.
 
     Attributes:
         table: ``database.table``.
-        inserted: New rows.
-        updated: Rows that have new values.
-        deleted: Rows that are gone.
-        write_id: None if nothing changed, and so nothing was published.
+        inserted: The number of new rows.
+        updated: The number of rows with new values.
+        deleted: The number of deleted rows.
+        write_id: The write id; None if nothing changed, because then nothing is published.
     """
 
     table: str
@@ -44,25 +44,25 @@ class Counts:
 
     @property
     def affected(self) -> int:
-        """Rows inserted, updated or deleted."""
+        """The number of rows that were inserted, updated or deleted."""
         return self.inserted + self.updated + self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the last statement that changed something did.
+    """The receipt of a statement that changed something.
 
     Attributes:
-        statement: Its text.
-        counts: By table, or by branch of a multi-insert.
-        txn_id: Its transaction.
-        seconds: Of each phase, in order: say, hold, do, keep (see ``acidsql``).
-        files: Files written.
-        bytes: Their bytes.
-        directories: The directories that it published, below their tables.
-        notes: What a person should know besides.
-        compaction: What the compactor has found out about what was written: why it compacts, or
-            does not. It looks when the statement is over, so this is filled in later.
+        statement: The statement's text.
+        counts: The numbers of changed rows for each table, or for each branch of a multi-insert.
+        txn_id: The id of the transaction.
+        seconds: The time of each phase, in order: say, hold, do, keep (see ``acidsql``).
+        files: The number of files written.
+        bytes: The size of these files.
+        directories: The published directories, as paths below their tables.
+        notes: Other facts for the user.
+        compaction: Why the compactor compacts the changed tables, or why not. The compactor checks
+            them after the statement, so these lines may come later.
     """
 
     statement: str
@@ -77,7 +77,7 @@ class Receipt:
 
     @property
     def write_ids(self) -> dict[str, int]:
-        """Write ids by table; tables that did not change are not among them."""
+        """The write id of each table that changed."""
         return {c.table: c.write_id for c in self.counts if c.write_id is not None}
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Receipt:
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds spent in each phase."""
+    """Measures the seconds spent in each phase of a statement."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -118,13 +118,13 @@ class Clock:
 
 
 class Family(Protocol):
-    """Statements without events, of one kind."""
+    """A family of statements that write no events, and the code that runs them."""
 
     def knows(self, statement: Any) -> bool:
-        """True if it is one of these."""
+        """Whether a statement belongs to this family."""
 
     def run(self, statement: Any, text: str) -> Receipt | None:
-        """Run one statement; a receipt if something changed."""
+        """Run one statement. Return a receipt if the statement changed something."""
 
 
 def receipt(
@@ -151,7 +151,7 @@ def receipt(
 
 
 def size(number: int) -> str:
-    """Bytes for a person."""
+    """A number of bytes as short text, ``1.5 MB``."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
@@ -171,12 +171,12 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """What SHOW and DESCRIBE answer."""
+    """A DataFrame of these rows, as SHOW, DESCRIBE and EXPLAIN return them."""
     return spark.createDataFrame([tuple(row) for row in rows], schema)
 
 
 def nothing(spark: SparkSession) -> DataFrame:
-    """No rows and no columns: Spark's answer to a command."""
+    """A DataFrame without rows and columns, as Spark returns it for a command."""
     return spark.range(0).select()
 
 

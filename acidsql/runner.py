@@ -1,12 +1,13 @@
-"""One statement, start to finish: the story of the whole package.
+"""Runs one statement from start to finish, in four phases. Read this module first.
 
-*Say*: parse, bind, analyse, rewrite; nothing is open yet, so a wrong text costs nothing. *Hold*:
-open the transaction, wait for its locks, then look (I6). *Do*: one Spark job writes the events
-into a hidden directory. *Keep*: move the files into their directories, commit in the store; that
-commit is the only commit point. Whatever fails before it leaves the table as it was.
+*Say*: parse, bind, analyse and rewrite the text. No transaction is open yet, so a wrong text has
+no effect. *Hold*: open the transaction, wait for its locks, then take the snapshot (I6). *Do*: one
+Spark job writes the events into a hidden directory. *Keep*: move the files into their directories
+and commit in the metastore. This commit is the only commit point: a failure before it leaves the
+table as it was.
 
-Between BEGIN and COMMIT a statement opens nothing and commits nothing: it runs in the transaction
-that is there, in its snapshot, and what it leaves behind is kept or undone with it.
+Between BEGIN and COMMIT a statement does not open or commit a transaction. The statement runs in
+the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the written files.
 """
 
 from __future__ import annotations
@@ -58,17 +59,18 @@ from acidsql.transaction_commands import TransactionCommands
 from acidsql.transactions import Transactions
 from acidsql.txn import Snapshot, Txn, TxnManager
 
-_LONGEST_PAUSE_S = 0.2  # before a statement that met another is run again
+_LONGEST_PAUSE_S = 0.2  # before a statement is run again after a conflict
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A statement whose locks are held, and what it sees.
+    """A statement whose locks are held.
 
     Attributes:
         prepared: The statement.
-        touched: For each of its queries the partitions that it can change; None: any.
-        snapshot: Taken under the locks.
+        touched: For each query of the statement, the partitions that the query can change. None
+            means any partition.
+        snapshot: The snapshot that was taken under the locks.
     """
 
     prepared: Prepared
@@ -81,16 +83,16 @@ class Runner:
 
     Args:
         spark: The Spark session.
-        metastore: Tables and transactions.
+        metastore: Keeps tables and transactions.
         settings: Limits and time-outs.
-        user: Shown to others who wait for our locks; so is the host.
-        host: Of this process.
+        user: The user's name. Sessions that wait for our locks see the user and the host.
+        host: The host of this process.
         compactor: ``background``, ``inline`` or ``off``.
 
     Attributes:
-        last: What the last statement that changed something did.
-        transactions: What transaction statements run in.
-        compactions: What a person asks for about compactions.
+        last: The receipt of the last statement that changed something.
+        transactions: Decides which transaction a statement runs in.
+        compactions: Runs the statements and methods about compactions.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class Runner:
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
-        # What failed inside of a longer transaction would fail in its snapshot again.
+        # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
         left = retries if self.transactions.is_plain else 0
         while True:
             try:
@@ -136,11 +138,12 @@ class Runner:
                 if left <= 0 or not self.transactions.is_plain:
                     raise
                 left -= 1
-                time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # two that met must not meet again
+                # A random pause, so that two statements in conflict do not start together again.
+                time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
 
     @property
     def settings(self) -> Settings:
-        """As they are now."""
+        """The current settings."""
         return self._txns.settings
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
@@ -148,7 +151,7 @@ class Runner:
         return self._names.resolve(parts)
 
     def read_table(self, table: Table, *, row_id: bool) -> DataFrame:
-        """A table's live rows in a snapshot of now."""
+        """A table's live rows, in the snapshot that a SELECT would see."""
         self.transactions.need_thread()
         with file_errors():
             return self._reader.table(table, row_id=row_id)
@@ -164,7 +167,7 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """Abort what is open."""
+        """Stop the background compactor and abort the open transaction."""
         self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
@@ -178,7 +181,7 @@ class Runner:
         with clock("say"):
             text = jvm.substitute_variables(self._spark, text)
             said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
-            # What the text names is looked up once; under the locks it is looked at again.
+            # Each name is looked up once here. _hold compares the tables again, under the locks.
             resolve = cache(self._names.resolve)
             statement = parse(
                 text,
@@ -233,14 +236,14 @@ class Runner:
             return self._reader.explain(prepared, said, explain.mode, locks)
         if isinstance(statement, CompactTable):
             return self.compactions.explain(statement, said.text)
-        # As Spark explains its own commands: by name, for no job will run.
+        # Spark, too, explains its commands by name, because they run no job.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return rows_frame(self._spark, "plan string", [(plan,)])
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
     def _change(self, statement: Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
-        """A statement that changes rows, in the session's transaction or one of its own."""
+        """Run a statement that changes rows, in the session's transaction or in its own."""
         with clock("say"):
             prepared = self._prepare(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
@@ -254,7 +257,7 @@ class Runner:
         return counts_frame(self._spark, self.last)
 
     def _create_as_select(self, statement: CreateTable, said: Said, clock: Clock) -> DataFrame:
-        """CREATE TABLE … AS SELECT: the table comes into being, rows and all, with the commit."""
+        """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
         with clock("say"):
             prepared = self._prepare_create(statement, said)
             table = prepared.queries[0].table
@@ -275,16 +278,16 @@ class Runner:
         return nothing(self._spark)
 
     def _hold(self, txn: Txn, statement: Dml, said: Said, prepared: Prepared) -> _Held:
-        """Lock, then look (I6).
+        """Take the locks, then the snapshot (I6).
 
-        What changed while we did not hold the locks is said and locked again; then all of the
-        target is locked, so that a second time is enough.
+        If a table or its partitions changed before the locks were granted, prepare the statement
+        again. The second time lock each target table as a whole, so that two rounds are enough.
         """
         is_first = not txn.has_looked
         touched = self._touched(prepared, said)
         txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
         snapshot = txn.snapshot(prepared.reads)
-        # A partition that others add later is not in the snapshot of an earlier statement.
+        # If an earlier statement took the snapshot, newer partitions have no visible rows.
         is_whole = not is_first or self._covers(touched, prepared, said)
         if is_whole and self._is_unchanged(prepared):
             return _Held(prepared, touched, snapshot)
@@ -305,7 +308,7 @@ class Runner:
         return locks_of(statement, targets, prepared.reads, self._txns.settings)
 
     def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
-        """Whether no partition has come that the statement can change, too."""
+        """Whether the locked partitions are still all that the statement can change."""
         for query, before in zip(prepared.queries, touched, strict=True):
             if query.partitions is not None and before is not None:
                 now = self._reader.touched(query, said)
@@ -319,9 +322,9 @@ class Runner:
     def _do(
         self, transaction: Transaction, held: _Held, said: Said, clock: Clock, work: Work
     ) -> None:
-        """Write and publish each target's events; what is published is added to the work."""
+        """Write and publish each target's events, and add what was published to ``work``."""
         with clock("do"):
-            # Of such a statement the target is read once, and nothing else is.
+            # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.maybe_few for query in held.prepared.queries)
             few = self._txns.settings.driver_max_rows if is_point else 0
             views = self._reader.views(held.prepared, held.snapshot, said, few=few)
@@ -341,7 +344,7 @@ class Runner:
 
     @contextmanager
     def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
-        """The source of a multi-insert, evaluated once (I9) into files of our own."""
+        """Evaluate the source of a multi-insert once (I9), into our own temporary files."""
         if prepared.source is None:
             yield
             return
@@ -360,7 +363,8 @@ class Runner:
             Save(
                 table,
                 txn.write_id(table.name),
-                # Deletes come first, so that Hive does not apply them to this write's own rows.
+                # Delete events get the lower statement id. Otherwise Hive would apply them to the
+                # rows of this same write.
                 (first, txn.next_statement_id() if query.deletes else first),
                 static if table.partition_columns else "",
                 query.overwrite,

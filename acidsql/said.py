@@ -1,4 +1,4 @@
-"""What the user says: a statement's text, its arguments, and how the session takes them."""
+"""The user's input: a statement's text and arguments, and the session confs that they depend on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Args = Mapping[str, Any] | Sequence[Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A statement's text, and what was said with it.
+    """A statement's text and arguments.
 
     Attributes:
-        text: The text, variables substituted.
-        args: Arguments by name; those of ``?`` under the names that composed text has for them.
+        text: The text, with ``${…}`` variables substituted.
+        args: The arguments by name, see ``by_name``.
         double_quoted: ``"…"`` is a name in this session.
     """
 
@@ -29,7 +29,7 @@ class Said:
 
 
 def by_name(args: Args) -> dict[str, Any] | None:
-    """Arguments by name; those of ``?`` under the names that composed text has for them."""
+    """The arguments by name. An argument of ``?`` gets the name that replaces the ``?``."""
     if not args:
         return None
     if isinstance(args, Mapping):
@@ -38,7 +38,7 @@ def by_name(args: Args) -> dict[str, Any] | None:
 
 
 def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
-    """Whether ``"…"`` is a name in this session; there are none in a text without quotes."""
+    """Whether ``"…"`` is a name in this session. False for a text without double quotes."""
     names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
     return '"' in text and all(
         str(spark.conf.get(name, "false")).lower() == "true" for name in names
@@ -46,5 +46,5 @@ def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
 
 
 def is_utc(spark: SparkSession) -> bool:
-    """Whether the session's clock is UTC by a name that leaves no doubt."""
+    """Whether the session's time zone is one of the names that certainly mean UTC."""
     return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")

@@ -1,4 +1,7 @@
-"""A session: what a person holds in the hand."""
+"""The public API: ``connect`` opens a session, and ``Session`` runs statements.
+
+``runner`` does the work: it runs one statement from start to finish.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +46,27 @@ def connect(
     """Open a new, independent session.
 
     Args:
-        spark: The Spark session to run in; default: the active one, else a new one.
-        warehouse: The directory that tables lie in, on ``file:`` or ``hdfs:``; default: the Spark
-            conf ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``.
-        metastore: A URL; default: the Spark conf ``spark.acidsql.metastore``, else an SQLite file
-            in the warehouse.
-        retries: How often a statement that failed because of others (``TransientTxnError``) is
-            run again on a fresh snapshot.
-        compactor: Who compacts what this session writes: ``background``, a thread of its own, with
-            at most a quarter of the task slots, when no statement runs; ``inline``, the statement
-            that made it necessary, before it returns; ``off``, nobody (``acidsql compactor`` may,
-            or you: ``ALTER TABLE … COMPACT``).
-        settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``); the Spark conf
-            ``spark.acidsql.<name>`` sets them too, these win.
+        spark: The Spark session to run in. Default: the active session, else a new one.
+        warehouse: The directory of the tables, on ``file:`` or ``hdfs:``. Default: the Spark conf
+            ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``.
+        metastore: The metastore's URL. Default: the Spark conf ``spark.acidsql.metastore``, else
+            an SQLite file in the warehouse.
+        retries: How often to run a statement again, on a new snapshot, after it failed because of
+            another transaction (``TransientTxnError``).
+        compactor: Who compacts the tables that this session writes. ``background``: a thread,
+            while no statement runs, with at most a quarter of the task slots. ``inline``: the
+            statement that made a compaction necessary, before the statement returns. ``off``: not
+            this session. Run ``acidsql compactor`` or ``ALTER TABLE … COMPACT`` instead.
+        settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``). They take precedence
+            over the Spark conf ``spark.acidsql.<name>``.
 
     Returns:
         The session. Close it, or use it as a context manager.
 
     Raises:
-        SettingError: A setting has no such name or value, no metastore can be derived, the
-            warehouse cannot be made, or PYSPARK_PYTHON names a Python that Spark's workers cannot
-            run our code with.
+        SettingError: ``compactor`` or a setting's name or value is unknown, the warehouse cannot
+            be made, ``metastore`` is missing and the warehouse is not local, or Spark's workers
+            cannot run this package with the Python that PYSPARK_PYTHON names.
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:
@@ -83,13 +86,13 @@ def connect(
 
 
 class Session:
-    """Runs statements; made by ``connect``.
+    """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:
         spark: The Spark session.
-        warehouse: The directory that tables lie in.
-        metastore: Where tables and transactions are kept.
-        last: What the last statement that changed something did, or None.
+        warehouse: The directory of the tables.
+        metastore: The store of tables and transactions.
+        last: The receipt of the last statement that changed something, or None.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class Session:
 
     @property
     def last(self) -> Receipt | None:
-        """What the last statement that changed something did."""
+        """The receipt of the last statement that changed something; None if there was none."""
         return self._runner.last
 
     def sql(
@@ -123,52 +126,54 @@ class Session:
         """Run one statement.
 
         Args:
-            text: The statement; one ``;`` may end it.
-            args: Values: a dict for ``:name``, a list for ``?``.
-            retries: As in ``connect``, for this statement.
+            text: The statement. It may end with one ``;``.
+            args: Values of parameters: a dict for ``:name``, a list for ``?``.
+            retries: As in ``connect``, but for this statement only.
 
         Returns:
-            For SELECT and SHOW the rows, lazily. For INSERT, UPDATE, DELETE and MERGE one row:
-            num_affected_rows, num_inserted_rows, num_updated_rows, num_deleted_rows, txn_id,
-            write_id, all bigint (a multi-insert: one row for each branch; write_id is NULL where
-            nothing changed). For all else no rows and no columns.
+            SELECT and SHOW: the rows, lazily. INSERT, UPDATE, DELETE and MERGE: one row with the
+            bigint columns num_affected_rows, num_inserted_rows, num_updated_rows,
+            num_deleted_rows, txn_id and write_id. A multi-insert gives one row for each branch.
+            write_id is NULL if nothing changed. Any other statement: no rows and no columns.
 
         Raises:
-            SqlError: The text is wrong; nothing was done.
-            TxnError: The transaction failed; the table is as it was.
-            AcidSqlError: See ``acidsql.errors``. Whatever fails leaves the table as it was.
+            SqlError: The text is wrong. Nothing was done.
+            TxnError: The transaction failed. Run the statement again after a TransientTxnError.
+            AcidSqlError: Any other error, see ``acidsql.errors``. A statement that fails leaves
+                the table as it was.
         """
         self._need_open()
         with self._lock:
             return self._runner.run(text, args, self._retries if retries is None else retries)
 
     def table(self, name: str, *, row_id: bool = False) -> DataFrame:
-        """The live rows of a table, lazily, in one snapshot.
+        """The live rows of a table in one snapshot, lazily.
 
         Args:
             name: ``table`` or ``database.table``.
-            row_id: Put ``row__id`` (struct of writeid, bucketid, rowid) first.
+            row_id: Add ``row__id`` (struct of writeid, bucketid, rowid) as the first column.
 
         Raises:
             CatalogError: There is no such table.
+            UnsupportedError: ``row_id`` is true, and the table is insert-only.
         """
         return self._runner.read_table(self._table(name), row_id=row_id)
 
     def files(self, table: str) -> DataFrame:
-        """The files of a table, and what else lies in its directory.
+        """All files and directories below a table's directory, and what each of them is.
 
         Returns:
-            One row for each file, and for each directory without files, by path: ``partition``
-            string (its directory, "" if there is none), ``directory`` string, ``kind`` string
-            (base, delta, delete_delta, original, litter), ``min_write_id`` and ``max_write_id``
-            bigint, ``statement_id`` int, ``visibility_txn_id`` bigint (of Hive 4's compactor),
-            ``file`` string, ``bucket`` int (its bucket id), ``rows`` bigint (events in it; NULL if
-            it is no ORC file, or gone when the DataFrame is evaluated), ``bytes`` bigint, ``state``
-            string, ``path`` string, ``problem`` string (why its rows cannot be told). The state is
-            of a snapshot of now, or of the transaction's:
-            visible; obsolete (hidden by a base or a wider delta); aborted; open (written under a
-            transaction that had not committed); unknown (no reader takes it for data: what a
-            crash left, files of others, partitions that were dropped).
+            One row for each file, and for each directory without files, ordered by path:
+            ``partition`` string (the partition's directory, "" if there is none), ``directory``
+            string, ``kind`` string (base, delta, delete_delta, original, litter), ``min_write_id``
+            and ``max_write_id`` bigint, ``statement_id`` int, ``visibility_txn_id`` bigint (of Hive
+            4's compactor), ``file`` string, ``bucket`` int (the bucket id), ``rows`` bigint (the
+            number of events; NULL if the file is not an ORC file, or is deleted before the
+            DataFrame is evaluated), ``bytes`` bigint, ``state`` string, ``path`` string,
+            ``problem`` string (why ``rows`` is unknown). The state is that in the transaction's
+            snapshot, or in a new one: visible; obsolete (hidden by a base or a wider delta);
+            aborted; open (its transaction has not committed); unknown (readers ignore it: left by
+            a crash, not of this table, or of a dropped partition).
 
         Raises:
             CatalogError: There is no such table.
@@ -176,19 +181,19 @@ class Session:
         return self._runner.files(self._table(table))
 
     def events(self, path: str) -> DataFrame:
-        """The events of a file as they stand in it, deleted and invisible ones too, lazily.
+        """The events in a file, including invisible events and events of deleted rows, lazily.
 
         Args:
-            path: A bucket file, or a base, delta or delete_delta directory, as ``files`` tells it.
+            path: A bucket file, or a base, delta or delete_delta directory, as in ``files``.
 
         Returns:
             One row for each event, in the file's order: ``operation`` int (0 insert, 2 delete),
             ``originalTransaction`` bigint, ``bucket`` int and ``rowId`` bigint (the row id),
             ``currentTransaction`` bigint (the write id of this event), ``row`` struct (the columns
-            that the file has; NULL of a delete), ``path`` string.
+            in the file; NULL for a delete event), ``path`` string.
 
         Raises:
-            FormatError: There is no such file, or it holds no events.
+            FormatError: There is no such file, or the file contains no events.
         """
         self._need_open()
         return self._runner.events(path)
@@ -196,22 +201,23 @@ class Session:
     def compact(
         self, table: str, partition: str | None = None, *, kind: str = "major", wait: bool = False
     ) -> DataFrame:
-        """Queue a compaction.
+        """Queue a compaction of a table or of one partition.
 
         Args:
             table: ``table`` or ``database.table``.
-            partition: Its directory, ``p1=a/p2=1``; default: all of a partitioned table's.
+            partition: The partition's directory, ``p1=a/p2=1``. Default: all partitions.
             kind: ``minor``, ``major`` or ``rebalance``.
-            wait: Compact here and now, unless somebody else does already; then wait for that.
+            wait: Run the compaction in this call. If a worker is already running it, wait.
 
         Returns:
-            The entries, as SHOW COMPACTIONS shows them. Where one is queued or at work already,
-            that is it.
+            The entries in the queue, with the columns of SHOW COMPACTIONS. If a compaction is
+            already queued or running, its entry is returned and no new one is queued.
 
         Raises:
             CatalogError: There is no such table or partition.
-            WriteError: ``wait``, and it failed; the table is as it was.
-            TxnError: A transaction is open.
+            SettingError: ``kind`` is unknown.
+            WriteError: ``wait`` is true, and the compaction failed. The table is as it was.
+            TxnError: A transaction is open. End it first.
         """
         self._need_open()
         if kind.upper() not in CompactionType.__members__:
@@ -222,17 +228,17 @@ class Session:
             )
 
     def clean(self) -> DataFrame:
-        """Delete now what no open transaction, lease or later reader can see, in all tables.
+        """Delete now, in all tables, what no open transaction, lease or later reader can see.
 
-        That is what compactions have replaced, what aborted transactions have left, hidden
-        directories of statements that died, and dropped tables.
+        These are directories that a compaction replaced, directories of aborted transactions,
+        hidden directories of statements that crashed, and dropped tables.
 
         Returns:
-            One row for each directory, or file, that is gone: ``table`` string, ``path`` string,
+            One row for each deleted directory or file: ``table`` string, ``path`` string,
             ``kind`` string (obsolete, aborted, litter, dropped), ``bytes`` bigint.
 
         Raises:
-            TxnError: A transaction is open.
+            TxnError: A transaction is open. End it first.
         """
         self._need_open()
         with self._lock:
@@ -241,15 +247,15 @@ class Session:
     def run_compactor(
         self, *, once: bool = False, pool: str | None = None, tell: Callable[[str], None] = print
     ) -> None:
-        """Serve the metastore's queue: initiator, worker, cleaner and housekeeper.
+        """Run Hive's initiator, worker, cleaner and housekeeper on the metastore's queue.
 
-        Several may run at once, in any process. ``acidsql compactor`` is this under a command.
+        Several processes may do so at once. The command ``acidsql compactor`` calls this method.
 
         Args:
-            once: Look once, compact all that needs it, clean up, and return; else it goes on until
-                it is interrupted.
-            pool: Compact only what is queued for that pool; default: what is for none.
-            tell: Given a line when something was done.
+            once: Check all tables once, compact and clean, then return. Otherwise go on until
+                interrupted.
+            pool: Compact only entries of this pool. Default: entries without a pool.
+            tell: Called with one line of text for each thing done.
         """
         self._need_open()
         service = Service(
@@ -265,19 +271,20 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Run any number of statements as one transaction: all of them happen, or none.
+        """Run the statements of the block as one transaction: all take effect, or none.
 
-        Each sees what those before it have written, and otherwise what was committed when the
-        first of them read or wrote. The block's end commits; an exception rolls back.
+        The first statement that reads or writes takes the snapshot. Each statement sees this
+        snapshot and the changes of the statements before it. The end of the block commits; an
+        exception rolls back.
 
         Yields:
             The transaction: ``id``, ``savepoint(name)``, ``rollback(to=None)``.
 
         Raises:
-            WriteConflictError: Somebody else committed a change to the same thing meanwhile: run
-                the whole block again.
-            CommitUnknownError: Nobody can tell whether it was committed; see ``txn_state``.
-            TxnError: A transaction is open already, or this one was aborted.
+            WriteConflictError: Another transaction committed a conflicting change. Run the whole
+                block again.
+            CommitUnknownError: It is unknown whether the commit happened. Ask ``txn_state``.
+            TxnError: A transaction is already open, or this one was aborted.
         """
         self._need_open()
         with self._lock:
@@ -292,31 +299,31 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all reads in the block see one snapshot of all tables; nothing can be changed in it.
+        """Let all reads in the block see one snapshot of all tables. Changes are refused.
 
         Raises:
-            TxnError: A transaction is open, or another snapshot.
+            TxnError: A transaction or another snapshot is open.
         """
         self._need_open()
         with self._runner.transactions.pinned():
             yield
 
     def txn_state(self, txn_id: int) -> str | None:
-        """What became of a transaction: ``open``, ``committed`` or ``aborted``.
+        """The state of a transaction: ``open``, ``committed`` or ``aborted``.
 
-        Ask this after a CommitUnknownError. None: there never was one of this number, or it ended
-        longer than ``acidsql.txn.history.retention`` ago.
+        Call this after a CommitUnknownError. None: there is no transaction of this number, or it
+        ended longer than ``acidsql.txn.history.retention`` ago.
         """
         state = self.metastore.txn_state(txn_id)
         return None if state is None else state.name.lower()
 
     @property
     def in_transaction(self) -> bool:
-        """BEGIN was said, and neither COMMIT nor ROLLBACK yet."""
+        """Whether a transaction is open: BEGIN ran, and neither COMMIT nor ROLLBACK did."""
         return self._runner.transactions.current is not None
 
     def close(self) -> None:
-        """Abort what is open and let go of the metastore. May be called twice."""
+        """Abort an open transaction and disconnect from the metastore. May be called twice."""
         if not self._closed:
             self._closed = True
             self._runner.close()
@@ -345,7 +352,7 @@ class Session:
 
 
 def newest() -> Session | None:
-    """The session that was opened last and is not closed: what ``%%acidsql`` uses."""
+    """The session that was opened last, unless it is closed. ``%%acidsql`` uses this session."""
     return _newest[0] if _newest and not _newest[0]._closed else None
 
 
@@ -354,7 +361,7 @@ def _conf(spark: SparkSession, name: str) -> str | None:
 
 
 def _conf_settings(spark: SparkSession) -> dict[str, str]:
-    """``spark.acidsql.hive.txn.timeout`` and the like; spark-submit drops ``--conf hive.…``."""
+    """Settings in the Spark conf: ``spark.acidsql.`` before the name, as spark-submit demands."""
     found = {}
     for setting in known_settings():
         name = setting.name

@@ -1,4 +1,4 @@
-"""DELETE → a query whose rows are delete events."""
+"""Rewrites DELETE to a query whose rows are delete events."""
 
 from __future__ import annotations
 

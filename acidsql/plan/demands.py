@@ -1,8 +1,8 @@
-"""What a query demands of the rows of each stand-in, read off Spark's own optimised plan.
+"""Reads from Spark's optimised plan what a query demands of the rows of each stand-in.
 
-Spark pushes conditions down to the relations as far as they go: through views, subqueries, joins.
-What stands right above a relation must hold of each of its rows, or the query does not depend on
-the row. The plan is read as Spark's JSON of it; what is not understood demands nothing.
+Spark pushes conditions down to the relations, through views, subqueries and joins. A row matters
+to the query only if it satisfies the Filter directly above its relation. This module reads the
+plan as Spark's JSON. An expression that this module does not know demands nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _COMPARISONS = {
     "GreaterThanOrEqual": ">=",
 }
 _TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# Doubles (NaN), timestamps (time zones) and collated strings are compared in ways of their own.
+# Not in here, because their comparison has special rules: doubles (NaN), timestamps (time zones)
+# and strings with a collation.
 _TYPES = {
     "byte": "tinyint",
     "short": "smallint",
@@ -46,7 +47,7 @@ _Node = Mapping[str, Any]
 
 
 class _Tree:
-    """A node of Spark's JSON, which lists a tree's nodes each before its children."""
+    """A node of Spark's JSON. The JSON lists each node of a tree directly before its children."""
 
     def __init__(self, nodes: Iterator[_Node]) -> None:
         self.node = next(nodes)
@@ -58,16 +59,16 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
     """What a plan demands of the rows of views.
 
     Args:
-        plan: Spark's JSON of an optimised plan, in which each view is a relation that has a column
-            of the view's own name.
-        views: Their names.
+        plan: Spark's JSON of an optimised plan. Each view is a relation in the plan, and has a
+            column with the view's name as a marker.
+        views: The names of the views.
 
     Returns:
-        By view; of one that is not among them nothing is demanded.
+        The demand by view. A plan demands nothing of a view that is missing here.
     """
     nodes = json.loads(plan)
-    # Nothing wants a view's own column, so that above each relation a node leaves it out, and names
-    # what it passes on: at the latest the root, where that is a Project.
+    # No query uses the marker column. So above each relation some node drops the marker and names
+    # the columns that it passes on. This is sure only if the root of the plan is a Project.
     is_named = nodes[0]["class"].endswith(".Project")
     mentioned = set(_mentioned(nodes)) if is_named else None
     found: dict[str, list[Demand]] = {}
@@ -77,7 +78,7 @@ def demands(plan: str, views: Collection[str]) -> dict[str, Demand]:
         columns = None if mentioned is None else _named(ids, mentioned)
         for view in ids.keys() & set(views):
             found.setdefault(view, []).append(Demand(known, columns))
-    # A view that is read twice shows what either reading needs.
+    # A view that the plan reads twice must show the rows that either reading needs.
     return {view: any_of(of_each) for view, of_each in found.items()}
 
 
@@ -86,7 +87,7 @@ def _named(ids: Mapping[str, int], mentioned: Collection[int]) -> frozenset[str]
 
 
 def _mentioned(value: Any) -> Iterator[int]:
-    """The attributes that stand anywhere but in a relation's list of what it has."""
+    """The ids of all attributes in the plan, except in the relations' lists of their columns."""
     if isinstance(value, list):
         for item in value:
             yield from _mentioned(item)
@@ -98,7 +99,7 @@ def _mentioned(value: Any) -> Iterator[int]:
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
-    """The relations anywhere in a JSON value, each with the condition right above it."""
+    """All relations in a JSON value, each with the condition of the Filter directly above it."""
     if isinstance(value, list):
         if value and isinstance(value[0], dict) and "num-children" in value[0]:
             yield from _relations_below(_Tree(iter(value)), None)
@@ -119,7 +120,7 @@ def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tr
 
 
 def _weaker(tree: _Tree) -> Predicate:
-    """What follows from a condition that is true."""
+    """A predicate that is true whenever the condition is true."""
     if tree.name == "And":
         return all_of([_weaker(child) for child in tree.children])
     if tree.name == "Or":
@@ -134,7 +135,7 @@ def _weaker(tree: _Tree) -> Predicate:
 
 
 def _comparison(tree: _Tree) -> Comparison | None:
-    """Exactly what a condition says, if that is simple."""
+    """A comparison that is equivalent to the condition; None if the condition is not simple."""
     if tree.name == "IsNull":
         column = _column(tree.children[0])
         return None if column is None else Comparison(column, "is null")

@@ -1,4 +1,7 @@
-"""What every statement that changes rows is rewritten to: one query that yields events."""
+"""The form that every row-changing statement is rewritten to: one query that yields events.
+
+The rewrites in ``insert``, ``update``, ``delete`` and ``merge`` share the functions below.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,24 @@ from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
-# Spark's answer to "what columns would this query give": names and types, in order.
+# The columns that a query would give, as Spark found by analysis: names and types, in order.
 Fields = Sequence[tuple[str, HiveType]]
 Analyse = Callable[[Text], Fields]
 
 SOURCE = f"{ew.PREFIX}source"
-# A view of a table's partitions: the directory's name, and the partition columns.
+# The name of a view with one row for each partition: its directory name and partition columns.
 PARTITIONS = f"{ew.PREFIX}partitions"
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A view over another query, which is analysed once for all that reads the view.
+    """A view over another query. Spark analyses this query once for all readers of the view.
 
     Attributes:
-        view: Its name.
+        view: The view's name.
         query: The query.
-        fields: The columns that the statement was understood with; None: whoever reads the view
-            looks.
+        fields: The query's columns when the statement was prepared. They are compared with the
+            columns under the locks. None means that nothing is compared.
     """
 
     view: str
@@ -44,14 +47,15 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """A MERGE whose target is reduced, before it is joined, to rows that have a partner.
+    """A MERGE whose target is reduced, before the join, to rows with a partner in the source.
 
     Attributes:
-        query: As ``EventQuery.query``; it reads the source twice.
-        joining: The source's columns by which ON joins the two, in lower case.
-        partitions: Partition columns of the target, and the source's columns that ON wants to be
-            equal to them.
-        is_hashed: It is right only where ``own_functions.hashes_well``.
+        query: Like ``EventQuery.query``, but reads the source twice.
+        joining: The source's columns that ON compares with the target's, in lower case.
+        partitions: Pairs of a partition column of the target and the source's column that ON
+            equates with it.
+        is_hashed: The query compares ``xxhash64`` values, so it is only right if
+            ``own_functions.hashes_well`` is true.
     """
 
     query: Text
@@ -64,28 +68,29 @@ class Reduced:
 class EventQuery:
     """A query over stand-ins whose rows are events.
 
-    Its columns, all but the user's with the reserved prefix, are those that
-    ``storage.event_writer`` names: where the query only inserts, the table's columns and the
-    partition values as text; else also ``action`` and the row id of the row that was read.
+    ``storage.event_records`` names the columns that are not the user's; all of them have the
+    reserved prefix. If the query only inserts, it has the table's columns and the partition values
+    as text. Otherwise it also has ``action`` and the row id of the row that was read.
 
     Attributes:
         table: The target.
         query: Spark SQL, with a map to the user's text.
         deletes: Some events may be delete events.
-        overwrite: INSERT OVERWRITE.
-        static_partition: Values of all partition columns as text expressions, where the
-            statement names them all; else None.
-        merge: A row matched twice is a cardinality violation, not an error of ours.
-        allow_duplicate_deletes: … but not here (an only, unconditional WHEN MATCHED DELETE).
-        literal_rows: Rows of a VALUES list; None for any other source.
-        plain_rows: The rows themselves, by column, if they are known without asking Spark: then
-            there is no query.
-        partitions: A query over ``PARTITIONS`` that gives the only partitions whose rows it can
-            change, as far as the statement's text tells; None: any.
-        maybe_few: Few events may come of it, and to see that is cheap.
-        if_small: … but only where Spark estimates that they take few bytes.
-        source: What MERGE reads as its source, if that is a view of its own.
-        reduced: Another way to the same events, for a source that may be read twice; or None.
+        overwrite: The statement is an INSERT OVERWRITE.
+        static_partition: A query of one row with the values of all partition columns as text, if
+            the statement names all of them; else None.
+        merge: The statement is a MERGE. A target row that is matched twice is a cardinality
+            violation then, and otherwise an internal error.
+        allow_duplicate_deletes: A target row may be matched twice nevertheless, because the only
+            WHEN MATCHED clause is an unconditional DELETE.
+        literal_rows: The number of rows of a VALUES list; None for any other source.
+        plain_rows: The rows by column, if they are known without Spark. The query is empty then.
+        partitions: A query over ``PARTITIONS`` for the partitions that the statement can change,
+            as far as its text tells; None means any partition.
+        maybe_few: There may be few events, and trying to collect them is cheap.
+        if_small: Try this only if Spark estimates that the events take few bytes.
+        source: The source of a MERGE, if the source is a view.
+        reduced: Another query for the same events, for a source that may be read twice; or None.
     """
 
     table: Table
@@ -106,13 +111,13 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the rewrites need to know of the statement they rewrite.
+    """The facts about a statement that its rewrite needs.
 
     Attributes:
         text: The user's statement.
         table: The target.
-        standin: The view that the target's live rows are read from.
-        blank: A text over the statement, its references replaced.
+        standin: The view that gives the target's live rows.
+        blank: An empty text over the statement, with the edits that replace ACID tables.
         analyse: Asks Spark for a query's columns.
     """
 
@@ -128,7 +133,7 @@ class Planned:
 
 
 def assigned(planned: Planned, sql: str, kind: HiveType, column: Column, where: Span) -> str:
-    """SQL of a value made fit for a column (see ``assignment.assign``)."""
+    """SQL that converts a value to a column's type (see ``assignment.assign``)."""
     return assign(sql, kind, column.name, column.type, planned.text, where)
 
 
@@ -143,7 +148,7 @@ def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, Hiv
 
 
 def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) -> str:
-    """SQL of what a column gets that the statement does not name: its DEFAULT, or NULL."""
+    """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
     kind = types.get(column.name, HiveType("void"))
     return assigned(planned, default_sql(column), kind, column, Span(0, 0))
 
@@ -154,23 +159,23 @@ def key_columns(alias: str) -> list[str]:
 
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:
-    """A partition column's value as Hive writes it into the directory's name."""
+    """A partition column's value as the text that Hive writes into the directory's name."""
     text = f"CAST({sql} AS STRING)"
     if column.type.startswith("char"):
-        text = f"rtrim({text})"  # padding is no part of a CHAR
+        text = f"rtrim({text})"  # the padding is not part of a CHAR's value
     return f"{text} AS {ew.VALUE}{ordinal}"
 
 
 def value_name(number: int) -> str:
-    """The name of a value of the user's between two steps of a query."""
+    """The column name under which an inner query passes a user's value to the outer query."""
     return f"{ew.PREFIX}v{number}"
 
 
 def refuse_window(planned: Planned, expression: Span) -> None:
-    """Spark would let a window function pass where it refuses other functions of many rows.
+    """Refuse a window function. Spark refuses aggregate functions here, but not this one.
 
     Raises:
-        UnsupportedError: There is one outside of a subquery.
+        UnsupportedError: The expression has a window function outside of subqueries.
     """
     place = window_function(planned.text, expression)
     if place is not None:
@@ -183,13 +188,13 @@ def refuse_window(planned: Planned, expression: Span) -> None:
 
 
 def may_be_few(planned: Planned, where: Span | None) -> bool:
-    """Whether an UPDATE or DELETE with this WHERE is worth being tried for few rows."""
-    # What a subquery costs would be paid twice, if the rows are many after all.
+    """Whether to try to collect the events of an UPDATE or DELETE with this WHERE."""
+    # If there are many events after all, a subquery is evaluated twice.
     return where is not None and not has_subquery(planned.text, where)
 
 
 def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:
-    """``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
+    """The ``EventQuery.partitions`` of an UPDATE or DELETE, from the terms of its WHERE."""
     columns = {column.name.lower() for column in planned.table.partition_columns}
     if where is None or not columns:
         return None
@@ -203,5 +208,5 @@ def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text
 
 
 def single(value: Text) -> Text:
-    """A value that may not yield several rows: Spark refuses a generator inside a call."""
+    """The value inside a function call, where Spark refuses a generator such as explode()."""
     return value.new().raw("if(true, ").add(value).raw(", NULL)")

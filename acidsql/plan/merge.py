@@ -1,13 +1,13 @@
-"""MERGE → a query whose rows are events and marks of matches.
+"""Rewrites MERGE to a query whose rows are events and marks of matches.
 
 ::
 
-    target  JOIN  source  ON …                  inner, left, right or full: what the clauses need
-      └─ clause     number of the first WHEN clause that is true
-          └─ values     of that clause, and what it does (action)
+    target  JOIN  source  ON …           inner, left, right or full outer, as the clauses need
+      └─ clause     the number of the first WHEN clause that is true
+          └─ values     the values of this clause, and its action
 
-Every matched pair yields a row, even where no clause fires, because a second match of the same
-row is an error all the same (as in Hive and Spark); the second step of the write sees it.
+Every matched pair yields a row, even if no clause applies to the pair. The reason: a second match
+of the same target row is an error in any case, as in Hive and Spark. Step 2 of the write finds it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
 _CLAUSE = f"{ew.PREFIX}clause"
-_SENT = f"{ew.PREFIX}sent"  # the source as it is sent to every task
-_OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the row that was read
+_SENT = f"{ew.PREFIX}sent"  # alias of the source that is broadcast
+_OLD = f"{ew.PREFIX}old"  # + ordinal: a column of the target row that was read
 
 _JOINS = {
     (False, False): "INNER JOIN",
@@ -52,10 +52,10 @@ _JOINS = {
 
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> Derived | None:
-    """The source as a view of its own, so that all readings of it are of the same files.
+    """The source as a view, so that all readings of the source read the same files.
 
-    None where a clause may read what WITH declares, too: then the statement is one text, which is
-    analysed at once, and in which the source stands once.
+    None if the statement has a WITH clause and a subquery, which may read the WITH's tables. Then
+    the statement stays one query, in which the source occurs once.
     """
     parts = expressions(statement) if statement.ctes is not None else ()
     if any(has_subquery(blank.source, part) for part in parts):
@@ -71,12 +71,12 @@ def plan_merge(
 
     Args:
         statement: The statement.
-        planned: What is known of it.
-        source_view: The stand-in of a source that is a plain name, or None.
-        derived: What ``derived_source`` has made of it.
+        planned: The facts about the statement.
+        source_view: The stand-in of a source that is the name of an ACID table, or None.
+        derived: The result of ``derived_source``.
 
     Raises:
-        AnalysisError: A name, a count or a type does not fit.
+        AnalysisError: A name, a type or a number of values is wrong.
         UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
     if derived is None:
@@ -106,7 +106,7 @@ def plan_merge(
 
 
 def _acting(statement: Merge, planned: Planned, events: Sequence[Text | str], pairs: Text) -> Text:
-    """The events of the pairs that a clause fires for, or that are a match."""
+    """A query for the events of all pairs to which a clause applies, or which are a match."""
     query = planned.new().raw("SELECT\n").commas(events)
     query.raw("\nFROM (").add(pairs).raw(f"\n)\nWHERE {_CLAUSE} > 0")
     if any(clause.matched is Matched.MATCHED for clause in statement.clauses):
@@ -122,11 +122,11 @@ def _reduced(
     bound: Sequence[Bound],
     events: Sequence[Text | str],
 ) -> Reduced | None:
-    """The same where the target's rows without a partner are left out before the join.
+    """The same events from a query that drops target rows without a partner before the join.
 
-    They are most of the table, and without this all of them would cross a shuffle. Spark sends
-    what ON needs of the source to every task. The source is read twice, so this is only for one
-    that gives the same rows both times.
+    Most rows of the target usually have no partner, and the join would shuffle all of them. Spark
+    broadcasts the source's columns that ON needs. This query reads the source twice, so it is
+    only right if the source gives the same rows both times.
     """
     alias = quote(statement.alias or statement.target.parts[-1])
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
@@ -158,7 +158,7 @@ def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Colum
 
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
-    """The source with a hint to send it to every task."""
+    """The source with a hint that makes Spark broadcast it."""
     name = _SENT if statement.source_alias is None else quote(statement.source_alias)
     text = planned.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
     if statement.source_alias is None:
@@ -172,7 +172,7 @@ def _with_ctes(statement: Merge, blank: Text) -> Text:
 
 
 def _only_deletes(statement: Merge) -> bool:
-    """The exemption: what is deleted twice is deleted."""
+    """Whether a second match is allowed: to delete a row twice is to delete it."""
     matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
     return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
 
@@ -197,9 +197,9 @@ def _source_text(statement: Merge, blank: Text, view: str | None) -> Text:
 
 
 def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequence[Bound]) -> None:
-    """Refuse the other side's columns in a clause about rows without a partner.
+    """Refuse columns of the side that has no row in a NOT MATCHED clause.
 
-    All of them would be NULL there.
+    All these columns would be NULL there.
     """
     target = f"{planned.standin} AS {quote(statement.alias or statement.target.parts[-1])}"
     sides: dict[Matched, Text | str] = {
@@ -221,7 +221,7 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
 def _pairs(
     statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
 ) -> Text:
-    """The joined rows: keys, old values, the clause that fires, the values of every clause."""
+    """The joined rows: key, old values, number of the clause that applies, each clause's values."""
     alias = statement.alias or statement.target.parts[-1]
     columns: list[Text | str] = [*key_columns(alias), PRESENT]
     columns += [
@@ -239,8 +239,8 @@ def _pairs(
 
 
 def _which_clause(planned: Planned, alias: str, bound: Sequence[Bound]) -> Text:
-    """The number of the first clause that is true, from 1; 0 if none is."""
-    # A row of the target is in some directory; no field of a row id is so sure.
+    """The number of the first clause that is true, counted from 1; 0 if no clause is true."""
+    # The directory is never NULL in a target row. This is less certain of the row id's fields.
     directory = f"{quote(alias)}.{ew.PARTITION}"
     when = {
         Matched.MATCHED: f"{directory} IS NOT NULL AND {PRESENT} IS NOT NULL",
@@ -258,9 +258,9 @@ def _which_clause(planned: Planned, alias: str, bound: Sequence[Bound]) -> Text:
 
 
 def _guarded_values(planned: Planned, bound: Sequence[Bound]) -> list[Text | str]:
-    """Each clause's values, evaluated only where that clause fires: elsewhere one may divide by 0.
+    """Each clause's values, evaluated only if this clause applies: else 1 / 0 could fail the job.
 
-    The clause's number is a lateral alias, so that a condition is evaluated once.
+    The clause's number is a lateral column alias, so that Spark evaluates each condition once.
     """
     found: list[Text | str] = []
     for number, item in enumerate(bound, 1):
@@ -279,7 +279,7 @@ def _events(
     inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
     action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
     keys = [
-        # A new row goes to the partition of its values, not to that of a row it did not match.
+        # For an insert the partition comes from the new values: there is no target row.
         f"CASE WHEN {_CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
         if inserts and name == ew.PARTITION
         else name
@@ -305,7 +305,7 @@ def _events(
 def _fitted_values(
     planned: Planned, bound: Sequence[Bound], kinds: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
-    """(clause number, column) → SQL of its value, made fit for the column."""
+    """(clause number, column) → SQL of the clause's value, converted to the column's type."""
     by_name = {column.name: column for column in planned.table.all_columns}
     fitted: dict[tuple[int, str], str] = {}
     for number, item in enumerate(bound, 1):
@@ -320,9 +320,9 @@ def _fitted_values(
 def _new_value(
     ordinal: int, column: Column, bound: Sequence[Bound], fitted: dict[tuple[int, str], str]
 ) -> str:
-    """A column's value after the clause that fired; the old one where that clause does not set it.
+    """A column's value after the clause that applies: the clause's value, or the old value.
 
-    Where none leaves it as it is the old one is not asked for, so that Spark need not read it.
+    If no clause keeps the old value, the SQL does not mention it, and Spark need not read it.
     """
     branches = "".join(
         f" WHEN {number} THEN {fitted[number, column.name]}"

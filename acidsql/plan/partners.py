@@ -1,4 +1,7 @@
-"""Which rows of a MERGE's target can have a partner: ON, or what is cheaper to find out."""
+"""Finds the condition that selects the rows of MERGE's target with a partner in the source.
+
+The condition is ON itself, or a cheaper condition that may keep too many rows, never too few.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,26 @@ from acidsql.sql.conditions import mentioned, terms_of
 from acidsql.sql.statements import Merge
 from acidsql.storage.columns import quote
 
-# Bytes of the types whose equal values are hashed alike, on either side. Not of strings: a
-# collation may take two for equal that are not the same.
+# The types whose equal values have equal hashes, with their bytes. Strings are not among them:
+# under a collation two different strings may be equal.
 _SIZES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "date": 4}
-_PACKED = 8
+_PACKED = 8  # bytes of join keys that Spark itself packs into one BIGINT
 
 
 def partner_condition(statement: Merge, planned: Planned, source: Fields) -> tuple[Text, bool]:
-    """A condition that holds of any two rows that ON holds of, and whether it is not ON itself.
+    """A condition that is true for every pair of rows for which ON is true.
 
-    Spark joins twice as fast by one BIGINT as by several columns, and packs those into one only if
-    they take no more than 8 bytes. Columns that ON wants to be equal are hashed into one.
+    Spark joins twice as fast by one BIGINT as by several columns. Spark packs several columns into
+    one BIGINT only if they take at most 8 bytes. For more bytes, the columns that ON equates are
+    hashed into one BIGINT here.
 
     Args:
         statement: The statement; its ON has no subquery.
-        planned: What is known of it.
+        planned: The facts about the statement.
         source: The source's columns.
+
+    Returns:
+        The condition, and whether it compares hashes. If not, the condition is ON.
     """
     on = planned.new().user(statement.on)
     terms = terms_of(planned.text, statement.on)
@@ -53,10 +60,10 @@ def partner_condition(statement: Merge, planned: Planned, source: Fields) -> tup
 
 
 def joining_columns(statement: Merge, planned: Planned, source: Fields) -> frozenset[str]:
-    """The source's columns that ON compares with the target's, in lower case, by their names alone.
+    """The source's columns that ON compares with the target's, in lower case.
 
-    Where there are none, ON says nothing of pairs. Then Spark joins by no condition, and to look
-    for partners beforehand is of no use.
+    They are found by name. If there are none, ON does not compare the two sides. Then looking for
+    partners before the join is of no use.
     """
     theirs = {name.lower() for name, _ in source}
     mine = {column.name for column in planned.table.all_columns}
@@ -72,7 +79,7 @@ def joining_columns(statement: Merge, planned: Planned, source: Fields) -> froze
 
 
 def _only(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str] | None:
-    """The only column that a name can mean, whether or not a session tells p from P."""
+    """The column of this name; None if several columns differ only in upper and lower case."""
     same = [column for column in columns if column[0].lower() == name]
     return same[0] if len(same) == 1 else None
 
@@ -82,7 +89,7 @@ def _hash(alias: str, names: Sequence[str]) -> str:
 
 
 def _sides(pair: set[tuple[str, str]], target: str, source: str) -> tuple[str, str] | None:
-    """The target's and the source's column of a pair that has one of each."""
+    """The target's and the source's column of a pair; None if both are of the same side."""
     columns = dict(pair)
     if target == source or columns.keys() != {target, source}:
         return None

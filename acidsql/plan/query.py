@@ -1,8 +1,8 @@
-"""ACID tables in the user's queries → stand-ins: views that Spark can read.
+"""Replaces the ACID tables in the user's queries by stand-ins: views that Spark can read.
 
-Only the tables' names are replaced, where they stand; all else stays the user's text. A stand-in
-shows ``row__id`` only where the text names it, and there every ``*`` is told to leave it out.
-Where that cannot be done with certainty the statement is refused.
+Only the names of the tables are replaced; the rest stays the user's text. A stand-in has the
+column ``row__id`` only if the text names this column. Then every ``*`` gets an EXCEPT that leaves
+``row__id`` out. If this is not certain to be right, the statement is refused.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class StandIn:
     """A view that takes the place of one reference to an ACID table.
 
     Attributes:
-        view: Its name, unique in the Spark session.
-        table: What it shows.
-        row_id: It has the column ``row__id`` first.
-        is_target: It has all that ``storage.scan`` gives, for a statement that changes the table.
+        view: The view's name, unique in the Spark session.
+        table: The table whose rows the view shows.
+        row_id: The view's first column is ``row__id``.
+        is_target: The view has all columns of ``storage.scan``, because the statement changes the
+            table.
     """
 
     view: str
@@ -62,7 +63,10 @@ class StandIn:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a statement's references."""
+    """The edits that put stand-ins into a statement, and the stand-ins.
+
+    ``source_view`` is the stand-in of MERGE's source, if the source is the name of an ACID table.
+    """
 
     edits: tuple[Edit, ...]
     standins: tuple[StandIn, ...]
@@ -70,28 +74,29 @@ class Rewritten:
 
 
 def new_standin(table: Table, *, row_id: bool = False, is_target: bool = False) -> StandIn:
-    """A stand-in under a name that nobody else uses; rows of an insert-only table have no ids."""
+    """A stand-in under a new name. It never has ``row__id`` if the table is insert-only."""
     return StandIn(view_name(), table, row_id and not table.is_insert_only, is_target)
 
 
 def view_name() -> str:
-    """A name for a temporary view that nobody else uses in the Spark session."""
+    """A name for a temporary view, unique in the Spark session."""
     return f"{VIEW_PREFIX}{_process}_{next(_unique)}"
 
 
 def rewrite(
     text: str, statement: Statement, resolve: Resolve, *, double_quoted: bool = False
 ) -> Rewritten:
-    """Find a statement's references to ACID tables, and what to put in their places.
+    """Find a statement's references to ACID tables, and make a stand-in for each.
 
     Args:
         text: The user's statement.
-        statement: The same, parsed.
-        resolve: The ACID table of a name, or None.
+        statement: The parsed statement.
+        resolve: Gives the ACID table of a name, or None.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        UnsupportedError: Time travel, or ``row__id`` where ``*`` cannot be kept free of it.
+        UnsupportedError: The statement uses time travel, or names ``row__id`` beside something
+            from which ``row__id`` cannot be left out.
     """
     edits: list[Edit] = []
     standins: list[StandIn] = []
@@ -111,8 +116,8 @@ def rewrite(
 
 
 def placeholders(text: str) -> list[Edit]:
-    """``?`` → ``:__acidsql_arg0`` …: named, because composed text may reorder them."""
-    if "?" not in text:  # tokens are dear in a long VALUES list
+    """Edits that name each ``?`` (``:__acidsql_arg0`` …): composed text may change their order."""
+    if "?" not in text:  # cutting a long VALUES list into tokens is slow
         return []
     marks = [token for token in tokenize(text) if token.kind is Kind.SYMBOL and token.text == "?"]
     return [
@@ -122,7 +127,7 @@ def placeholders(text: str) -> list[Edit]:
 
 
 def refuse_reserved_names(text: str) -> None:
-    """Our own columns and views are in composed text; the user's may not name them.
+    """Refuse names with the prefix of our own columns and views, which composed text contains.
 
     Raises:
         UnsupportedError: A name begins with the reserved prefix.
@@ -139,7 +144,7 @@ def refuse_reserved_names(text: str) -> None:
 
 
 def argument_name(number: int) -> str:
-    """The name that the n-th ``?`` is given."""
+    """The parameter name that replaces the n-th ``?``, counted from 0."""
     return f"{VIEW_PREFIX}arg{number}"
 
 
@@ -159,7 +164,7 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
 
 
 def expressions(statement: Update | Delete | Merge) -> Iterator[Span]:
-    """The conditions and values of a statement, any of which may hold queries."""
+    """The places of a statement's conditions and values. Each of them may contain queries."""
     if isinstance(statement, Merge):
         yield statement.on
         for clause in statement.clauses:
@@ -183,10 +188,10 @@ def _database_prefixes(
     edits: Sequence[Edit],
     parts: Sequence[Namesakes],
 ) -> Iterator[Edit]:
-    """``db.t.c`` → ``t.c``, where t is the target or source: its stand-in has no database.
+    """Edits ``db.t.c`` → ``t.c``, where t is the target or source: a stand-in has no database.
 
     Raises:
-        UnsupportedError: There ``t.c`` would be another relation's.
+        UnsupportedError: At this place ``t.c`` would be a column of another relation.
     """
     names = [] if statement.alias is not None else [statement.target]
     if isinstance(statement, Merge) and statement.source_name is not None:
@@ -274,7 +279,7 @@ def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
 
 
 def _taken(statement: Statement) -> list[str]:
-    """What is called by these names around the queries in a statement, in lower case."""
+    """The names of target and source in lower case: subqueries of the statement can use them."""
     if not isinstance(statement, Update | Delete | Merge):
         return []
     names = [statement.alias or statement.target.parts[-1]]
@@ -296,7 +301,7 @@ def _without_row_id(star: Star, tables: Sequence[Reference]) -> list[Edit]:
 
 
 def left_out(star: Star, names: str) -> Edit:
-    """What to add to a ``*``, so that it does not stand for these columns."""
+    """The edit that adds columns to a ``*``'s EXCEPT list, or adds the list."""
     if star.excepted is not None:
         return Edit(star.excepted.end, star.excepted.end, f", {names}")
     return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")

@@ -1,4 +1,7 @@
-"""A statement that changes rows → its event queries, ready to be run under any snapshot."""
+"""Rewrites a statement that changes rows to event queries, which run under any snapshot.
+
+This module puts the stand-ins in place and calls the rewrite of the statement's kind.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +42,18 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 from acidsql.storage.columns import quote
 
-# Asks Spark for the columns of a query over these views.
+# Asks Spark for the columns of a query over these stand-ins and this view.
 AnalyseOver = Callable[[Text, tuple[StandIn, ...], Derived | None], Fields]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement, said and understood; nothing is open yet.
+    """A parsed, bound and rewritten statement. No transaction is needed to prepare a statement.
 
     Attributes:
-        queries: One for each target; a multi-insert has several.
+        queries: One event query for each target; a multi-insert has one for each branch.
         standins: The views that the queries read, in no order.
-        source: Of a multi-insert: what the branches read, evaluated once.
+        source: The source of a multi-insert: evaluated once and read by all branches.
     """
 
     queries: tuple[EventQuery, ...]
@@ -59,20 +62,20 @@ class Prepared:
 
     @property
     def texts(self) -> list[Text]:
-        """All that reads a stand-in, if each can be analysed by itself.
+        """The queries that read the stand-ins, if each query can be analysed by itself.
 
-        None of a multi-insert, whose branches read a view of what its source has given.
+        Empty for a multi-insert: its branches read a view over the rows of its source.
         """
         return [] if self.source else [query.query for query in self.queries]
 
     @property
     def reads(self) -> list[TableName]:
-        """The tables that are read, targets of UPDATE, DELETE and MERGE included."""
+        """The tables that are read, including the target of an UPDATE, DELETE or MERGE."""
         return list(dict.fromkeys(standin.table.name for standin in self.standins))
 
     @property
     def tables(self) -> list[Table]:
-        """All tables concerned, each once."""
+        """All tables that the statement reads or writes, each once."""
         found = {query.table.name: query.table for query in self.queries}
         found.update({standin.table.name: standin.table for standin in self.standins})
         return list(found.values())
@@ -81,17 +84,18 @@ class Prepared:
 def plan_dml(
     text: str, statement: Dml, resolve: Resolve, analyse: AnalyseOver, *, double_quoted: bool
 ) -> Prepared:
-    """Rewrite a statement.
+    """Rewrite a statement to event queries.
 
     Args:
         text: The user's statement.
-        statement: The same, parsed; its targets are ACID tables.
-        resolve: The ACID table of a name.
-        analyse: Spark's analysis.
+        statement: The parsed statement; its targets are ACID tables.
+        resolve: Gives the ACID table of a name, or None.
+        analyse: Asks Spark for the columns of a query.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        SqlError: A name, a type or a count is wrong, or something is refused by name.
+        SqlError: A name, a type or a number of values is wrong, or the statement contains
+            something unsupported, which the message names.
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _target(text, statement, resolve))
@@ -121,7 +125,7 @@ def plan_dml(
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:
-    """An INSERT of plain literals as the grammar reads it: expressions, for Spark to look at."""
+    """Parse an INSERT of plain literals again, as expressions that Spark evaluates."""
     statement = parse(text, is_acid=lambda _: True, double_quoted_identifiers=double_quoted)
     assert isinstance(statement, Insert)
     return statement
@@ -150,7 +154,7 @@ def _multi_insert(
     blank: Text,
     standins: tuple[StandIn, ...],
 ) -> Prepared:
-    """``FROM s INSERT … INSERT …``: the branches read one evaluation of the source."""
+    """Rewrite ``FROM s INSERT … INSERT …``. All branches read one evaluation of the source."""
     relation, alias = _relation(text, statement.source)
     source = _with_ctes(statement, blank).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
@@ -175,7 +179,7 @@ def _with_ctes(statement: MultiInsert, blank: Text) -> Text:
 
 
 def _relation(text: str, source: Span) -> tuple[Span, str | None]:
-    """The relation of a multi-insert's FROM, and the name that columns are qualified with."""
+    """The place of the relation in a multi-insert's FROM, and the relation's alias or name."""
     tokens = [token for token in tokenize(source.of(text)) if token.kind is not Kind.END]
     length = _relation_length(tokens)
     rest = [token for token in tokens[length:] if token.upper != "AS"]
@@ -192,7 +196,7 @@ def _relation(text: str, source: Span) -> tuple[Span, str | None]:
 
 
 def _relation_length(tokens: list[Token]) -> int:
-    """How many tokens the relation has without its alias; 0 if it is none of ours."""
+    """How many tokens the relation has without its alias; 0 if its bracket is not closed."""
     if tokens[0].text == "(":
         depth = 0
         for number, token in enumerate(tokens, 1):
@@ -210,7 +214,7 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
     assert not isinstance(statement, MultiInsert)
     table = resolve(statement.target.parts)
     if table is None:
-        # The parser saw it a moment ago.
+        # The parser found this table, so it was dropped after that.
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
     return table
 
@@ -222,7 +226,10 @@ def _refuse_insert_only(text: str, statement: Update | Delete | Merge, table: Ta
 
 
 def _refuse_hidden(text: str, branch: InsertBranch, table: Table, before: list[EventQuery]) -> None:
-    """One branch's base would hide what another branch of the same write id inserts."""
+    """Refuse INSERT OVERWRITE beside another branch with the same target.
+
+    The branches have one write id, and the base would hide the other branch's delta.
+    """
     others = [query for query in before if query.table.name == table.name]
     if others and (branch.overwrite or any(query.overwrite for query in others)):
         what = "INSERT OVERWRITE of a table that another branch writes to"

@@ -1,4 +1,4 @@
-"""UPDATE → a query whose rows are a delete event and an insert event each."""
+"""Rewrites UPDATE to a query. Each row of the query is one delete event and one insert event."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
 def _new_values(
     statement: Update, alias: str, bound: tuple[BoundAssignment, ...], planned: Planned
 ) -> Text:
-    """The rows to change: their keys, their old values, the values of SET."""
+    """The rows to change: their keys, their old values, and the values of SET."""
     rows = planned.new()
     if statement.ctes is not None:
         rows.verbatim(statement.ctes).raw("\n")
