@@ -1,10 +1,12 @@
-"""Store assignment: which values may go into which column, and the SQL that takes them there.
+"""Store assignment: which type may be written to which column, and the SQL of the conversion.
 
-The rules are Spark's ANSI store assignment (``Cast.canANSIStoreAssign``): a number goes into any
-number, anything atomic into a string, a date or timestamp into the other, NULL anywhere; a string
-does not slip into an INT. A value that does not fit is an error. CAST alone cannot be relied on
-for that, because with ``spark.sql.ansi.enabled=false`` it wraps around; ``try_cast`` does not
-depend on the session, so each cast that can fail is checked by one.
+The rules are Spark's ANSI store assignment (``Cast.canANSIStoreAssign``). A column of a number type
+takes any number type, a string column any atomic type, a date or timestamp column any date or
+timestamp type. NULL goes into any column. A string does not go into an INT column.
+
+A value that is out of range is an error. CAST does not always raise this error: with
+``spark.sql.ansi.enabled=false`` it wraps around. ``try_cast`` does not depend on the session, so
+each conversion that can fail is checked by a ``try_cast``.
 """
 
 from __future__ import annotations
@@ -20,23 +22,24 @@ _DATETIMES = {"date", "timestamp", "timestamp_ltz"}
 _TEXTS = {"string", "char", "varchar"}
 _NESTED = {"array", "map", "struct"}
 
-# How raise_error's text is told from the user's own: condition and SQLSTATE between bars.
+# The prefix of our own raise_error texts, followed by condition, SQLSTATE and message, each between
+# bars. It tells them from the user's.
 RAISED = "acidsql|"
 
 
 def assign(sql: str, source: HiveType, column: str, target: str, text: str, where: Span) -> str:
-    """SQL of a value of type ``source`` made fit for a column.
+    """SQL that converts a value of type ``source`` to a column's type.
 
     Args:
-        sql: The value; it is repeated, so it should be a column, not an expression.
-        source: Its type, as Spark found it.
+        sql: The value. The result repeats it, so it should be a column, not an expression.
+        source: The value's type, as Spark found it.
         column: The target column's name, for messages.
         target: The target column's Hive type.
         text: The user's statement.
-        where: The value's place in it.
+        where: The value's place in the statement.
 
     Raises:
-        AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: no value of that type may go there.
+        AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
     wanted = parse_type(target)
     if not can_assign(source, wanted):
@@ -54,7 +57,7 @@ def assign(sql: str, source: HiveType, column: str, target: str, text: str, wher
 
 
 def can_assign(source: HiveType, target: HiveType) -> bool:
-    """Spark's ``Cast.canANSIStoreAssign``."""
+    """Whether a column takes values of a type, by Spark's ``Cast.canANSIStoreAssign``."""
     if source.kind == "void" or source == target:
         return True
     if source.kind in _NESTED or target.kind in _NESTED:
@@ -118,7 +121,7 @@ def _nested(sql: str, source: HiveType, target: HiveType, column: str, depth: in
 
 
 def _fitted(sql: str, target: HiveType, column: str) -> str:
-    """Only blanks may be cut off; CHAR's padding is the writer's work."""
+    """SQL that cuts off only blanks of a text that is too long. The writer pads CHAR."""
     length = target.parameters[0]
     failed = raise_sql(
         "EXCEED_LIMIT_LENGTH",
@@ -133,12 +136,13 @@ def _fitted(sql: str, target: HiveType, column: str) -> str:
 
 
 def _is_safe(source: HiveType, target: HiveType) -> bool:
-    """True if no value can be out of range."""
+    """Whether no value of the source type can be out of the target type's range."""
     if target.kind in _TEXTS or target.kind in _FLOATS or source.kind in _DATETIMES:
         return True
     if source.kind in _FLOATS:
         return False
-    # An integer does not use its last digit's full range, and rounding may carry into a new one.
+    # The last digit of an integer type does not have its full range (a TINYINT ends at 127), and
+    # rounding may carry into a new digit.
     must_be_wider = source.kind == "decimal" and (
         target.kind in _INTEGERS or source.parameters[1] > target.parameters[1]
     )
@@ -146,7 +150,7 @@ def _is_safe(source: HiveType, target: HiveType) -> bool:
 
 
 def _digits(node: HiveType) -> int:
-    """Digits before the point, at most."""
+    """The greatest number of digits before the decimal point."""
     if node.kind == "decimal":
         return node.parameters[0] - node.parameters[1]
     return _INTEGERS[node.kind]
@@ -158,7 +162,7 @@ def _is_number(node: HiveType) -> bool:
 
 def _is_atomic(node: HiveType) -> bool:
     known = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(node)
-    # "interval" alone is Spark's old calendar interval, which goes nowhere.
+    # "interval" alone is Spark's old calendar interval, which no column takes.
     return known or node.kind.startswith(("interval ", "time"))
 
 

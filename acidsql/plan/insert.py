@@ -1,4 +1,7 @@
-"""INSERT → a query whose rows are insert events."""
+"""Rewrites INSERT to a query whose rows are insert events.
+
+CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION clause.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
     """Rewrite one INSERT.
 
     Raises:
-        AnalysisError: Names, counts or types do not fit.
+        AnalysisError: A name, a type or a number of values is wrong.
     """
     bound = bind_insert(planned.text, planned.table, statement.columns, statement.partition)
     source, rows = _source(statement, bound, planned)
@@ -50,13 +53,13 @@ def plan_source(
     """Rewrite the insertion of a query's rows.
 
     Args:
-        planned: The statement.
-        bound: Where the values go.
+        planned: The facts about the statement.
+        bound: The columns that the values go to.
         source: The query.
-        place: Its place in the user's text.
-        literal_rows: How many rows it has, if it is a VALUES list.
-        overwrite: INSERT OVERWRITE.
-        by_name: Its columns are matched with the table's by their names.
+        place: The query's place in the user's text.
+        literal_rows: The number of rows, if the query is a VALUES list.
+        overwrite: The statement is an INSERT OVERWRITE.
+        by_name: The query's columns are matched with the table's by name.
     """
     fields = planned.analyse(source)
     columns = _by_name(planned, bound, fields, place) if by_name else bound.from_source
@@ -82,16 +85,16 @@ def plan_source(
 def plan_create_as_select(
     text: str, table: Table, query: Text, fields: Fields, place: Span
 ) -> EventQuery:
-    """The insertion of AS SELECT's rows into the table that they define."""
+    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table."""
     planned = Planned(text, table, "", query.new(), lambda _: fields)
     return plan_source(planned, bind_insert(text, table, None, ()), query, place, by_name=True)
 
 
 def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
-    """The query of the one partition that LOAD DATA names; None if it names none.
+    """A query for the values of LOAD DATA's partition; None if the statement names none.
 
     Raises:
-        AnalysisError: A column is none of the partition's, or is missing.
+        AnalysisError: PARTITION (…) names a wrong column, or a partition column is missing.
     """
     bound = bind_insert(text, table, None, partition)
     return _static_partition(Planned(text, table, "", Text(text), lambda _: ()), bound)
@@ -121,11 +124,11 @@ def _projection(
 
 
 def _static_value(planned: Planned, column: Column, span: Span) -> Text:
-    """A value of the PARTITION clause as text. As in Hive and Spark, ``p = '1'`` may stand for an
-    INT, but it must be one."""
+    """A value of the PARTITION clause as text. As in Hive and Spark, an INT may be written as a
+    string (``p = '1'``), but the string must be an INT."""
     cast = planned.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
-        cast = planned.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR
+        cast = planned.new().raw("rtrim(").add(cast).raw(")")  # a CHAR's padding is not its value
     failed = raise_sql(
         "CAST_INVALID_INPUT",
         "22018",
@@ -139,7 +142,7 @@ def _static_value(planned: Planned, column: Column, span: Span) -> Text:
 
 
 def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
-    """A query of one row: the directory values, where all partition columns are static."""
+    """A query of one row with the partition values as text; None if not all are static."""
     if not planned.table.partition_columns:
         return None
     if len(bound.static) != len(planned.table.partition_columns):
@@ -163,7 +166,7 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
 
 
 def _values(values: Values, bound: InsertColumns, planned: Planned) -> Text:
-    """The VALUES list, with DEFAULT replaced by what it means."""
+    """The VALUES list, with each DEFAULT replaced by its column's default."""
     text = planned.new().raw("SELECT * FROM VALUES\n")
     for number, row in enumerate(values.rows):
         _check_row(planned, bound, row, values)

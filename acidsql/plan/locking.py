@@ -1,4 +1,4 @@
-"""Which locks a statement takes: Hive 4's table (``AcidUtils.makeLockComponents``).
+"""The locks that a statement takes, as in Hive 4 (``AcidUtils.makeLockComponents``).
 
 =====================  ============  =========
 statement              target        operation
@@ -14,14 +14,14 @@ DROP, RENAME, ALTER    EXCLUSIVE     none
 read by a statement    SHARED_READ   SELECT
 =====================  ============  =========
 
-The target is a partition where the statement names it (PARTITION with values; terms of WHERE that
-only partition columns decide), else the table; then the partitions that were really changed are
-told at COMMIT. A SELECT alone takes no lock: its snapshot and the files it reads stay as they are
-(I2).
+The target is a partition if the statement's text names partitions: PARTITION with values, or terms
+of WHERE that only partition columns decide. Otherwise the target is the table, and COMMIT tells
+the metastore which partitions were changed. A SELECT takes no lock, because its snapshot and the
+files of this snapshot never change (I2).
 
-With ``hive.txn.xlock.write=false`` EXCL_WRITE of rows is SHARED_WRITE; with
-``hive.txn.xlock.iow=true`` that of INSERT OVERWRITE and TRUNCATE is EXCLUSIVE; a MERGE that only
-inserts locks as INSERT does unless ``hive.txn.xlock.mergeinsert=true``.
+With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
+EXCL_WRITE. With ``hive.txn.xlock.iow=true``, INSERT OVERWRITE and TRUNCATE take EXCLUSIVE. A MERGE
+that only inserts takes the lock of INSERT, unless ``hive.txn.xlock.mergeinsert=true``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from acidsql.plan.event_query import EventQuery
 from acidsql.settings import Settings
 from acidsql.sql.statements import Action, Delete, Dml, InsertAction, Merge
 
-# The partitions that a query can touch, as far as its text tells; None: any.
+# The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None
 
 
@@ -44,7 +44,7 @@ def locks_of(
     reads: Iterable[TableName],
     settings: Settings,
 ) -> list[LockComponent]:
-    """The locks of a statement that changes rows: its targets', then those of what it reads."""
+    """The locks of a statement that changes rows: on its targets, then on the tables it reads."""
     locks = [
         one for query, touched in targets for one in _target(statement, query, touched, settings)
     ]
@@ -52,17 +52,17 @@ def locks_of(
 
 
 def read_lock(name: TableName) -> LockComponent:
-    """The lock of a table that a statement reads: it keeps the table from being dropped."""
+    """The lock on a table that a statement reads. The table cannot be dropped meanwhile."""
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
 def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
-    """The lock of a statement that changes what a table is."""
+    """The lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
 
 
 def exclusive_database(name: str) -> LockComponent:
-    """The lock of a statement that drops a database with all that is in it."""
+    """The lock of a statement that drops a database and all its tables."""
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
@@ -104,7 +104,8 @@ def _target(
 
 
 def _changing(merge_inserts: bool, settings: Settings) -> LockType:
-    # Two MERGEs that both miss a key would both insert it: no delete event would tell.
+    # Two MERGEs may both find a key missing and both insert it. Conflicts by row are found by
+    # delete events, and an insert has none.
     if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
         return LockType.EXCL_WRITE
     return LockType.SHARED_WRITE

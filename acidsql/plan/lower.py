@@ -1,7 +1,8 @@
-"""Composed text + DataFrames → a lazy DataFrame: the only Spark in ``plan/``.
+"""Turns composed text into lazy DataFrames, and Spark's errors into ours.
 
-Stand-ins become temporary views, Spark analyses the text once, and the views are dropped: the
-DataFrame keeps what they showed. Spark's errors come back as ours, at the user's own words.
+Stand-ins become temporary views, Spark analyses the text once, and the views are dropped. The
+DataFrame keeps the plans of the views. An error of Spark's becomes one of ours, with a caret in
+the user's text. Only this module of ``plan/`` runs Spark's analysis.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ _KINDS = {
     T.TimestampType: "timestamp_ltz",
     T.NullType: "void",
 }
-# Spark ends its messages with the state, its own position, and our composed text or plan below;
-# none of that is wanted.
+# The parts of Spark's messages that are removed: the SQLSTATE, the position, and the composed text
+# or plan below the message.
 _NOISE = re.compile(
     r"\s*SQLSTATE: \w{5}|;? line \d+ pos \d+|\(line \d+, pos \d+\)|== SQL.*|;\n.*", re.DOTALL
 )
-# An error of ours that a task raised, in the traceback that Spark hands on.
+# An error of ours that a Python task raised, in the traceback that Spark passes on.
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
 _OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
@@ -70,13 +71,13 @@ def frame(
     """The lazy DataFrame of a composed query.
 
     Args:
-        spark: The session.
+        spark: The Spark session.
         text: The query.
-        views: The stand-ins by name.
-        args: Values of the query's parameters.
+        views: The views of the query by name.
+        args: The values of the query's parameters.
 
     Raises:
-        SqlSyntaxError, AnalysisError: Spark's own, with a caret at the user's text.
+        SqlSyntaxError, AnalysisError: Spark's error, with a caret in the user's text.
     """
     rows = _analysed(spark, text, views, args)
     with mapped_errors(text):
@@ -89,7 +90,7 @@ def frame(
 def _analysed(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:
-    # Composed text names aliases of its own SELECT (MERGE's clause); a session can forbid that.
+    # The composed text of MERGE uses lateral column aliases, which a session can turn off.
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"})
     with _views(views), lateral, mapped_errors(text):
         return spark.sql(text.sql, args=dict(args) if args else None)
@@ -98,7 +99,7 @@ def _analysed(
 def fields(
     spark: SparkSession, text: Text, views: Mapping[str, DataFrame], args: Args = None
 ) -> Fields:
-    """The names and types of a query's columns, by analysis alone."""
+    """The names and types of a query's columns. Spark only analyses the query."""
     return fields_of(_analysed(spark, text, views, args))
 
 
@@ -108,12 +109,12 @@ def fields_of(rows: DataFrame) -> list[tuple[str, HiveType]]:
 
 
 class Analysis:
-    """Asks Spark for the columns of a statement's queries; of what they read each is analysed once.
+    """Asks Spark for the columns of a statement's queries. Each view is analysed only once.
 
     Args:
-        spark: The session.
-        args: Values of the statement's parameters.
-        empty_views: Gives stand-ins without rows.
+        spark: The Spark session.
+        args: The values of the statement's parameters.
+        empty_views: Makes views without rows for stand-ins.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Analysis:
         self._views: dict[str, DataFrame] = {}
 
     def fields(self, query: Text, standins: Iterable[StandIn], derived: Derived | None) -> Fields:
-        """The columns of a query over these views."""
+        """The columns of a query over these stand-ins and this view."""
         views = self._views
         views.update(self._empty_views(one for one in standins if one.view not in views))
         if derived is not None and derived.view not in views:
@@ -138,10 +139,10 @@ class Analysis:
 def derived_rows(
     spark: SparkSession, source: Derived, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:
-    """A statement's source, resolved once: all that reads this DataFrame reads the same files.
+    """A statement's source, analysed once. All readers of this DataFrame read the same files.
 
     Raises:
-        TransientTxnError: It has not the columns that the statement was understood with.
+        TransientTxnError: The source's columns changed after the statement was prepared.
     """
     rows = frame(spark, source.query, used(source.query, views), args)
     if source.fields is not None and list(source.fields) != fields_of(rows):
@@ -155,7 +156,7 @@ def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
 
 def hive_type(kind: T.DataType) -> HiveType:
-    """A type of Spark's in Hive's words. ``timestamp`` is the wall clock (TIMESTAMP_NTZ);
+    """The Hive type of a Spark type. ``timestamp`` is Spark's TIMESTAMP_NTZ (a wall clock);
     ``timestamp_ltz`` is Spark's TIMESTAMP."""
     if isinstance(kind, T.DecimalType):
         return HiveType("decimal", (kind.precision, kind.scale))
@@ -171,9 +172,9 @@ def hive_type(kind: T.DataType) -> HiveType:
 
 @contextmanager
 def mapped_errors(text: Text) -> Iterator[None]:
-    """Raise Spark's errors as ours, at the user's own words.
+    """Raise Spark's errors as ours, with a caret in the user's text.
 
-    A job's failure is translated too: what ``raise_error`` was told by us, and all else as it is.
+    The failure of a job becomes the result of ``job_error``.
     """
     try:
         with _no_log():
@@ -188,9 +189,9 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 @contextmanager
 def _no_log() -> Iterator[None]:
-    """Keep PySpark from logging, with the composed text, an error that is about to be ours.
+    """Keep PySpark from logging this thread's errors, which show the composed text.
 
-    Other threads go on to log theirs.
+    The same error is raised as ours. Other threads still log their errors.
     """
     logger, thread = PySparkLogger.getLogger("SQLQueryContextLogger"), threading.get_ident()
 
@@ -233,7 +234,7 @@ def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Tex
 
 def _place(error: Any, text: Text) -> Span | None:
     for context in error.getQueryContext() or ():
-        # A DataFrame's own context has no place in a text.
+        # The context of a DataFrame call has no position in a text.
         if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
             place = text.place(context.startIndex(), max(context.stopIndex(), 0))
             if place is not None:
@@ -246,7 +247,7 @@ def _place(error: Any, text: Text) -> Span | None:
 
 
 def job_error(error: PySparkException) -> AcidSqlError | PySparkException:
-    """A job's failure: what our own tasks said, as they said it; all else as it is."""
+    """The error for a job's failure: the error that our SQL or task raised, else Spark's error."""
     message = str(error)
     if RAISED in message:
         condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]

@@ -1,4 +1,4 @@
-"""The clauses of a MERGE, their columns resolved: what each sets, and to what."""
+"""Resolves the columns of MERGE's clauses: which columns each clause sets, and to which value."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
-PRESENT = f"{ew.PREFIX}present"  # true in each row of the source
+PRESENT = f"{ew.PREFIX}present"  # true in each source row, NULL in a target row without a partner
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A clause with its columns resolved; ``values`` maps a column's name to its new value."""
+    """A clause with its columns resolved.
+
+    ``values`` maps a column's name to its new value, ``places`` to the value's place in the text.
+    """
 
     clause: MergeClause
     values: dict[str, Text]
@@ -50,10 +53,10 @@ class Bound:
 
 
 def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
-    """Resolve one clause; ``source``: the source's columns.
+    """Resolve the columns of one clause. ``source``: the source's columns.
 
     Raises:
-        AnalysisError: A name, a count or a type does not fit.
+        AnalysisError: A name, a type or a number of values is wrong.
         UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
     action = clause.action
@@ -91,7 +94,7 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
 
 
 def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
-    """``UPDATE SET *`` and ``INSERT *``: the source's columns, by name."""
+    """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name."""
     given = {name.lower(): name for name, _ in source if name != PRESENT}
     is_update = clause.action is Action.UPDATE_ALL
     values: dict[str, Text] = {}
@@ -142,7 +145,7 @@ def _is_placing(planned: Planned, column: Column) -> bool:
 def _require_equated(
     statement: Merge, planned: Planned, clause: MergeClause, column: Column, name: str
 ) -> None:
-    """UPDATE SET * leaves a placing column out where ON says that it would not change."""
+    """Refuse UPDATE SET * of a partition or bucketing column that ON does not equate."""
     target = statement.alias or statement.target.parts[-1]
     pair = {(target.lower(), column.name), ((statement.source_alias or "").lower(), name.lower())}
     if pair in equated_columns(planned.text, statement.on):

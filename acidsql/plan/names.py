@@ -1,4 +1,7 @@
-"""Which table a name means: CTE, temporary view, then our catalog in the current database."""
+"""Finds the ACID table of a name: in the metastore, unless a temporary view has this name.
+
+A CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,17 @@ from acidsql.storage import jvm
 
 
 class Tables(Protocol):
-    """What finds a table by its full name."""
+    """Finds a table by its full name."""
 
     def get_table(self, name: TableName) -> Table | None:
-        """One table, or None."""
+        """The table of this name, or None."""
 
 
 class Names:
-    """Resolves names for one session.
+    """Resolves the names in one session's statements.
 
     Attributes:
-        current_database: What an unqualified name is looked up in; ``USE`` changes it.
+        current_database: The database of unqualified names. ``USE`` changes it.
     """
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
@@ -31,7 +34,7 @@ class Names:
         self.current_database = "default"
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID table of a name; None for Spark's own, and for temporary views."""
+        """The ACID table of a name; None for a table of Spark's and for a temporary view."""
         name = self.qualify(parts)
         if name is None or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
             return None
@@ -41,7 +44,7 @@ class Names:
         """The ACID table that a statement names.
 
         Raises:
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name.
         """
         table = self.resolve(name.parts)
         if table is None:
@@ -53,11 +56,11 @@ class Names:
         return table
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:
-        """True if the name is that of an ACID table."""
+        """Whether the name is that of an ACID table."""
         return self.resolve(parts) is not None
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """Database and table, lower case; None for a name that only Spark can have
+        """Database and table in lower case; None for a name of more parts, which is Spark's
         (``spark_catalog.db.t``)."""
         lowered = tuple(part.lower() for part in parts)
         if len(lowered) == 1:
@@ -65,10 +68,10 @@ class Names:
         return TableName(*lowered) if len(lowered) == 2 else None
 
     def new(self, name: Name, text: str) -> TableName:
-        """The name of a table that is to be made.
+        """The full name of a table that a statement creates.
 
         Raises:
-            AnalysisError: It has three parts or more.
+            AnalysisError: The name has three parts or more.
         """
         found = self.qualify(name.parts)
         if found is None:

@@ -1,8 +1,8 @@
-"""Tables of one name from several databases: what each is called once it is a stand-in.
+"""Gives stand-ins distinct aliases if a statement has several relations of the same last name.
 
-A stand-in of ``db.t`` is called ``t``, and ``db.t.c`` becomes ``t.c``. Where the statement has
-another relation called ``t``, that could mean the other one: a row of the inner query instead of
-one of the outer. There the stand-in is called `` `db.t` ``; so are qualifiers of its columns.
+Usually the stand-in of ``db.t`` has the alias ``t``, and ``db.t.c`` becomes ``t.c``. If the
+statement has another relation with the name ``t``, ``t.c`` could mean that relation, for example
+in a subquery. Then the stand-in's alias is `` `db.t` ``, and so are the qualifiers of its columns.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _OF_ALL = ("*", "row__id")
 
 @dataclass(frozen=True, slots=True)
 class Namesakes:
-    """The relations of a query, or of an expression, that are called like others.
+    """The relations of a query or expression, and which of them share a name.
 
     Args:
         found: All relations.
-        tables: The ACID tables among them, by place.
-        taken: Names that are visible around.
+        tables: The ACID tables among the relations, by the place of their names in the text.
+        taken: The names of relations outside of the query that are visible in it.
     """
 
     found: References
@@ -35,7 +35,7 @@ class Namesakes:
     taken: Collection[str]
 
     def alias(self, reference: Reference) -> str | None:
-        """What a reference to an ACID table must be called; None: it has a namesake nowhere."""
+        """The alias that a reference to an ACID table needs; None if its name is unique."""
         if reference.alias is not None or reference.alias_at is None:
             return None
         name = reference.parts[-1].lower()
@@ -44,12 +44,12 @@ class Namesakes:
         return f"{table.database}.{table.name}" if times[name] > 1 else None
 
     def edits(self) -> Iterator[Edit]:
-        """Qualify columns of the tables that are called otherwise with their new names."""
+        """The edits that put the new aliases before the columns of the tables that need them."""
         references = {reference.span.start: reference for reference in self.found.references}
         for chain in self.found.chains:
             meant = self.meant(chain)
             if len(meant) != 1:
-                continue  # Spark says that it is ambiguous, or struct.field
+                continue  # ambiguous, as Spark will say, or a field of a struct
             ((named, length),) = meant
             reference, table = references.get(named.at), self.tables.get(named.at)
             alias = self.alias(reference) if reference is not None and table is not None else None
@@ -57,7 +57,10 @@ class Namesakes:
                 yield Edit(chain.start, chain.ends[length - 1], quote(alias))
 
     def hides(self, start: int, name: str) -> bool:
-        """Whether a column qualified with this name would, there, be that of a relation in here."""
+        """Whether ``name.column`` at ``start`` would mean a relation of this query.
+
+        This relation then hides the one outside of the query that the user means.
+        """
         blocks = {
             b for c in self.found.chains if c.start == start for b in self.found.around(c.block)
         }
@@ -70,7 +73,7 @@ class Namesakes:
         )
 
     def meant(self, chain: Chain) -> list[tuple[Named, int]]:
-        """The relations that a chain of names may begin with, each with how many of the names."""
+        """The relations that can be the qualifier of a chain, each with its number of names."""
         for block in self.found.around(chain.block):
             here = [
                 (named, self._length(named, chain))
@@ -82,7 +85,7 @@ class Namesakes:
         return []
 
     def _length(self, named: Named, chain: Chain) -> int:
-        """How many of a chain's names are this relation's; 0: it is another's."""
+        """How many names of the chain are the relation's name; 0 if the relation is not meant."""
         fitting = [
             length
             for length in range(1, len(chain.names))

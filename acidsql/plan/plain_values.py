@@ -1,9 +1,10 @@
-"""Plain literals → the values of columns, without Spark: only where nobody can doubt the outcome.
+"""Converts plain literals to the values of columns without Spark, if the result is certain.
 
-``plan/insert.py`` is the reference: Spark finds one type for all values of a column of VALUES, and
-store assignment takes them to the table's. Here each pair of literals and column type either gives
-exactly what comes out there, or None, and then the statement goes that way: so does all that is an
-error, all that is rounded, and all that a constraint, a default or a partition has a say in.
+``plan/insert.py`` is the reference: there Spark finds one type for all values of a VALUES column,
+and store assignment converts this type to the table's. The functions here give exactly the same
+values, or None. After None the statement takes the way of the reference. None is the result for
+every error, for every value that is rounded, and for a table with partitions, checks or a sort
+order, or with NOT NULL columns or a default that the statement needs.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from acidsql.sql.binder import bind_insert
 from acidsql.sql.statements import Insert, Literals
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-# So many digits are exact in both, whatever the way: the quotient is rounded once.
+# A decimal literal of at most so many digits gives the same float here and in Spark. Its digits and
+# its power of ten are exact floats, so that only their quotient is rounded.
 _DIGITS = {"float": 6, "double": 15}
-_BIGINT_DIGITS = 20  # what Spark counts for a whole number beside decimals, at most
+_BIGINT_DIGITS = 20  # the most digits that Spark takes for a whole number beside decimals
 _DECIMAL_DIGITS = 38
 _CAST = re.compile(r"\w+\s*\(\s*(\S+)\s+\w+\s+\w+\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*\)")
 _TRUTH = {"true": True, "false": False}
@@ -34,12 +36,12 @@ _Values = list[Any] | None
 
 
 def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
-    """The INSERT of plain literals; None where another way must be gone.
+    """The event query of an INSERT of plain literals; None if Spark must evaluate the literals.
 
     Args:
         text: The user's statement.
-        statement: The same, parsed; its source is ``Literals``.
-        table: Its target.
+        statement: The parsed statement; its source is ``Literals``.
+        table: The target.
     """
     assert isinstance(statement.source, Literals)
     if not _is_plain(table):
@@ -47,7 +49,7 @@ def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
     try:
         bound = bind_insert(text, table, statement.columns, ())
     except SqlError:
-        return None  # the other way says so, after all that it has to say before
+        return None  # the reference raises this error, or one that it finds before
     given = statement.source.columns
     if len(given) != len(bound.from_source) or any(column.default for column in bound.omitted):
         return None
@@ -62,7 +64,7 @@ def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
 
 
 def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
-    """What the literals of one column become in a column of that type; None if in doubt."""
+    """The values of one column's literals in a column of this type; None if in doubt."""
     convert = _CONVERTERS.get(kind.kind)
     try:
         return None if convert is None else convert(literals, kind)
@@ -71,7 +73,7 @@ def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _is_plain(table: Table) -> bool:
-    """Nothing but the types of columns decides what a row becomes, and where it goes."""
+    """Whether only the types of the columns decide the values and the place of a row."""
     if table.partition_columns or table.checks or table.sort_columns:
         return False
     return all(map(_is_plain_column, table.columns))
@@ -99,7 +101,7 @@ def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
     digits = max((len(x.lstrip("-").replace(".", "")) for x in numbers), default=0)
     if digits > _DIGITS[kind.kind]:
         return None
-    # A DECIMAL has no negative zero, nor has an INT.
+    # Neither DECIMAL nor INT has a negative zero: -0.0 + 0.0 is 0.0.
     return [None if _is_null(x) else float(x) + 0.0 for x in literals]
 
 
@@ -107,7 +109,7 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
     precision, scale = kind.parameters
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
-        # Each already has the column's type; that it fits is seen as if it had none.
+        # Each CAST already has the column's type. The check below is the same without the CAST.
         literals = [_CAST.sub(r"\1", x) for x in literals]
     whole_max = precision - scale
     has_whole = False
@@ -118,14 +120,14 @@ def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
                 return None
             has_whole = has_whole or not point
     if has_whole and scale > _DECIMAL_DIGITS - _BIGINT_DIGITS:
-        return None  # beside decimals Spark might have no digits left for the fraction
+        return None  # Spark's common type of whole numbers and decimals may lack fraction digits
     return [None if _is_null(x) else _decimal(x) for x in literals]
 
 
 def _decimal(literal: str) -> Decimal:
     try:
         return Decimal(literal)
-    except ArithmeticError:  # no number at all
+    except ArithmeticError:  # the literal is not a number
         raise ValueError(literal) from None
 
 
@@ -153,7 +155,7 @@ def _timestamps(literals: Sequence[str], kind: HiveType) -> _Values:
     ]
 
 
-# CHAR and VARCHAR are not among them: their lengths are looked at on the other way.
+# Without CHAR and VARCHAR: the reference checks their lengths.
 _CONVERTERS: dict[str, Callable[[Sequence[str], HiveType], _Values]] = {
     **dict.fromkeys(_BITS, _integers),
     **dict.fromkeys(_DIGITS, _floats),

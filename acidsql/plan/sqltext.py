@@ -1,9 +1,9 @@
 """Composed Spark SQL with a map back to the user's text.
 
-The user's expressions are copied verbatim, so that Spark reads what the user wrote; each copy
-stands in brackets of its own, so that it cannot reach into our text (``WHERE id = 1 LIMIT 1``
-fails at LIMIT), and ends with a new line, so that neither can a comment. An error that Spark
-reports at an offset of the composed text is mapped back to the user's.
+The user's expressions are copied verbatim. Each copy is in brackets, so that it cannot become part
+of our text (``WHERE id = 1 LIMIT 1`` fails at LIMIT). A new line before the closing bracket ends a
+comment in the copy. The map turns an offset in the composed text, as in Spark's errors, into a
+place in the user's text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acidsql.sql.tokens import Span
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of the user's text that is replaced wherever it is copied."""
+    """A slice of the user's text that is replaced in every copy."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Text:
 
     Args:
         source: The user's statement.
-        edits: What to replace in copies of it; they do not overlap.
+        edits: The replacements in copies of the statement; they do not overlap.
     """
 
     def __init__(self, source: str, edits: Iterable[Edit] = ()) -> None:
@@ -40,7 +40,7 @@ class Text:
         self._map: list[tuple[int, int, int]] = []  # offset here, offset in source, length
 
     def raw(self, sql: str) -> Text:
-        """Append text of our own."""
+        """Append our own text, not the user's."""
         self._parts.append(sql)
         self._length += len(sql)
         return self
@@ -50,7 +50,7 @@ class Text:
         return self.raw("(").verbatim(span).raw("\n)")
 
     def verbatim(self, span: Span) -> Text:
-        """Append a slice of the user's text as it stands, its edits applied."""
+        """Append a slice of the user's text without brackets, with the edits applied."""
         at = span.start
         for edit in self._edits:
             if span.start <= edit.start and edit.end <= span.end:
@@ -68,7 +68,7 @@ class Text:
         return self
 
     def add(self, part: Text | str) -> Text:
-        """Append our own text, or a text with a map of its own."""
+        """Append our own text, or a ``Text`` together with its map."""
         if isinstance(part, str):
             return self.raw(part)
         shift = self._length
@@ -81,13 +81,13 @@ class Text:
 
     @property
     def sql(self) -> str:
-        """The text so far."""
+        """The composed text."""
         return "".join(self._parts)
 
     def place(self, start: int, stop: int) -> Span | None:
-        """The user's text behind offsets ``start..stop`` (stop included) of this text.
+        """The place in the user's text of the offsets ``start..stop`` (stop included) here.
 
-        None where they do not lie in a copy.
+        None if ``start`` is not in a copy of the user's text.
         """
         offsets = [self._back(start), self._back(stop)]
         if offsets[0] is None:

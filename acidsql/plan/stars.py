@@ -1,8 +1,8 @@
-"""A ``*`` in the expressions of UPDATE, DELETE and MERGE: the user's columns, none of ours.
+"""Keeps our own columns out of ``*`` in the expressions of UPDATE, DELETE and MERGE.
 
-What these statements are rewritten to has columns beside the table's: ``row__id`` and its fields,
-the partition's directory, MERGE's mark of a row that has a partner. ``hash(t.*) <> hash(s.*)``
-would compare them.
+The stand-ins of these statements have more columns than the tables: ``row__id`` and its fields,
+the partition's directory, and MERGE's mark of a source row. Without an edit
+``hash(t.*) <> hash(s.*)`` would compare these, too.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def star_edits(
     *,
     double_quoted: bool = False,
 ) -> list[Edit]:
-    """What to add to each ``*``, so that it leaves out the columns that are ours.
+    """The edits that leave our own columns out of each ``*``.
 
-    Those in subqueries are not concerned: they stand for the subquery's own FROM.
+    A ``*`` in a subquery gets no edit: it means the columns of the subquery's FROM.
 
     Args:
         text: The user's statement.
-        statement: The same, parsed.
-        resolve: The ACID table of a name, or None.
+        statement: The parsed statement.
+        resolve: Gives the ACID table of a name, or None.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        UnsupportedError: A ``*`` of MERGE that does not say of which side.
+        UnsupportedError: A ``*`` in a MERGE has no qualifier for target or source.
     """
     if "*" not in text:
         return []
@@ -50,7 +50,7 @@ def star_edits(
         found = references(text, span, double_quoted_identifiers=double_quoted, is_value=True)
         for star in found.blocks[0].stars:
             if star.qualifier is None and not _is_argument(text, star, span):
-                continue  # it multiplies: a column may be called "all"
+                continue  # a multiplication, of a column with the name "all"
             if star.qualifier is None and isinstance(statement, Merge):
                 raise _ambiguous(text, star)
             names = ours.get(tuple(part.lower() for part in star.qualifier or ()))
@@ -60,7 +60,7 @@ def star_edits(
 
 
 def _ours(statement: Update | Delete | Merge, resolve: Resolve) -> Mapping[_Qualifier, str]:
-    """Our columns, by what the user may say before a ``*``."""
+    """Our own columns for each qualifier that the user may write before a ``*``."""
     ours: dict[_Qualifier, str] = {(): _OF_TARGET}
     if isinstance(statement, Merge) and statement.source_alias is not None:
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
@@ -72,7 +72,7 @@ def _ours(statement: Update | Delete | Merge, resolve: Resolve) -> Mapping[_Qual
 
 
 def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualifier]:
-    """The alias; of a table without one also the database before it."""
+    """The alias; for a table without an alias also ``database.table``."""
     table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
     plain = (alias.lower(),)
     return [plain] if table is None else [plain, (table.name.database, table.name.name)]
