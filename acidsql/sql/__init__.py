@@ -1,21 +1,22 @@
-"""The language: text → statements. No Spark here, and no trees of expressions.
+"""The language: parses text to statements. This package knows neither Spark nor the catalog.
 
-Expressions and queries stay spans of the user's text: Spark gets them verbatim.
+There are no trees of expressions. Expressions and queries stay spans of the user's text, which
+Spark gets verbatim. Read ``tokens``, ``cursor`` and ``parser`` first.
 
 ===============  ================================================================================
 tokens           the text cut by sqlglot's lexer; ``Span``; ``split_statements`` for cells
-statements       what a statement says, as frozen values (``parts``, ``transaction_statements``)
+statements       the parsed statements, as frozen dataclasses (``parts``, ``…_statements``)
 cursor           a place among tokens: ``at``, ``accept``, ``expect``, and expressions as islands
-parser           ``parse``: whose statement is it, and which grammar reads it?
+parser           ``parse``: decides whose a statement is, and which function reads it
 insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE
 tables columns   CREATE, ALTER, DROP, TRUNCATE TABLE; the columns in them
 show             SHOW, DESCRIBE, databases
 transaction      BEGIN … COMMIT, savepoints, LOCK, ABORT; ``options`` is SET of our settings
-effects          may a statement of Spark's stand in a transaction? what does it change?
+effects          the effect of a statement of Spark's, for a transaction around it
 references       ``references``: tables, query blocks and stars of a query, by place
-scanner          … found in a statement; ``query_scanner`` in a query; ``lookahead`` in the tokens
+scanner          finds them in a statement; ``query_scanner`` in a query, with ``lookahead``
 binder           a statement and its table: which column gets which value
 ===============  ================================================================================
 
-``grammar/dml.ebnf`` is the grammar, with cases beside it.
+``grammar/dml.ebnf`` is the grammar. ``grammar/accept`` and ``grammar/reject`` have its cases.
 """

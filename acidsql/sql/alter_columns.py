@@ -1,4 +1,4 @@
-"""ALTER TABLE … ADD, CHANGE, RENAME, REPLACE COLUMNS, in Hive's wordings and in Spark's."""
+"""Parses ALTER TABLE … ADD, CHANGE, RENAME, REPLACE COLUMNS, in the syntax of Hive and of Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACTIONS = "Expected TYPE, COMMENT, SET DEFAULT, DROP DEFAULT or DROP NOT NULL"
 
 
 def alter_columns(c: Cursor, name: Name) -> Statement | None:
-    """Reads what follows ``ALTER TABLE t``; None if it is not about columns."""
+    """Parse the text after ``ALTER TABLE t``; None if it is not about columns."""
     if c.at("ADD", "COLUMN") or c.at("ADD", "COLUMNS"):
         c.take(2)
         return AddColumns(name, _columns(c))
@@ -61,7 +61,10 @@ def _columns(c: Cursor) -> tuple[ColumnDef, ...]:
 
 
 def _cascade(c: Cursor) -> None:
-    """Hive's readers of ACID tables never ask for a partition's columns: it makes no difference."""
+    """Accept CASCADE and RESTRICT, which change nothing for an ACID table.
+
+    They decide about the columns of partitions, which Hive's readers of ACID tables do not use.
+    """
     if not c.accept("CASCADE"):
         c.accept("RESTRICT")
 
@@ -83,7 +86,7 @@ def _renamed(c: Cursor) -> ColumnChange:
 
 
 def _changed(c: Cursor) -> ColumnChange:
-    """Hive's ``CHANGE [COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
+    """Parse Hive's ``[COLUMN] a b type [COMMENT '…'] [FIRST|AFTER c] [CASCADE|RESTRICT]``."""
     start = c.index
     column = _column(c)
     at = c.index
@@ -103,9 +106,10 @@ def _changed(c: Cursor) -> ColumnChange:
 
 
 def _is_action(c: Cursor) -> bool:
-    """Whether Spark's ``CHANGE COLUMN a COMMENT '…'`` and the like follow.
+    """Whether Spark's form of CHANGE follows (``CHANGE COLUMN a COMMENT '…'``).
 
-    Spark asks for it first, so that ``CHANGE a type INT`` changes a type, and does not rename.
+    Spark tries this form first, so ``CHANGE a type INT`` changes the type of ``a``. It does not
+    rename ``a`` to ``type``.
     """
     if not c.token.is_name:
         return False
@@ -134,7 +138,7 @@ class _Draft:
 
 
 def _action(c: Cursor) -> ColumnChange:
-    """Spark's ``a TYPE … | COMMENT '…' | SET DEFAULT … | DROP DEFAULT | DROP NOT NULL``."""
+    """Parse Spark's ``a TYPE … | COMMENT '…' | SET DEFAULT … | DROP DEFAULT | DROP NOT NULL``."""
     start = c.index
     column = _column(c)
     draft = _Draft()

@@ -1,4 +1,4 @@
-"""Statement + Table → which column gets which value; names resolved, errors with a caret."""
+"""Binds a statement to its table: resolves column names, and finds each column's value."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class BoundAssignment:
 
 @dataclass(frozen=True, slots=True)
 class InsertColumns:
-    """Where an INSERT's values go.
+    """The columns that an INSERT's values go to.
 
     Attributes:
-        from_source: The columns that the source's columns fill, in the source's order.
-        static: Partition columns that the statement names a value for.
-        omitted: Columns that get their default, or NULL.
+        from_source: The table's columns that get the source's columns, in the source's order.
+        static: The partition columns with a value in PARTITION (…), and the value's place.
+        omitted: The columns that get their default, or NULL.
     """
 
     from_source: tuple[Column, ...]
@@ -43,7 +43,8 @@ def bind_insert(
     """Resolve an INSERT's column list and PARTITION clause.
 
     Raises:
-        AnalysisError: A column does not exist, is named twice, or a partition column has no value.
+        AnalysisError: A column does not exist or is named twice, or a partition column has no
+            value.
     """
     static = _static_partitions(text, table, partition)
     taken = {column.name for column, _ in static}
@@ -77,9 +78,9 @@ def bind_assignments(
     """Resolve the columns of SET.
 
     Raises:
-        AnalysisError: A column does not exist, or is assigned twice.
-        UnsupportedError: It is a partition or bucketing column (Hive 10292, 10302), or a field of
-            a struct.
+        AnalysisError: A column does not exist or is assigned twice.
+        UnsupportedError: SET assigns a partition or bucketing column (Hive 10292, 10302), or a
+            field of a struct.
     """
     bound: list[BoundAssignment] = []
     for assignment in assignments:
@@ -95,12 +96,12 @@ def bind_assignments(
 
 
 def default_sql(column: Column) -> str:
-    """What DEFAULT means for a column: its DEFAULT, or NULL."""
+    """The SQL of DEFAULT for a column: the column's default, or NULL."""
     return f"({column.default}\n)" if column.default else "NULL"
 
 
 def is_default(value: Value) -> bool:
-    """True for the word DEFAULT."""
+    """Whether a value is the word DEFAULT."""
     return isinstance(value, Default)
 
 

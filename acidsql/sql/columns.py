@@ -1,4 +1,4 @@
-"""The columns of CREATE TABLE and ADD COLUMNS. Types stay spans: Spark reads them."""
+"""Parses the columns of CREATE TABLE and ADD COLUMNS. Types stay spans, which Spark reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("PRIMARY", "UNIQUE", "FOREIGN", "REFERENCES")
 
 
 def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Check, ...]]:
-    """``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``."""
+    """Parse ``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``."""
     columns: list[ColumnDef] = []
     checks: list[Check] = []
     c.expect("(")
@@ -30,7 +30,7 @@ def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Check, ...]]
 
 
 def columns_in_brackets(c: Cursor) -> tuple[ColumnDef, ...]:
-    """``(a INT COMMENT '…', …)``."""
+    """Parse ``(a INT COMMENT '…', …)``."""
     c.expect("(")
     columns = [column_def(c)]
     while c.inside():
@@ -39,7 +39,7 @@ def columns_in_brackets(c: Cursor) -> tuple[ColumnDef, ...]:
 
 
 def _table_check(c: Cursor) -> Check | None:
-    """A CHECK that stands alone; None if a column of that name begins here."""
+    """Parse a CHECK of the table; None if a column begins here, perhaps with the name CHECK."""
     if c.at_any(_KEYS) and (c.peek().upper in ("(", "KEY")):
         c.refuse(f"{c.token.upper} is not supported: Hive does not enforce it either")
     if c.at("CHECK", "("):
@@ -68,7 +68,7 @@ def _check(c: Cursor, name: str | None) -> Check:
 def column_def(
     c: Cursor, checks: list[Check] | None = None, *, stops: tuple[str, ...] = _LAST_WORDS
 ) -> ColumnDef:
-    """``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)]``, up to one of ``stops``."""
+    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)]``, up to one of ``stops``."""
     start = c.index
     name = c.name_part("the name of a column").value
     if c.at("."):
@@ -112,7 +112,7 @@ def _column_check(c: Cursor, checks: list[Check] | None) -> None:
 
 
 def column_type(c: Cursor) -> Span:
-    """A type: all up to the column's next option, with ``<…>`` counted as brackets."""
+    """Take the tokens of a type: all up to the column's next option outside of ``<…>``."""
     start, angles = c.index, 0
     while not c.done:
         if angles == 0 and (c.at_any((",", ")")) or (c.index > start and c.at_any(_OPTIONS))):

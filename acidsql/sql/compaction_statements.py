@@ -1,7 +1,6 @@
-"""What the statements about compactions say.
+"""The parsed statements about compactions. Import them from ``statements``.
 
-``statements`` hands all of it on: it is the one door. Which types and states there are is the
-queue's to know; the language only reads their names.
+The types and states of compactions come from ``metastore.compaction_queue``.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from acidsql.sql.tokens import Span
 
 @dataclass(frozen=True, slots=True)
 class CompactTable:
-    """``ALTER TABLE t [PARTITION (…)] COMPACT 'type' …``; ``span`` is all of it.
+    """``ALTER TABLE t [PARTITION (…)] COMPACT 'type' …``. ``span`` spans the whole statement.
 
-    ``buckets`` (CLUSTERED INTO) and ``order_by`` are those of a rebalance. ``order_by`` spans what
-    stands behind the words ORDER BY. ``pool`` is in lower case, as Hive stores it.
+    Only a rebalance has ``buckets`` (CLUSTERED INTO) and ``order_by``, which spans the text after
+    the words ORDER BY. ``pool`` is in lower case, as Hive stores it.
     """
 
     name: Name
@@ -34,7 +33,7 @@ class CompactTable:
 
 @dataclass(frozen=True, slots=True)
 class CompactionOrder:
-    """``column [ASC|DESC]`` of SHOW COMPACTIONS; the column is one of ``compactions.ORDERED``."""
+    """``column [ASC|DESC]`` of SHOW COMPACTIONS. The column is one of ``compactions.ORDERED``."""
 
     column: str
     descending: bool
@@ -45,7 +44,7 @@ class CompactionOrder:
 class ShowCompactions:
     """``SHOW COMPACTIONS [COMPACTIONID = n | [t [PARTITION (…)] | DATABASE|SCHEMA d] filters]``.
 
-    ``limit`` is None where all are to be shown; ``offset`` so many are left out before.
+    ``limit`` is the number of entries to show, None for all, after ``offset`` entries are skipped.
     """
 
     id: int | None = None

@@ -1,7 +1,7 @@
-"""ALTER TABLE … COMPACT and SHOW COMPACTIONS, with Hive 4's clauses in Hive 4's order.
+"""Parses ALTER TABLE … COMPACT and SHOW COMPACTIONS, with Hive 4's clauses in Hive 4's order.
 
-Hive's grammar has no other order, and what it cannot read nobody should get used to: a clause in
-the wrong place is refused, and the message names the right order.
+A clause in the wrong place is refused, because Hive could not read it, and the message names the
+right order.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Kind, Span, Token, words
 
-# What SHOW COMPACTIONS can be ordered by. The last is Hive's word, though its column is called
-# hightestwriteid.
+# The columns for ORDER BY in SHOW COMPACTIONS. HIGHESTWRITEID is Hive's word here, though Hive's
+# column has the name hightestwriteid.
 ORDERED = (
     "COMPACTIONID", "DBNAME", "TABNAME", "PARTNAME", "ENQUEUETIME", "STARTTIME", "POOLNAME",
     "NEXTTXNID", "HADOOPJOBID", "WORKERHOST", "WORKERID", "DURATION", "TXNID", "COMMITTIME",
@@ -34,8 +34,8 @@ ORDERED = (
 )  # fmt: skip
 
 _DATABASE = ("DATABASE", "SCHEMA")
-# What can follow the ORDER BY of a query: it would become part of the one that rebalances, which
-# must neither lose rows nor gain any.
+# Words that can follow a query's ORDER BY. COMPACT's ORDER BY is put into the query of the
+# rebalance, and these words could make this query lose or add rows.
 _NO_ORDER = words(
     "WHERE LIMIT OFFSET SORT CLUSTER DISTRIBUTE WINDOW GROUP HAVING QUALIFY UNION EXCEPT MINUS "
     "INTERSECT |>"
@@ -44,7 +44,7 @@ _NO_ORDER = words(
 
 @dataclass(slots=True)
 class _Draft:
-    """What the clauses have said so far."""
+    """The values of the clauses that were read so far."""
 
     type: CompactionType | None = None
     buckets: int | None = None
@@ -59,7 +59,7 @@ class _Draft:
 
 
 class _Clause(NamedTuple):
-    """A clause: its first word, what a message calls it, and who reads it."""
+    """A clause: its first word, its name in messages, and the function that reads it."""
 
     word: str
     shown: str
@@ -77,11 +77,11 @@ def at_compact(c: Cursor) -> bool:
 
 
 def compact(c: Cursor, name: Name, start: int) -> CompactTable:
-    """Reads ``[PARTITION (…)] COMPACT 'type' …`` behind the name of the table.
+    """Parse ``[PARTITION (…)] COMPACT 'type' …`` after the name of the table.
 
     Args:
-        c: Stands where ``at_compact`` is true.
-        name: The table.
+        c: A cursor at a place where ``at_compact`` is true.
+        name: The name of the table.
         start: The index of the statement's first token.
     """
     partition = static_partition(c) if c.at("PARTITION") else ()
@@ -141,7 +141,7 @@ def _order_by(c: Cursor, draft: _Draft) -> None:
     c.expect("ORDER", "BY")
     start = c.index
     while True:
-        # AND WAIT could be half of a condition, but nobody orders by one.
+        # AND WAIT could be part of a condition, but nobody orders rows by a condition.
         c.expression((",", "AND WAIT", "CLUSTERED INTO", "WITH OVERWRITE"))
         if not c.accept(","):
             break
@@ -151,7 +151,7 @@ def _order_by(c: Cursor, draft: _Draft) -> None:
 
 
 def _refuse_tail(c: Cursor, index: int) -> None:
-    """Refuses what is no part of an ORDER BY: rather once too often, as a row may be lost."""
+    """Refuse a word that may end the ORDER BY. In doubt refuse, because rows could be lost."""
     token = c.tokens[index]
     if token.upper == "POOL" and c.tokens[index + 1].kind is Kind.STRING:
         _out_of_place(c, token, _COMPACT, "COMPACT")
@@ -177,7 +177,7 @@ def _need_rebalance(c: Cursor, draft: _Draft, what: str) -> None:
 
 
 def show_compactions(c: Cursor) -> ShowCompactions:
-    """Reads what follows ``SHOW COMPACTIONS``."""
+    """Parse the text after ``SHOW COMPACTIONS``."""
     if c.at("COMPACTIONID", "="):
         c.take(2)
         number = c.number()
@@ -200,7 +200,7 @@ def show_compactions(c: Cursor) -> ShowCompactions:
 
 
 def _at_clause(c: Cursor, ahead: int = 0) -> bool:
-    """Whether a clause begins here, and not the name of a table that is called like one."""
+    """Whether a clause begins here. Otherwise the word is a table's name, which it may also be."""
     word, following = c.peek(ahead).upper, c.peek(ahead + 1)
     if word in ("POOL", "TYPE", "STATUS"):
         return following.kind is Kind.STRING
@@ -252,7 +252,7 @@ def _order(c: Cursor) -> CompactionOrder:
 
 
 def _limit(c: Cursor, draft: _Draft) -> None:
-    """``LIMIT n [OFFSET m]`` or ``LIMIT m, n``."""
+    """Parse ``LIMIT n [OFFSET m]`` or ``LIMIT m, n``."""
     c.expect("LIMIT")
     draft.limit = c.number()
     if c.accept("OFFSET"):
@@ -280,7 +280,7 @@ _SHOW = (
 
 
 def _clauses(c: Cursor, known: Sequence[_Clause], draft: _Draft, statement: str) -> None:
-    """Reads clauses to the end of the statement: each once at most, in the order of ``known``."""
+    """Parse clauses to the end: each of ``known`` at most once, and in the order of ``known``."""
     places = {clause.word: place for place, clause in enumerate(known)}
     last = -1
     while not c.done:

@@ -1,4 +1,8 @@
-"""What a condition says for certain, read from its tokens: used to allow, never to decide rows."""
+"""Finds facts about a condition from its tokens, such as equated columns.
+
+Only facts that are certain are found. They decide which rewrite, lock or clause is allowed. Which
+rows satisfy the condition is decided by Spark alone.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +14,29 @@ from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 
 def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
-    """The pairs ``x.a = s.b`` that a condition demands, joined by AND at its top level.
+    """The terms ``x.a = s.b`` of a condition whose terms are joined by AND at its top level.
 
     Args:
         text: The user's statement.
-        condition: The condition's place in it.
+        condition: The condition's place in the statement.
 
     Returns:
-        For each such term the two (qualifier, column) in lower case.
+        For each such term its two (qualifier, column) pairs in lower case.
     """
     pairs = (pair for _, pair in terms_of(text, condition))
     return [pair for pair in pairs if pair is not None]
 
 
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
-    """The terms of a condition, joined by AND at its top level; none if an OR or a CASE is there.
+    """The terms of a condition that AND joins at its top level.
 
     Args:
         text: The user's statement.
-        condition: The condition's place in it.
+        condition: The condition's place in the statement.
 
     Returns:
-        Each term's place, and of ``x.a = s.b`` the two (qualifier, column) in lower case.
+        Each term's place, and for ``x.a = s.b`` the two (qualifier, column) pairs in lower case,
+        else None. Empty if the top level has an OR or a CASE.
     """
     return [(place, _pair(term)) for place, term in _placed_terms(text, condition)]
 
@@ -43,12 +48,12 @@ def terms_about(
 
     Args:
         text: The user's statement.
-        condition: The condition's place in it.
+        condition: The condition's place in the statement.
         columns: Names of columns, in lower case.
-        qualifiers: What may stand before such a name and a dot, in lower case.
+        qualifiers: The qualifiers that these columns may have, in lower case.
 
     Returns:
-        The terms' places. A term with a call, a subquery or any other name is not among them.
+        The terms' places. Terms with a function call, a subquery or another name are left out.
     """
     return [
         place
@@ -58,7 +63,7 @@ def terms_about(
 
 
 def mentioned(text: str, condition: Span) -> set[tuple[str, ...]]:
-    """The names of columns in an expression, in lower case, with what stands before their dots."""
+    """The names of columns in an expression, in lower case, each with its qualifiers."""
     found: set[tuple[str, ...]] = set()
     tokens = tokenize(condition.of(text))
     chain: list[str] = []
@@ -103,7 +108,7 @@ def _is_about(term: list[Token], columns: Collection[str], qualifiers: Collectio
 
 
 def has_subquery(text: str, condition: Span) -> bool:
-    """Whether evaluating a condition takes a query of its own."""
+    """Whether a condition contains a subquery."""
     tokens = tokenize(condition.of(text))
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
@@ -111,7 +116,7 @@ def has_subquery(text: str, condition: Span) -> bool:
 
 
 def window_function(text: str, expression: Span) -> Span | None:
-    """The first OVER of a window function that is not inside a subquery of the expression."""
+    """The place of the first OVER of a window function outside of the expression's subqueries."""
     depth = 0
     subqueries: list[int] = []
     before = ""
@@ -138,29 +143,29 @@ def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
 
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each term; none where it is not certain what AND joins."""
+    """The tokens of each term; empty if it is not certain which terms AND joins."""
     terms: list[list[Token]] = [[]]
     depth, betweens, before = 0, 0, ""
     for token in tokens:
-        # A column may be called t.case, a parameter :or.
+        # t.case is a column and :or a parameter.
         is_name = before in (".", ":") or token.kind is Kind.QUOTED
         word = "" if is_name else token.upper
         before = token.text
         depth += (word in ("(", "[")) - (word in (")", "]"))
-        # A CASE has conditions of its own, and its END may be a column's name.
+        # A CASE contains conditions, and its END cannot be told from a column with the name end.
         if depth == 0 and word in ("OR", "CASE"):
             return []
         if depth == 0 and word == "AND" and not betweens:
             terms.append([])
             continue
-        if depth == 0:  # BETWEEN has an AND of its own
+        if depth == 0:  # the next AND after BETWEEN belongs to BETWEEN
             betweens += (word == "BETWEEN") - (word == "AND")
         terms[-1].append(token)
     return terms
 
 
 def _unwrapped(text: str, condition: Span) -> list[Token]:
-    """The condition's tokens, without brackets around all of it."""
+    """The condition's tokens, without brackets around the whole condition."""
     tokens = [token for token in tokenize(condition.of(text)) if token.kind is not Kind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
         tokens = tokens[1:-1]

@@ -1,4 +1,4 @@
-"""CREATE TABLE: whose table it is, and its clauses."""
+"""Parses CREATE TABLE: decides whether the table is ours or Spark's, and reads its clauses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class _Draft:
-    """A CREATE TABLE as far as it has been read."""
+    """The clauses of a CREATE TABLE that were read so far."""
 
     columns: tuple[ColumnDef, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -47,7 +47,7 @@ class _Draft:
 
 
 def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """Reads ``CREATE [TRANSACTIONAL] TABLE …``, ours or Spark's."""
+    """Parse ``CREATE [TRANSACTIONAL] TABLE …``, ours or Spark's."""
     c.expect("CREATE")
     words = set()
     while not c.at("TABLE"):
@@ -89,11 +89,11 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
     )
 
 
-# ── whose table is it? ───────────────────────────────────────────────────────────────────────
+# ── ours or Spark's ──────────────────────────────────────────────────────────────────────────
 
 
 def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, Span] | None:
-    """The first clause that makes a CREATE TABLE Spark's, with its place; None if it is ours."""
+    """The first clause that only Spark's tables have, and its place; None if the table is ours."""
     start = c.index
     try:
         for word in ("OR", "EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
@@ -112,7 +112,7 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
 
 
 def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
-    """Looks through the clauses up to the query for those that are Spark's only."""
+    """The first such clause between the table's name and the query, and its place, or None."""
     pairs: _Pairs = ()
     while not c.done and not c.at("AS"):
         if c.at("USING"):
@@ -141,7 +141,7 @@ def _says(pairs: _Pairs, value: str) -> bool:
 
 
 def _is_ours(file_format: str, pairs: _Pairs) -> bool:
-    """Whether STORED AS names a format of the files of a transactional table."""
+    """Whether a transactional table can have the format that STORED AS names."""
     if file_format == "PARQUET":
         return [v.lower() for k, v in pairs if k.lower() == _KIND] == ["insert_only"]
     return file_format == "ORC"
@@ -161,7 +161,7 @@ def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> 
 
 
 def _properties_ahead(c: Cursor) -> _Pairs:
-    """The TBLPROPERTIES that follow, up to the query; the cursor stays where it is."""
+    """The TBLPROPERTIES that follow before the query. The cursor does not move."""
     start, found = c.index, _Pairs()
     while not c.done and not c.at("AS"):
         if c.at("TBLPROPERTIES", "("):

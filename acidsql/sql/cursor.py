@@ -1,9 +1,9 @@
-"""A place in a list of tokens, and the small words that statement grammars are written in.
+"""A cursor over the tokens of a statement, with the operations that all parsers here use.
 
-``at`` looks, ``accept`` takes if it is there, ``expect`` takes or raises. Words are matched by
-their upper-cased text and are never reserved: what may be a keyword may be a name as well.
-Expressions are not parsed. They are islands: runs of tokens with balanced brackets, ended by the
-words that the statement's grammar allows to follow.
+``at`` looks at the next tokens, ``accept`` takes them if they match, ``expect`` takes them or
+raises an error. A word is compared by its upper-cased text. No word is reserved: each may be a
+name. Expressions are not parsed. They are islands: runs of tokens with balanced brackets, which
+end before a word that the statement's grammar allows next.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from acidsql.errors import SqlSyntaxError, UnsupportedError
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import Kind, Span, Token, match_brackets, words
 
-# Words after which an operand must follow: what stands next is no end of an expression.
+# After these words an operand must follow, so the next word does not end an expression.
 _OPERATORS = words(
     "AND OR NOT IN LIKE RLIKE ILIKE REGEXP BETWEEN IS DISTINCT ESCAPE DIV "
     "CASE WHEN THEN ELSE WHERE SET ON BY"
 )
-# A column of such a name may follow an operator; then it is no end either.
+# A word between an operator and one of these is a column, so it does not end an expression.
 _BINARY = words("= < > + - * / % . , ) ] <=> == <= >= != <> || | & ^ :: ; -> =>")
 
 _INFIX = _BINARY - {")", "]"}
 
 
 class Cursor:
-    """The tokens of one statement, and where the parser stands among them.
+    """The tokens of one statement, and the index of the next token.
 
     Args:
         text: The user's text.
-        tokens: All its tokens; brackets must match.
+        tokens: The text's tokens; brackets must match.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -46,16 +46,16 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The next token, or the END."""
+        """The next token, or END."""
         return self.tokens[self.index]
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all tokens are taken."""
         return self.index >= self._end
 
     def peek(self, ahead: int = 1) -> Token:
-        """The token ``ahead`` places behind the next one."""
+        """The token ``ahead`` places after the next one."""
         return self.tokens[min(self.index + ahead, self._end)]
 
     def at(self, *words: str) -> bool:
@@ -63,7 +63,7 @@ class Cursor:
         return self.words_at(self.index, *words)
 
     def words_at(self, index: int, *words: str) -> bool:
-        """Whether these words or symbols stand at ``index``."""
+        """Whether the tokens from ``index`` are these words or symbols."""
         tokens = self.tokens[index : index + len(words)]
         return [token.upper for token in tokens] == list(words)
 
@@ -74,19 +74,19 @@ class Cursor:
     # ── taking ───────────────────────────────────────────────────────────────────────────────
 
     def accept(self, *words: str) -> Token | None:
-        """Takes these words if they come next; returns the first of them."""
+        """Take these words if they come next. Return the first token, or None."""
         if not self.at(*words):
             return None
         return self.take(len(words))
 
     def take(self, count: int = 1) -> Token:
-        """Takes ``count`` tokens and returns the first."""
+        """Take ``count`` tokens and return the first."""
         token = self.token
         self.index = min(self.index + count, self._end)
         return token
 
     def expect(self, *words: str) -> Token:
-        """Takes these words, or raises an error that says so."""
+        """Take these words and return the first token, or raise an error that names them."""
         for offset, word in enumerate(words):
             if self.peek(offset).upper != word:
                 self.index += offset
@@ -94,13 +94,13 @@ class Cursor:
         return self.take(len(words))
 
     def name_part(self, what: str = "a name") -> Token:
-        """Takes one part of a name."""
+        """Take one part of a name."""
         if not self.token.is_name:
             self.fail(f"Expected {what}")
         return self.take()
 
     def name(self, what: str = "a name") -> Name:
-        """Takes a possibly qualified name."""
+        """Take a name, which may be qualified."""
         if self.at("IDENTIFIER", "("):
             self.refuse("IDENTIFIER(…) in the place of a name is not supported")
         first = last = self.name_part(what)
@@ -111,19 +111,19 @@ class Cursor:
         return Name(tuple(parts), Span(first.start, last.end))
 
     def string(self, what: str = "a string in quotes") -> str:
-        """Takes a string literal and returns what it says."""
+        """Take a string literal and return its value."""
         if self.token.kind is not Kind.STRING:
             self.fail(f"Expected {what}")
         return self.take().value
 
     def number(self) -> int:
-        """Takes a whole number."""
+        """Take a whole number."""
         if not self.token.text.isascii() or not self.token.text.isdigit():
             self.fail("Expected a whole number")
         return int(self.take().text)
 
     def inside(self) -> bool:
-        """For a list in brackets: takes ``,`` and says True, or takes ``)`` and says False."""
+        """Take ``,`` and return True, or take ``)`` and return False. For lists in brackets."""
         if self.accept(","):
             return True
         if not self.accept(")"):
@@ -131,22 +131,22 @@ class Cursor:
         return False
 
     def end(self, expected: str = "the end of the statement") -> None:
-        """Raises unless nothing is left."""
+        """Raise an error unless all tokens are taken."""
         if not self.done:
             self.fail(f"Expected {expected}")
 
     def skip_brackets(self) -> Span:
-        """Takes a bracket and all up to the one that closes it; spans both."""
+        """Take an opening bracket and all tokens up to its closing bracket. Return their span."""
         start = self.index
         self.index = self.partner[start] + 1
         return Span(self.tokens[start].start, self.tokens[self.index - 1].end)
 
     def span_from(self, index: int) -> Span:
-        """From the token at ``index`` to the last one taken."""
+        """The span from the token at ``index`` to the last taken token."""
         return Span(self.tokens[index].start, self.tokens[max(index, self.index - 1)].end)
 
     def rest(self) -> Span:
-        """Takes all that is left."""
+        """Take all tokens that are left, and return their span."""
         start = self.index
         self.index = self._end
         return Span(self.tokens[start].start, self.tokens[self._end].end)
@@ -154,13 +154,13 @@ class Cursor:
     # ── failing ──────────────────────────────────────────────────────────────────────────────
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Raises a syntax error: what was expected, what stands there."""
+        """Raise a SqlSyntaxError that names what was expected, and the token that was found."""
         token = token or self.token
         found = "the end of the statement" if token.kind is Kind.END else f"'{_short(token.text)}'"
         raise SqlSyntaxError(f"{expected}, found {found}.", self.text, token.start, token.end)
 
     def refuse(self, what: str, span: Span | None = None) -> NoReturn:
-        """Raises an UnsupportedError that names what is refused."""
+        """Raise an UnsupportedError that names what is not supported."""
         span = span or self.token.span
         raise UnsupportedError(f"{what}.", self.text, span.start, span.end)
 
@@ -172,13 +172,13 @@ class Cursor:
         refused: Mapping[str, str] | None = None,
         what: str = "an expression",
     ) -> Span:
-        """Takes an expression: all up to one of ``stops`` outside brackets and CASE … END.
+        """Take an expression: all tokens up to one of ``stops`` outside brackets and CASE … END.
 
         Args:
-            stops: Symbols, words, or pairs of words (``"WHEN MATCHED"``) that end it.
-            refused: Words that would end it in a dialect which is not ours, each with the
-                sentence that refuses it.
-            what: What is missing if it is empty.
+            stops: Symbols, words, or pairs of words (``"WHEN MATCHED"``) that end the expression.
+            refused: Words that end the expression in other SQL dialects, each with the error
+                message that refuses it.
+            what: A name for the expression, for the error if the expression is missing.
         """
         start = self.index
         ends = tuple(tuple(stop.split()) for stop in stops)
@@ -193,14 +193,14 @@ class Cursor:
         return self.span_from(start)
 
     def skip_to(self, *stops: tuple[str, ...]) -> None:
-        """Goes on to the first of ``stops`` outside brackets, or to the end."""
+        """Move to the first of ``stops`` outside brackets, or to the end."""
         while not self.done:
             if any(self.at(*stop) for stop in stops) and not self._behind("."):
                 return
             self._step()
 
     def skip_ctes(self) -> bool:
-        """Goes behind ``WITH a [(…)] [AS] (…), …``; False if it does not look like that."""
+        """Move past ``WITH a [(…)] [AS] (…), …``; False if the tokens do not have this form."""
         self.expect("WITH")
         if self.at("RECURSIVE") and self.peek().is_name:
             self.take()
@@ -240,7 +240,7 @@ class Cursor:
         return not self._behind(".") and not self._is_operand(start)
 
     def _is_operand(self, start: int) -> bool:
-        """Whether a word that could end the expression is a column in it (``where = 1``)."""
+        """Whether a word that could end the expression is a column of it (``where = 1``)."""
         before = self.tokens[self.index - 1]
         if self.index > start and before.text not in _INFIX and before.upper not in _OPERATORS:
             return False
@@ -253,11 +253,11 @@ class Cursor:
         before = self.tokens[self.index - 1]
         if before.kind is Kind.SYMBOL:
             return before.text in (")", "]", "?", "*")
-        # `IS [NOT] DISTINCT FROM` ends with a word that is no operand either.
+        # IS [NOT] DISTINCT FROM has an operator word before FROM, so this FROM is not refused.
         return before.upper not in _OPERATORS
 
     def _case_end(self) -> int | None:
-        """The index of the END that closes the CASE here; None if ``case`` is a name."""
+        """The index of the END of the CASE at the cursor; None if ``case`` is a name here."""
         if self._behind(".") or self.peek().upper in _BINARY - {"-", "+"}:
             return None
         depth, index = 1, self.index + 1

@@ -1,7 +1,7 @@
-"""What a statement of Spark's does to others, told by its first words.
+"""Finds the effect of a statement of Spark's from its first words.
 
-Inside a transaction it matters, for Spark knows nothing of it: what Spark changes, ROLLBACK does
-not undo. A statement that nobody knows counts as one that changes something.
+Spark does not know our transactions: ROLLBACK cannot undo a change that Spark made. So a
+transaction must refuse statements that change something. An unknown statement counts as a change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EFFECTS = {
     **dict.fromkeys(words("SHOW DESCRIBE DESC EXPLAIN LIST"), Effect.READS),
     **dict.fromkeys(words("SET RESET USE DECLARE CACHE UNCACHE CLEAR REFRESH ADD"), Effect.SESSION),
 }
-# Of these the first word says it all, whatever name stands behind it.
+# The name of these statements is the first word alone.
 _ONE_WORD = QUERY_STARTS | words("INSERT UPDATE DELETE MERGE EXPLAIN CALL")
 # The last word of a statement's name: CREATE OR REPLACE TABLE, CACHE LAZY TABLE, LOAD DATA.
 _THINGS = words(
@@ -27,15 +27,15 @@ _OF_SESSION = words("VIEW FUNCTION VARIABLE VAR")
 
 
 def effect_of_word(word: str) -> Effect:
-    """What a statement does that begins with this word, as far as one word tells."""
+    """The effect of a statement with this first word, if no other word is known."""
     return _EFFECTS.get(word, Effect.CHANGES)
 
 
 def effect_and_name(c: Cursor) -> tuple[Effect, str]:
-    """What a statement does, and what it is called (CREATE TABLE, INSERT).
+    """The effect of a statement, and its name (CREATE TABLE, INSERT).
 
     Args:
-        c: Stands at the first token; afterwards anywhere.
+        c: A cursor at the first token. The call moves the cursor.
     """
     while c.at("(") or c.at("WITH"):
         if not c.accept("(") and (not c.skip_ctes() or c.done):
@@ -51,7 +51,7 @@ def effect_and_name(c: Cursor) -> tuple[Effect, str]:
 
 
 def _inserts(c: Cursor) -> bool:
-    """Whether ``FROM …`` is a multi-insert; rather once too often than once too rarely."""
+    """Whether ``FROM …`` may be a multi-insert. True also for INSERT INTO inside brackets."""
     places = range(c.index, len(c.tokens))
     return any(c.words_at(index, *branch) for index in places for branch in BRANCHES)
 

@@ -1,4 +1,4 @@
-"""INSERT, in all its forms, and the small clauses that other statements share with it."""
+"""Parses all forms of INSERT, and the clauses that other statements share with INSERT."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ IsAcid = Callable[[tuple[str, ...]], bool]
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP", "REDUCE"})
 BRANCHES = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
 _HEAD_ENDS = QUERY_STARTS | {"PARTITION", "BY", "REPLACE", "IF"}
-# With one of these outside brackets, what begins with VALUES is a query.
+# A VALUES list with one of these words outside brackets is a query.
 _QUERY_TAIL = words(
     "UNION EXCEPT INTERSECT MINUS ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW AS |>"
 )
 
 
 def insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
-    """Reads ``INSERT …``; None if its target is Spark's."""
+    """Parse ``INSERT …``; None if its target is Spark's."""
     c.expect("INSERT")
     evolution = c.accept("WITH", "SCHEMA", "EVOLUTION")
     overwrite, target = _head(c)
@@ -49,7 +49,7 @@ def insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
 
 
 def _head(c: Cursor) -> tuple[bool, Name | None]:
-    """``INTO|OVERWRITE [TABLE] t``; no name for ``OVERWRITE DIRECTORY``, which is Spark's."""
+    """Parse ``INTO|OVERWRITE [TABLE] t``; no name for ``OVERWRITE DIRECTORY`` of Spark's."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
@@ -68,7 +68,7 @@ def _at_directory(c: Cursor, ahead: int = 0) -> bool:
 
 
 def _is_noise(c: Cursor) -> bool:
-    """Whether TABLE here is the word, not a table of that name (``INSERT INTO table VALUES …``)."""
+    """Whether TABLE is the keyword here. In ``INSERT INTO table VALUES …`` it is a table's name."""
     following = c.peek()
     if following.upper in _HEAD_ENDS or not following.is_name:
         return c.peek(2).upper in QUERY_STARTS - {"("} or following.upper == "PARTITION"
@@ -78,7 +78,7 @@ def _is_noise(c: Cursor) -> bool:
 def _destination(
     c: Cursor,
 ) -> tuple[tuple[Name, ...] | None, tuple[PartitionItem, ...], bool]:
-    """``[(columns)] [PARTITION (…)] [(columns) | BY NAME]``, what follows the target."""
+    """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target."""
     _refuse_options(c)
     columns = column_list(c) if _at_column_list(c) else None
     partition: tuple[PartitionItem, ...] = ()
@@ -116,7 +116,7 @@ def _no_second_clause(c: Cursor) -> None:
 
 
 def _at_column_list(c: Cursor) -> bool:
-    """Whether the bracket here holds names only, and something follows it."""
+    """Whether a bracket with only names comes next, and is not the end of the statement."""
     if not c.at("("):
         return False
     close, index = c.partner[c.index], c.index + 1
@@ -135,7 +135,7 @@ def _at_column_list(c: Cursor) -> bool:
 
 
 def column_list(c: Cursor) -> tuple[Name, ...]:
-    """``(a, b, …)``."""
+    """Parse ``(a, b, …)``."""
     c.expect("(")
     names = [c.name("the name of a column")]
     while c.inside():
@@ -144,7 +144,7 @@ def column_list(c: Cursor) -> tuple[Name, ...]:
 
 
 def partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
-    """``PARTITION (p = value, q)``."""
+    """Parse ``PARTITION (p = value, q)``."""
     c.expect("PARTITION")
     c.expect("(")
     items = [_partition_item(c)]
@@ -154,7 +154,7 @@ def partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
 
 
 def static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
-    """``PARTITION (p = value, …)``, where each column has a value."""
+    """Parse ``PARTITION (p = value, …)``, where each column must have a value."""
     start = c.index
     items = partition_clause(c)
     for item in items:
@@ -190,7 +190,7 @@ def _query(c: Cursor) -> Query:
 
 
 def values(c: Cursor) -> Values | None:
-    """``VALUES row, row, …`` up to the end; None, and nothing taken, if it is a longer query."""
+    """Parse ``VALUES row, row, …`` up to the end; None, without moving, if VALUES is a query."""
     start = c.index
     c.expect("VALUES")
     rows: list[tuple[Value, ...]] = []
@@ -222,7 +222,7 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
 
 
 def _row(c: Cursor) -> tuple[Value, ...] | None:
-    """One row; None if what stands here makes VALUES a query (an alias, UNION, …)."""
+    """Parse one row; None if an alias, a UNION or the like makes VALUES a query."""
     if c.at("("):
         following = c.tokens[c.partner[c.index] + 1]
         if following.upper == "," or following.kind is Kind.END:
@@ -239,7 +239,7 @@ def _row(c: Cursor) -> tuple[Value, ...] | None:
 
 
 def value_list(c: Cursor) -> tuple[Value, ...]:
-    """``(value, …)``, the hot loop of a long INSERT: it does not go through ``expression``."""
+    """Parse ``(value, …)``. For speed with long VALUES lists, ``expression`` is not used."""
     tokens, partner = c.tokens, c.partner
     close = partner[c.index]
     index = first = c.index + 1
@@ -263,7 +263,7 @@ def value_list(c: Cursor) -> tuple[Value, ...]:
 
 
 def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert | None:
-    """``FROM s INSERT … INSERT …``; None if there is no INSERT, or no target is ours."""
+    """Parse ``FROM s INSERT … INSERT …``; None if there is no INSERT, or no target is ours."""
     c.expect("FROM")
     start = c.index
     c.skip_to(*BRANCHES)
@@ -287,7 +287,7 @@ def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert |
 
 
 def _targets(c: Cursor) -> list[tuple[Name | None, Span]]:
-    """What the branches write to, with its place; the cursor stays where it is."""
+    """The branches' targets (None for a directory) and their places. The cursor does not move."""
     start, found = c.index, []
     while not c.done:
         c.expect("INSERT")

@@ -1,4 +1,4 @@
-"""LOAD DATA."""
+"""Parses LOAD DATA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from acidsql.sql.statements import LoadData, PartitionItem
 
 
 def load_data(c: Cursor, is_acid: IsAcid) -> LoadData | None:
-    """Reads ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t …``; None if t is Spark's."""
+    """Parse ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t …``; None if t is Spark's."""
     start = c.index
     c.skip_to(("INTO", "TABLE"))
     if c.done:

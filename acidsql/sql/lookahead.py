@@ -1,4 +1,4 @@
-"""What can be told of a place in a query's tokens by looking a few tokens ahead."""
+"""Decisions about a place in a query's tokens that need only a few tokens after the place."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ RELATION_ENDS = (
 )
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
-# A word with one of these behind it is a column or a table, not the start of a query.
+# A word before one of these is a column or a table, not the start of a query.
 AFTER_NAME = words(". , ) = < > + / % <=> <= >= != <> || ; -> => ::")
 INSERT_TARGET_WORDS = frozenset({"INTO", "OVERWRITE", "TABLE", "LOCAL", "DIRECTORY"})
 
 
 @dataclass(slots=True)
 class FoundStar:
-    """A star; ``kind`` is a name of ``StarKind``."""
+    """A ``*`` that was found. ``kind`` is the name of a ``StarKind``."""
 
     span: Span
     qualifier: tuple[str, ...] | None
@@ -36,7 +36,7 @@ class FoundStar:
 
 @dataclass(slots=True)
 class FoundBlock:
-    """A block in the making."""
+    """A query block, while the scanner fills it."""
 
     parent: int | None
     mentions_row_id: bool = False
@@ -45,7 +45,7 @@ class FoundBlock:
 
 @dataclass(slots=True)
 class Found:
-    """A relation in the making."""
+    """A relation, while the scanner fills it."""
 
     parts: tuple[str, ...]
     span: Span
@@ -59,7 +59,7 @@ class Found:
 
 
 class Lookahead:
-    """The tokens of a query, and decisions that depend on nothing else."""
+    """The tokens of a query, and decisions that depend on the tokens alone."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         tokens = [t for t in tokens if t.kind is not Kind.HINT and t.upper != ";"]
@@ -67,18 +67,18 @@ class Lookahead:
         self.size = len(tokens)
         self.partner = match_brackets(text, tokens)
         end = tokens[-1].end if tokens else len(text)
-        # Sentinels: looking a few tokens ahead is always safe.
+        # Four END tokens, so that looking a few tokens ahead needs no check.
         self.tokens = tokens + [Token(Kind.END, "", "", end, end)] * 4
 
     def _word(self, i: int) -> str:
-        """The upper-cased word at ``i``; empty behind a dot, where any word is a name."""
+        """The upper-cased word at ``i``; empty after a dot, where any word is a name."""
         return "" if i and self.tokens[i - 1].text == "." else self.tokens[i].upper
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self.tokens[start].start, self.tokens[max(start, end - 1)].end)
 
     def _chain(self, i: int) -> tuple[tuple[str, ...], int]:
-        """The dotted name at ``i`` and the index behind it."""
+        """The parts of the dotted name at ``i``, and the index after it."""
         parts = [self.tokens[i].value]
         i += 1
         while self.tokens[i].text == "." and self.tokens[i + 1].is_name:
@@ -115,7 +115,7 @@ class Lookahead:
         return self._starts_query(i)
 
     def _behind_target(self, i: int) -> int:
-        """The index behind ``INSERT INTO|OVERWRITE [TABLE] t``."""
+        """The index after the ``INSERT INTO|OVERWRITE [TABLE] t`` at ``i``."""
         i += 1
         if self._word(i) == "WITH":
             i += 3
@@ -149,7 +149,7 @@ class Lookahead:
         return following.is_name or following.text == "("
 
     def _is_clause(self, i: int) -> bool:
-        """Whether the word here begins a clause, rather than naming a column."""
+        """Whether the word at ``i`` begins a clause, and is not a column."""
         following = self.tokens[i + 1]
         if self.tokens[i].upper in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
             return following.upper == "BY"
@@ -161,12 +161,12 @@ class Lookahead:
         token = self.tokens[i]
         before = self.tokens[i - 1]
         if token.is_name and before.kind in (Kind.STRING, Kind.NUMBER) and i >= 3:
-            # `'2024' x`: an alias, unless the string belongs to INTERVAL '1' DAY.
+            # `OF '2024' x` has the alias x. In INTERVAL '1' DAY the word is not an alias.
             return self._word(i - 2) == "OF"
         return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
 
     def _is_star(self, i: int) -> bool:
-        """Whether ``*`` stands where an operand would, so that it does not multiply."""
+        """Whether ``*`` is at the place of an operand, and so does not multiply."""
         before = self.tokens[i - 1] if i else self.tokens[-1]
         return (
             i == 0

@@ -1,4 +1,4 @@
-"""UPDATE, DELETE and MERGE."""
+"""Parses UPDATE, DELETE and MERGE."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Kind, Span, words
 
 _JOINS = words("JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ,")
-# Spark takes these as aliases; `DELETE FROM t LIMIT` is a mistake all the same.
+# Spark's strict non-reserved words, which cannot be aliases of tables in Spark either.
 _STRICT = _JOINS | {"USING", "ON", "UNION", "EXCEPT", "INTERSECT"}
+# Spark takes most of these words as aliases. Here `DELETE FROM t LIMIT` is a mistake.
 _NO_ALIAS = _JOINS | words(
     "WHERE SET USING ON FROM LIMIT ORDER RETURNING WHEN PARTITION GROUP HAVING WITH"
 )
 
 
 def _refused(statement: str) -> dict[str, str]:
-    """What other dialects let follow an expression in this statement."""
+    """The clauses of other SQL dialects in this statement, with the messages that refuse them."""
     words = {
         "ORDER": f"{statement} … ORDER BY is not supported",
         "LIMIT": f"{statement} … LIMIT is not supported",
@@ -44,7 +45,7 @@ def _refused(statement: str) -> dict[str, str]:
 
 
 def update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | None:
-    """Reads ``UPDATE t [[AS] x] SET … [WHERE …]``; None if the target is Spark's."""
+    """Parse ``UPDATE t [[AS] x] SET … [WHERE …]``; None if the target is Spark's."""
     c.expect("UPDATE")
     target = c.name("the name of a table")
     if not is_acid(target.parts):
@@ -59,7 +60,7 @@ def update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | None:
 
 
 def delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | None:
-    """Reads ``DELETE FROM t [[AS] x] [WHERE …]``; None if the target is Spark's."""
+    """Parse ``DELETE FROM t [[AS] x] [WHERE …]``; None if the target is Spark's."""
     c.expect("DELETE")
     c.expect("FROM")
     target = c.name("the name of a table")
@@ -71,12 +72,12 @@ def delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | None:
 
 
 def _alias(c: Cursor, *follows: str) -> str | None:
-    """``[AS] x``; without AS only a word that cannot begin the next clause."""
+    """Parse ``[AS] x``. Without AS, x is an alias only if it cannot begin the next clause."""
     if c.accept("AS"):
         return c.name_part("an alias").value
     if c.token.is_name and c.token.upper not in _NO_ALIAS:
         return c.take().value
-    # An alias may well be called LIMIT, if what must follow an alias follows for certain.
+    # LIMIT and the like are an alias if the clause after the alias follows: UPDATE t limit SET …
     if c.token.is_name and c.peek().upper in follows and c.token.upper not in (*_STRICT, *follows):
         return c.take().value
     return None
@@ -131,7 +132,7 @@ _WHEN = ("WHEN MATCHED", "WHEN NOT MATCHED")
 
 
 def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
-    """Reads ``MERGE INTO t … USING … ON … WHEN …``; None if the target is Spark's."""
+    """Parse ``MERGE INTO t … USING … ON … WHEN …``; None if the target is Spark's."""
     c.expect("MERGE")
     if c.token.kind is Kind.HINT:
         c.refuse("A hint in MERGE is not supported")
@@ -252,7 +253,7 @@ def _condition(c: Cursor) -> Span:
     span = c.expression((*actions, *_WHEN), what="a condition")
     if c.at("THEN"):
         return span
-    # No action follows: stop at the first THEN, so that the error speaks of what follows it.
+    # No THEN with an action follows: stop at the first THEN, so that the error is about its place.
     c.index = start
     return c.expression(("THEN", *_WHEN), what="a condition")
 

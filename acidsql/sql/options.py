@@ -1,7 +1,7 @@
-"""SET and RESET of acidsql's own settings, read raw, as Spark reads its own.
+"""Parses SET and RESET of acidsql's own settings from the raw text, as Spark does for its confs.
 
-What stands behind SET is no SQL (``SET x=it's``), so nothing is cut into tokens here. Who knows
-the settings is told by the caller; every other name is Spark's.
+The text after SET is not SQL (``SET x=it's``), so it is not cut into tokens. The caller knows the
+names of the settings. SET of any other name is Spark's.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`(?:[^`]|``)*`")
 
 
 def set_or_reset(text: str, whole: Span, is_setting: IsSetting) -> SetOption | ResetOption | None:
-    """Reads ``SET name [= value]`` and ``RESET name``; None if it is Spark's.
+    """Parse ``SET name [= value]`` or ``RESET name``; None if the name is not a setting of ours.
 
     Args:
         text: The user's text.
-        whole: The statement in it, without ``;``.
+        whole: The statement's place in the text, without ``;``.
         is_setting: Whether a name is a setting of acidsql.
+
+    Raises:
+        SqlSyntaxError: The text after a setting's name is not ``= value``.
+        UnsupportedError: The statement is SET AUTOCOMMIT.
     """
     match = _NAME.match(text, whole.start, whole.end)
     if match is None:
         return None
     word, name, rest = match[1].upper(), match[2], text[match.end() : whole.end]
-    # Spark would take `SET autocommit = 0` for a conf that nobody reads.
+    # For Spark `SET autocommit = 0` would set a conf without any effect.
     if (word, name.upper()) == ("SET", "AUTOCOMMIT") and rest:
         raise UnsupportedError(
             "SET AUTOCOMMIT is not supported: every statement outside BEGIN … COMMIT commits by "
@@ -51,7 +55,7 @@ def set_or_reset(text: str, whole: Span, is_setting: IsSetting) -> SetOption | R
 
 
 def _unquoted(text: str) -> str:
-    """Without the quotes around all of it, if there are any; Spark drops back-quotes only."""
+    """The text without quotes around the whole text. Spark removes only back-quotes here."""
     if _QUOTED.fullmatch(text) is None:
         return text
     return text[1:-1].replace(text[0] * 2, text[0])

@@ -1,4 +1,4 @@
-"""Values of parameters as a person types them, on a command line or in a notebook's cell."""
+"""Converts values of parameters that a person typed on a command line or in a notebook cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def python_value(text: str) -> Any:
-    """``5`` is a number, ``None`` is NULL, ``2013-01-01`` stays text."""
+    """The value of a Python literal, else the text: ``5`` is a number, ``2013-01-01`` a string."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,9 +1,8 @@
-"""Text → Statement: what is ours is read strictly, what is Spark's is passed on.
+"""Parses a text to a statement of ours or to a ``SparkStatement``.
 
-The first words decide. A statement that changes an ACID table, or asks about one, or speaks of
-transactions, is read by our grammar to its last token (``grammar/dml.ebnf``), and whatever the
-grammar does not know is an error with a caret. A statement that is not ours becomes a
-``SparkStatement``.
+The first words decide whose statement it is. A statement that changes or describes an ACID table,
+or controls transactions, is ours. Our grammar (``grammar/dml.ebnf``) reads it to the last token,
+and anything unknown is an error with a caret. Every other statement is passed on to Spark.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 __all__ = ["IsAcid", "IsSetting", "Plain", "parse"]
 
-# What follows these words is no SQL (`SET x=it's`, `ADD JAR /a'b`): it is read raw.
+# The text after these words is not SQL (`SET x=it's`, `ADD JAR /a'b`) and is not cut into tokens.
 _RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
 _RAW = re.compile(rf"\s*({'|'.join(_RAW_WORDS)})\b", re.IGNORECASE)
 
@@ -42,18 +41,20 @@ def parse(
     double_quoted_identifiers: bool = False,
     plain: Plain | None = None,
 ) -> Statement:
-    """Reads one statement.
+    """Parse one statement.
 
     Args:
-        text: The statement, with at most one ``;`` behind it.
-        is_acid: Whether a name, unquoted and perhaps qualified, is a table of our catalog.
-        is_setting: Whether a name is a setting of ours; SET of any other is Spark's.
-        double_quoted_identifiers: Whether ``"…"`` is a name (else a string).
-        plain: Read an INSERT of plain literals at a glance: its source is ``Literals`` then.
+        text: The statement, with at most one ``;`` at its end.
+        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table.
+        is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
+        double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
+        plain: If given, an INSERT of plain literals gets a source of type ``Literals``, without
+            being cut into tokens.
 
     Raises:
-        SqlSyntaxError: The text is ours and does not parse, or holds no or two statements.
-        UnsupportedError: The statement is understood and refused by name.
+        SqlSyntaxError: A statement of ours does not parse, or the text contains no statement or
+            more than one.
+        UnsupportedError: The statement is known, but not supported.
     """
     found = None if plain is None else plain_insert(text, plain)
     if found is not None and is_acid(found.target.parts):
@@ -84,7 +85,7 @@ def _raw(text: str, whole: Span, word: str, is_setting: IsSetting) -> Statement:
 
 
 def _one_statement(text: str, tokens: list[Token]) -> list[Token]:
-    """Drops one trailing ``;`` and refuses any other."""
+    """The tokens without one trailing ``;``. Any other ``;`` is refused."""
     if tokens and tokens[-1].upper == ";":
         tokens = tokens[:-1]
     if not tokens:
@@ -103,7 +104,7 @@ def _one_statement(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _statement(c: Cursor, is_acid: IsAcid) -> Statement:
-    """Reads all that is left of ``c`` as one statement."""
+    """Parse all tokens that are left as one statement."""
     start = c.index
     whole = Span(c.token.start, c.tokens[-1].end)
     reader = _READERS.get(c.token.upper)
@@ -123,7 +124,7 @@ def _is_query(c: Cursor) -> bool:
 
 
 def _reads(c: Cursor) -> Reads:
-    """What a statement of Spark's that begins with one of our words may do with ACID tables."""
+    """Whether a statement of Spark's that begins with one of our words may read ACID tables."""
     if c.at_any(QUERY_STARTS) or c.at("INSERT"):
         return Reads.QUERY
     if c.at("CREATE") or c.at("REPLACE") or c.at("CACHE") or c.at("DESCRIBE") or c.at("DESC"):
@@ -135,7 +136,7 @@ def _reads(c: Cursor) -> Reads:
 
 
 def _with(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
-    """``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; None for a query."""
+    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``; None for a query."""
     start = c.index
     if not c.skip_ctes():
         return None
@@ -168,7 +169,7 @@ def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
 
 
 def _only_a_query(c: Cursor) -> bool:
-    """Whether what follows changes nothing, whoever runs it: no INSERT behind WITH or FROM."""
+    """Whether a query follows that can contain no INSERT (as one after WITH or FROM can)."""
     start = c.index
     if c.at("WITH"):
         c.skip_ctes()
@@ -215,7 +216,10 @@ def _describe(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
 
 
 def _cache(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query``; without a query it only names a table."""
+    """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query``.
+
+    Without a query the statement caches a table, which must not be an ACID table.
+    """
     c.take()
     c.accept("LAZY")
     if c.accept("TABLE"):

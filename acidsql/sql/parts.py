@@ -1,7 +1,4 @@
-"""What statements are made of: names, values, columns, clauses.
-
-``statements`` hands all of it on: it is the one door.
-"""
+"""The parts of parsed statements: names, values, columns, clauses. Import from ``statements``."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from acidsql.sql.tokens import Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A possibly qualified name, unquoted, as the user wrote it (case kept)."""
+    """A name, which may be qualified: unquoted, with upper and lower case as the user wrote it."""
 
     parts: tuple[str, ...]
     span: Span
@@ -21,7 +18,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The word DEFAULT in the place of a value."""
+    """The word DEFAULT instead of a value."""
 
     span: Span
 
@@ -31,14 +28,14 @@ Value = Span | Default
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Anything Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES as a query, (…)."""
+    """Any text that Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES with more, (…)."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The rows of ``INSERT … VALUES``; ``span`` runs from the word VALUES to the last bracket.
+    """The rows of ``INSERT … VALUES``. ``span`` spans the word VALUES and all rows.
 
     A row without brackets (``VALUES 1, 2``) is a row of one value, as in Spark.
     """
@@ -49,9 +46,9 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Literals:
-    """The rows of ``INSERT … VALUES`` where every value is a plain literal (``plain_values``).
+    """The rows of an ``INSERT … VALUES`` of plain literals only (see ``plain_values``).
 
-    ``columns`` are the literals as they were written, column by column, none of them empty.
+    ``columns`` has the literals of each column, as the user wrote them. No column is empty.
     """
 
     span: Span
@@ -60,7 +57,7 @@ class Literals:
 
 @dataclass(frozen=True, slots=True)
 class PartitionItem:
-    """``p = value`` (static) or ``p`` (dynamic, value None) of a PARTITION clause."""
+    """``p = value`` (static) or ``p`` (dynamic; ``value`` is None) in a PARTITION clause."""
 
     name: str
     value: Span | None
@@ -69,7 +66,7 @@ class PartitionItem:
 
 @dataclass(frozen=True, slots=True)
 class SortBy:
-    """``column [ASC|DESC]`` of SORTED BY."""
+    """``column [ASC|DESC]`` in SORTED BY."""
 
     name: Name
     descending: bool
@@ -78,14 +75,14 @@ class SortBy:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """``[x.]c = value`` of SET; ``target`` keeps the parts as written."""
+    """``[x.]c = value`` in SET. ``target`` has all parts of the name."""
 
     target: Name
     value: Value
 
 
 class Matched(Enum):
-    """Which rows a WHEN clause of MERGE speaks of."""
+    """The rows to which a WHEN clause of MERGE applies."""
 
     MATCHED = "WHEN MATCHED"
     NOT_MATCHED = "WHEN NOT MATCHED"
@@ -101,14 +98,14 @@ class UpdateAction:
 
 @dataclass(frozen=True, slots=True)
 class InsertAction:
-    """``INSERT [(columns)] VALUES (…)``; ``columns`` None where no list was given."""
+    """``INSERT [(columns)] VALUES (…)``. ``columns`` is None without a column list."""
 
     columns: tuple[Name, ...] | None
     values: tuple[Value, ...]
 
 
 class Action(Enum):
-    """The actions that carry nothing else."""
+    """The actions of MERGE without columns and values."""
 
     UPDATE_ALL = "UPDATE SET *"
     INSERT_ALL = "INSERT *"
@@ -127,7 +124,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """A column of CREATE TABLE or ADD COLUMNS; ``type`` spans the type as written."""
+    """A column in CREATE TABLE or ADD COLUMNS. ``type`` spans the type in the text."""
 
     name: str
     type: Span
@@ -139,9 +136,9 @@ class ColumnDef:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What ALTER TABLE says of one column; None: it stays as it is.
+    """The changes of one column in ALTER TABLE. None means no change.
 
-    ``must_not_be_null`` says NOT NULL, which a column can only keep.
+    ``must_not_be_null``: the statement has NOT NULL. A column can keep NOT NULL, but not get it.
     """
 
     column: Name

@@ -1,8 +1,8 @@
-"""``INSERT INTO t VALUES`` of plain literals, read at a glance: no tokens, no expressions.
+"""Reads ``INSERT INTO t VALUES`` of plain literals by regular expressions, without tokens.
 
-What is known here is deliberately little: literals that mean the same in every session of Spark's.
-One value that is anything else, a comment, an escape, a clause, and nothing is said at all (None):
-the grammar reads the statement then, and it alone says what is wrong with it.
+This is fast for long VALUES lists. Only literals that mean the same in every Spark session are
+known. If the statement has any other value, a comment, an escape or another clause, the result is
+None. Then the grammar reads the statement, and only the grammar reports errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from acidsql.sql.parts import Literals, Name
 from acidsql.sql.statements import Insert
 from acidsql.sql.tokens import Span, words
 
-_WIDEST = 300  # columns; a pattern has a group for each
+_WIDEST = 300  # columns; the pattern of a row has a group for each
 
 _S = r"[ \t\r\n]*"
 _GAP = r"[ \t\r\n]+"
@@ -28,13 +28,14 @@ _HEAD = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _PART = re.compile(_NAME, re.ASCII)
-# Words that may be more than a name where a target stands.
+# Words that may be keywords at the place of the target's name.
 _NO_TARGETS = words(
     "TABLE VALUES SELECT WITH FROM MAP REDUCE PARTITION BY REPLACE IF IDENTIFIER DIRECTORY LOCAL "
     "INTO OVERWRITE OPTIONS USING AS"
 )
 
-# No escapes, no quote in a string, and nothing that is no text; no exponents, no suffix but D.
+# A string has no escapes, no quotes, no control characters and no surrogates. A number has no
+# exponent, and no suffix except D.
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
 _NUMBER = r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?"
@@ -54,12 +55,12 @@ _ZONED = re.compile(rf"TIMESTAMP{_S}'", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What must be known to read plain literals.
+    """The facts about a session that are needed to read plain literals.
 
     Attributes:
-        rows_max: More rows are no business of the driver's.
-        is_utc: Whether the session's time zone is UTC. In any other there are wall clocks that
-            TIMESTAMP'…' cannot name; it is only asked where one stands.
+        rows_max: The most rows that the driver writes without a job.
+        is_utc: Whether the session's time zone is UTC. In other time zones TIMESTAMP'…' cannot
+            name every wall clock. Called only if the statement has a TIMESTAMP'…'.
     """
 
     rows_max: int
@@ -67,9 +68,10 @@ class Plain:
 
 
 def plain_insert(text: str, plain: Plain) -> Insert | None:
-    """Reads ``INSERT INTO t [(columns)] VALUES (literal, …), …``; None if it is anything else."""
+    """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …``; None for any other statement."""
     head = _HEAD.match(text)
-    # A variable could still be substituted; a reserved name is refused by those who refuse it.
+    # Not if the text has a variable, which may still be substituted, or a reserved name, which is
+    # refused after the grammar has read the statement.
     if head is None or "${" in text or "__acidsql_" in text.lower():
         return None
     target = _name(head["target"], head.start("target"))
@@ -92,7 +94,7 @@ def _columns(text: str, start: int) -> tuple[Name, ...]:
 
 
 def _rows(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
-    """The literals from here to the end, column by column."""
+    """The literals from ``at`` to the end of the text, column by column."""
     first = _FIRST_ROW.match(text, at)
     width = 0 if first is None else len(_VALUE.findall(first[0]))
     if not 0 < width <= _WIDEST:

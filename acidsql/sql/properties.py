@@ -1,4 +1,4 @@
-"""``('key' = 'value', …)``: TBLPROPERTIES, wherever they stand."""
+"""Parses TBLPROPERTIES: ``('key' = 'value', …)``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from acidsql.sql.tokens import Kind, Span
 
 
 def properties(c: Cursor) -> tuple[tuple[str, str], ...]:
-    """``('key' = 'value', key.part = 1, …)``."""
+    """Parse ``('key' = 'value', key.part = 1, …)``."""
     return properties_and_places(c)[0]
 
 
 def properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple[Span, ...]]:
-    """The same, and where each of them stands."""
+    """Parse the same as ``properties``, and give the place of each property, too."""
     if not c.accept("("):
         c.fail("Expected '('")
     pairs: list[tuple[str, str]] = []
@@ -25,7 +25,7 @@ def properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple
 
 
 def property_keys(c: Cursor) -> tuple[str, ...]:
-    """``('key', key.part, …)``."""
+    """Parse ``('key', key.part, …)``."""
     if not c.accept("("):
         c.fail("Expected '('")
     keys = [property_key(c)]
@@ -49,7 +49,7 @@ def _property(c: Cursor) -> tuple[str, str]:
 
 
 def property_key(c: Cursor) -> str:
-    """``'a.b'`` or ``a.b``."""
+    """Parse ``'a.b'`` or ``a.b``."""
     if c.token.kind is Kind.STRING:
         return c.take().value
     return ".".join(c.name("the key of a property").parts)

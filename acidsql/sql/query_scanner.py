@@ -1,7 +1,7 @@
-"""Reads the tokens of a query for relations, query blocks and stars.
+"""Finds relations, query blocks and stars in the tokens of a query.
 
-No grammar of expressions: a token is looked at only where it can open a query, name a relation,
-or be a star. FROM means a relation list only where a query block stands, so that
+The scanner has no grammar of expressions. A token matters only if it can begin a query, name a
+relation, or be a star. FROM begins a list of relations only directly in a query block, so
 ``extract(year FROM x)`` and ``IS DISTINCT FROM`` need no list of functions.
 """
 
@@ -24,7 +24,15 @@ Names = frozenset[str]
 
 
 class QueryScanner(Lookahead):
-    """One pass over the tokens; what it finds is in ``blocks``, ``found`` and ``doubts``."""
+    """Scans the tokens in one pass.
+
+    Attributes:
+        blocks: The query blocks.
+        found: The named relations.
+        doubts: Obstacles: the name of the ``Obstacle``, the place, the block.
+        chains: Qualified names: index of the first token, index after the last, the block.
+        named: Relations of any kind: the name in lower case, the block, the place.
+    """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         super().__init__(text, tokens)
@@ -32,12 +40,12 @@ class QueryScanner(Lookahead):
         self.found: list[Found] = []
         self.doubts: list[tuple[str, Span, int]] = []
         self.chains: list[tuple[int, int, int]] = []
-        self.named: list[tuple[str, int, int]] = []  # a relation's name, its block, its place
+        self.named: list[tuple[str, int, int]] = []
 
-    # ── small words ──────────────────────────────────────────────────────────────────────────
+    # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
     def block(self, parent: int | None) -> int:
-        """A new block's id."""
+        """Add a new block and return its id."""
         self.blocks.append(FoundBlock(parent))
         return len(self.blocks) - 1
 
@@ -47,7 +55,7 @@ class QueryScanner(Lookahead):
     # ── queries ──────────────────────────────────────────────────────────────────────────────
 
     def with_clause(self, i: int, parent: int, visible: Names) -> tuple[int, Names]:
-        """Reads ``WITH a AS (…), …``; the index behind it, and the names it declares."""
+        """Scan ``WITH a AS (…), …``. Return the index after it, and the names it declares."""
         i += 1
         recursive = self._word(i) == "RECURSIVE" and self.tokens[i + 1].is_name
         i += recursive
@@ -62,7 +70,7 @@ class QueryScanner(Lookahead):
             i += self._word(i) == "AS"
             if self.tokens[i].text != "(":
                 break
-            # A name is not visible in its own body, unless it is recursive.
+            # The name of a CTE is visible in its own body only if the CTE is recursive.
             inside = visible | declared | ({name} if recursive else frozenset())
             self._query(i + 1, self.partner[i], parent, inside)
             declared |= {name}
@@ -73,7 +81,7 @@ class QueryScanner(Lookahead):
         return i, declared
 
     def _query(self, i: int, end: int, parent: int | None, visible: Names) -> None:
-        """Reads ``[WITH …] term {UNION term} …`` in ``[i, end)``."""
+        """Scan ``[WITH …] term {UNION term} …`` from ``i`` to before ``end``."""
         if i < end and self._word(i) == "WITH" and self._starts_query(i):
             if parent is None:
                 parent = self.block(None)
@@ -88,7 +96,7 @@ class QueryScanner(Lookahead):
                     i += 1
 
     def _term(self, i: int, end: int, block: int, visible: Names) -> int:
-        """Reads one query block; returns the index of the set operator behind it, or ``end``."""
+        """Scan one query block. Return the index of the set operator after it, or ``end``."""
         if self.tokens[i].text == "(":
             close = self.partner[i]
             self._query(i + 1, close, block, visible)
@@ -103,7 +111,7 @@ class QueryScanner(Lookahead):
         return self._clauses(i, end, block, visible, "")
 
     def _clauses(self, i: int, end: int, block: int, visible: Names, clause: str) -> int:
-        """Reads a block's clauses from ``i``; ``clause`` is SELECT, FROM, or empty."""
+        """Scan a block's clauses from ``i``. ``clause``: the current one, SELECT, FROM or ""."""
         while i < end:
             word = self._word(i)
             if self._ends_term(i):
@@ -132,7 +140,7 @@ class QueryScanner(Lookahead):
         return end
 
     def _from_word(self, i: int, end: int, block: int, visible: Names) -> int | None:
-        """Within FROM: goes behind the next relation; None if this token begins none."""
+        """Scan the next relation of FROM. Return the index after it; None if ``i`` begins none."""
         word = self._word(i)
         if word == "JOIN" or self.tokens[i].text == ",":
             return self._relation(i + 1, end, block, visible)
@@ -151,7 +159,7 @@ class QueryScanner(Lookahead):
     # ── relations ────────────────────────────────────────────────────────────────────────────
 
     def _relation(self, i: int, end: int, block: int, visible: Names) -> int:
-        """Reads one relation with its alias; returns the index behind it."""
+        """Scan one relation with its alias. Return the index after it."""
         if self._word(i) == "LATERAL" and i + 1 < end:
             i += 1
         if i >= end:
@@ -172,7 +180,7 @@ class QueryScanner(Lookahead):
         return self._relation_name(i, block, visible)
 
     def _brackets(self, i: int, block: int, visible: Names) -> None:
-        """``(query)`` or ``(relation JOIN relation)``."""
+        """Scan ``(query)`` or ``(relation JOIN relation)``."""
         inner, close = i + 1, self.partner[i]
         is_query = self._starts_query(inner)
         if self.tokens[inner].text == "(":
@@ -205,7 +213,7 @@ class QueryScanner(Lookahead):
         self.found.append(Found(parts, self._span(i, behind), block, None))
 
     def _behind_name(self, i: int, found: Found) -> int:
-        """Goes behind time travel, options and TABLESAMPLE."""
+        """Scan time travel, options and TABLESAMPLE after a name. Return the index after them."""
         start = i
         if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
             i += 1
@@ -231,7 +239,7 @@ class QueryScanner(Lookahead):
         return i
 
     def _alias(self, i: int, found: Found | None, block: int) -> int:
-        """Goes behind ``[AS] x [(a, b)]``."""
+        """Scan ``[AS] x [(a, b)]``. Return the index after it."""
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
             i, token = i + 1, self.tokens[i + 1]
@@ -245,7 +253,7 @@ class QueryScanner(Lookahead):
         return self.partner[i] + 1 if self.tokens[i].text == "(" else i
 
     def _rows(self, i: int, end: int, block: int, visible: Names) -> int:
-        """Reads the rows behind VALUES; returns the index of what follows the last."""
+        """Scan the rows after VALUES. Return the index after the last row."""
         while i < end:
             after_operand = False
             while i < end and self.tokens[i].text != ",":
@@ -253,7 +261,7 @@ class QueryScanner(Lookahead):
                 if after_operand and (token.is_name or token.text == "|>"):
                     return i
                 after_operand = token.kind is not Kind.SYMBOL or token.text == "("
-                # `DATE '…'`: a word is no operand until something else stands behind it.
+                # In `DATE '…'` the word DATE is only a part of the operand.
                 if token.kind is Kind.WORD and self.tokens[i + 1].kind is Kind.STRING:
                     after_operand = False
                 i = self._token(i, block, visible, in_call=False)
@@ -271,7 +279,7 @@ class QueryScanner(Lookahead):
             i = self._token(i, block, visible, in_call=in_call)
 
     def _token(self, i: int, block: int, visible: Names, *, in_call: bool) -> int:
-        """Reads one token of an expression, or a bracket with all in it."""
+        """Scan one token of an expression, or a whole bracket. Return the index after it."""
         token = self.tokens[i]
         if token.text == "(" and token.kind is Kind.SYMBOL:
             return self._bracket(i, block, visible)
@@ -311,7 +319,7 @@ class QueryScanner(Lookahead):
         return behind
 
     def _table_argument(self, i: int, block: int, visible: Names) -> int | None:
-        """``f(TABLE t)`` and ``f(TABLE(t))``; ``TABLE(SELECT …)`` is read as any bracket."""
+        """Scan ``f(TABLE t)`` or ``f(TABLE(t))``; None for other forms as ``TABLE(SELECT …)``."""
         if self.tokens[i - 1].text not in ("(", ",", "=>"):
             return None
         if self.tokens[i + 1].is_name:
@@ -348,7 +356,7 @@ class QueryScanner(Lookahead):
     # ── qualified columns ────────────────────────────────────────────────────────────────────
 
     def prefixes(self, found: Found) -> tuple[Span, ...]:
-        """The qualifiers of ``db.t.c`` to drop once ``db.t`` is called ``t``."""
+        """The places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``."""
         if len(found.parts) == 1 or found.alias is not None or found.alias_at is None:
             return ()
         wanted, spans = [part.lower() for part in found.parts], set()

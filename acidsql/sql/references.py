@@ -1,8 +1,8 @@
-"""Which tables a query names, where, and in which query block.
+"""Finds the tables that a query names: their places in the text, and their query blocks.
 
-The caller replaces ACID tables by stand-ins and hides ``row__id`` from ``*``; for both it needs
-places in the text, not trees. :mod:`scanner` finds them by reading tokens. All names are listed,
-whoever owns the table; names of common table expressions are not.
+The caller replaces ACID tables by stand-ins and leaves ``row__id`` out of ``*``. Both need places
+in the text, not trees. :mod:`scanner` finds them in the tokens. The result has ACID tables and
+Spark's tables, but no names of common table expressions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acidsql.sql.tokens import Span, tokenize
 
 
 class StarKind(Enum):
-    """Where a ``*`` stands."""
+    """The kinds of ``*``, by their place."""
 
     PLAIN = "SELECT *"
     EXCEPT = "SELECT * EXCEPT (…)"
@@ -26,9 +26,9 @@ class StarKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """A ``*`` or ``x.*``; ``span`` runs over the qualifier, and over EXCEPT and its list.
+    """A ``*`` or ``x.*``. ``span`` includes the qualifier, and EXCEPT with its list.
 
-    ``excepted`` spans the inside of EXCEPT's brackets, so that names can be added to it.
+    ``excepted`` spans the list inside EXCEPT's brackets, to which names can be added.
     """
 
     span: Span
@@ -39,9 +39,10 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A query block: one SELECT (or VALUES, or TABLE), or the expression that was given.
+    """A query block: one SELECT, VALUES or TABLE, or the whole expression.
 
-    ``mentions_row_id`` speaks of the block itself; a block sees what its parents see.
+    ``mentions_row_id`` is about this block without the blocks inside. A block can also use the
+    columns of its parents.
     """
 
     id: int
@@ -52,19 +53,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A relation that is named.
+    """A relation that a query names.
 
     Attributes:
-        parts: The name, unquoted.
-        span: The name in the text.
-        alias: Its alias, if there is one, and ``alias_span`` where.
-        block: The id of the block whose FROM names it.
-        alias_at: Where ``AS name`` can be put; None where no alias may stand (``TABLE t``).
-        time_travel: ``VERSION AS OF …`` behind the name.
-        sample: ``TABLESAMPLE (…)`` behind the name.
-        options: ``WITH (…)`` behind the name.
-        prefixes: For ``db.t`` without alias: each ``db.`` of ``db.t.c``, to be dropped once
-            the table is called ``t``.
+        parts: The parts of the name, unquoted.
+        span: The place of the name.
+        alias: The alias, or None. ``alias_span`` is the alias's place.
+        block: The id of the block whose FROM names the relation.
+        alias_at: The place for a new ``AS name``; None if no alias is allowed (``TABLE t``).
+        time_travel: The place of ``VERSION AS OF …`` after the name.
+        sample: The place of ``TABLESAMPLE (…)`` after the name.
+        options: The place of ``WITH (…)`` after the name.
+        prefixes: For ``db.t`` without an alias, the place of each ``db.`` in ``db.t.c``. They are
+            removed when the alias of the stand-in is ``t``.
     """
 
     parts: tuple[str, ...]
@@ -81,9 +82,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A relation of whatever kind: the lower-cased name that columns are qualified with.
+    """A relation of any kind. ``name`` is the lower-cased qualifier of the relation's columns.
 
-    ``at`` is where it stands: of a ``Reference`` the start of its span.
+    ``at`` is the relation's place: for a ``Reference`` the start of its span.
     """
 
     name: str
@@ -93,9 +94,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """``a.b.c`` in an expression: the lower-cased names, where each ends, and in which block.
+    """``a.b.c`` in an expression: the lower-cased names, the end of each name, and the block.
 
-    The last may be ``*``.
+    The last name may be ``*``.
     """
 
     names: tuple[str, ...]
@@ -105,7 +106,7 @@ class Chain:
 
 
 class Obstacle(Enum):
-    """What makes it uncertain which columns a block has, or which table it reads."""
+    """Syntax that leaves unknown which columns a block has, or which table a block reads."""
 
     TABLE_QUERY = "TABLE t as a query"
     PIPE = "pipe syntax"
@@ -118,7 +119,7 @@ class Obstacle(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An obstacle, where it stands, and in which block."""
+    """An obstacle, its place, and its block."""
 
     obstacle: Obstacle
     span: Span
@@ -127,7 +128,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """All that was found, in the order of the text."""
+    """All results of a scan, in the order of the text."""
 
     blocks: tuple[Block, ...]
     references: tuple[Reference, ...]
@@ -136,14 +137,17 @@ class References:
     chains: tuple[Chain, ...] = ()
 
     def around(self, block: int) -> Iterator[int]:
-        """A block, and those around it from the inside out."""
+        """A block, and the blocks around it, from the inside out."""
         at: int | None = block
         while at is not None:
             yield at
             at = self.blocks[at].parent
 
     def shows_row_id(self) -> frozenset[int]:
-        """The blocks that mention ``row__id``, and those around them (correlation)."""
+        """The blocks that mention ``row__id``, and the blocks around them.
+
+        A correlated subquery may mean the ``row__id`` of a block around it.
+        """
         shown: set[int] = set()
         for block in self.blocks:
             shown.update(self.around(block.id) if block.mentions_row_id else ())
@@ -158,19 +162,21 @@ def references(
     visible: frozenset[str] = frozenset(),
     is_value: bool = False,
 ) -> References:
-    """Finds the tables that a statement, a query or an expression names.
+    """Find the tables that a statement, a query or an expression names.
 
     Args:
         text: The user's text.
-        span: The slice to look at (default: all of it): a query; an expression, whose
-            subqueries are found; a WITH clause alone; or a statement that holds a query
-            (INSERT, CREATE … AS, CACHE, EXPLAIN), whose target is not listed.
+        span: The slice to scan; default: the whole text. It is a query, an expression with
+            subqueries, a WITH clause alone, or a statement that contains a query (INSERT,
+            CREATE … AS, CACHE, EXPLAIN). The statement's target is not in the result.
         double_quoted_identifiers: Whether ``"…"`` is a name.
-        visible: Lower-cased names of common table expressions declared outside ``span``.
-        is_value: ``(SELECT …)`` is a value too: the first block is what stands around it.
+        visible: Lower-cased names of common table expressions that are declared outside ``span``.
+        is_value: The slice is an expression, even if it is ``(SELECT …)``. The first block is then
+            the expression, and the SELECT is a block inside.
 
     Raises:
-        SqlSyntaxError: Brackets do not match, or a string or comment has no end.
+        SqlSyntaxError: Brackets do not match, a string or comment is not closed, or the text is
+            nested too deeply.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
     try:
@@ -191,9 +197,9 @@ def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False)
 def mentioned_tables(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> tuple[Reference, ...]:
-    """Every name in a statement of Spark's that may be a table's; rather too many than too few.
+    """Every name in a statement of Spark's that may be a table's name, including the target.
 
-    For statements that may not touch an ACID table at all: the target too is listed.
+    In doubt a name is in the result. This is for statements that must not name an ACID table.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
     scanner.targets()

@@ -1,4 +1,4 @@
-"""Finds the queries in a statement, and hands them to the query scanner."""
+"""Finds the queries in a statement, and passes them to the query scanner."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from acidsql.sql.query_scanner import Names, QueryScanner
 
 
 class StatementScanner(QueryScanner):
-    """A pass over the tokens of a statement of Spark's, a query, or an expression."""
+    """Scans the tokens of a statement of Spark's, a query, or an expression."""
 
     def statement(self, visible: Names) -> None:
-        """Scans all tokens, whatever they are (see ``references``)."""
+        """Scan all tokens as a statement, a query or an expression (see ``references``)."""
         i = 0
         if self._word(0) == "EXPLAIN" and self.size > 1:
             i = 1
@@ -28,11 +28,11 @@ class StatementScanner(QueryScanner):
             self.value(visible, i)
 
     def value(self, visible: Names, start: int = 0) -> None:
-        """Scans all tokens from there on as an expression."""
+        """Scan all tokens from ``start`` as an expression."""
         self._expression(start, self.size, self.block(None), visible)
 
     def _insert(self, i: int, visible: Names) -> None:
-        """``INSERT INTO t … query``: goes behind the target, then reads the query."""
+        """Skip the target of ``INSERT INTO t … query``, then scan the query."""
         i = self._behind_target(i)
         root = self.block(None)
         while i < self.size and not self._starts_query(i):
@@ -45,7 +45,7 @@ class StatementScanner(QueryScanner):
         self._query(i, self.size, root, visible)
 
     def _holder(self, i: int, visible: Names) -> None:
-        """``CREATE … AS query`` and the like; without a query nothing is found."""
+        """Scan the query of ``CREATE … AS query`` and the like, if there is one."""
         start = i
         while i < self.size:
             if self.tokens[i].text == "(":
@@ -67,7 +67,7 @@ class StatementScanner(QueryScanner):
             self._query(i, self.size, None, visible)
 
     def targets(self) -> None:
-        """Lists the names behind the words that a statement's own tables stand behind."""
+        """Find the names after the words that a table's name can follow, such as INTO."""
         root, i = self.block(None), 0
         if self._word(0) in ("DESCRIBE", "DESC", "REFRESH", "UPDATE") and self.tokens[1].is_name:
             self._name(1, root)

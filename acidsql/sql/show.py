@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE, and databases."""
+"""Parses SHOW, DESCRIBE, USE, and CREATE and DROP DATABASE."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 
 def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
-    """Reads a SHOW; None if it is Spark's."""
+    """Parse a SHOW statement; None if it is Spark's."""
     c.expect("SHOW")
     if c.accept("COMPACTIONS"):
         return show_compactions(c)
@@ -125,7 +125,7 @@ def _pattern(c: Cursor) -> str | None:
 
 
 def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | None:
-    """Reads ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t``; None if it is Spark's."""
+    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t``; None if it is Spark's."""
     c.take()
     if c.at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
         c.take()
@@ -151,7 +151,7 @@ def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | None:
 
 
 def create_database(c: Cursor) -> CreateDatabase:
-    """Reads ``CREATE DATABASE [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
+    """Parse ``CREATE DATABASE [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
     c.take(2)
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.name("the name of the new database")
@@ -168,7 +168,7 @@ def create_database(c: Cursor) -> CreateDatabase:
 
 
 def drop_database(c: Cursor) -> DropDatabase:
-    """Reads ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
+    """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
     c.take(2)
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.name("the name of a database")
@@ -180,7 +180,7 @@ def drop_database(c: Cursor) -> DropDatabase:
 
 
 def use(c: Cursor) -> Use:
-    """Reads ``USE [DATABASE] d``."""
+    """Parse ``USE [DATABASE] d``."""
     c.expect("USE")
     if c.at_any(DATABASE_WORDS) and c.peek().is_name:
         c.take()

@@ -1,8 +1,8 @@
-"""What a statement says: frozen values, no names resolved, no types known.
+"""The parsed statements, as frozen dataclasses. Names are not resolved and types not known.
 
-Expressions and queries are spans into the user's text, never trees: Spark gets them verbatim.
-Some of it lies in ``parts``, ``transaction_statements`` and ``compaction_statements``, and is
-handed on from here.
+Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
+module also exports the classes of ``parts``, ``transaction_statements`` and
+``compaction_statements``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from acidsql.sql.transaction_statements import StartTransaction as StartTransact
 class Insert:
     """``[WITH …] INSERT INTO|OVERWRITE [TABLE] t [(columns)] [PARTITION (…)] [(columns)] source``.
 
-    ``columns`` is None where no list was given; ``ctes`` spans the leading WITH clause.
+    ``columns`` is None without a column list. ``ctes`` spans the leading WITH clause.
     """
 
     target: Name
@@ -62,7 +62,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class InsertBranch:
-    """One ``INSERT INTO t … SELECT …`` of a multi-insert; ``body`` is its SELECT without FROM."""
+    """One ``INSERT INTO t … SELECT …`` of a multi-insert. ``body`` spans SELECT, without FROM."""
 
     target: Name
     body: Span
@@ -73,7 +73,7 @@ class InsertBranch:
 
 @dataclass(frozen=True, slots=True)
 class MultiInsert:
-    """``[WITH …] FROM s INSERT … INSERT …``; ``source`` spans what follows FROM."""
+    """``[WITH …] FROM s INSERT … INSERT …``. ``source`` spans the text after FROM (here ``s``)."""
 
     source: Span
     branches: tuple[InsertBranch, ...]
@@ -105,10 +105,10 @@ class Delete:
 class Merge:
     """``[WITH …] MERGE INTO t [[AS] x] USING source [[AS] s] ON condition WHEN …``.
 
-    ``source`` spans the relation without its alias; ``source_alias`` is the name that columns
-    may be qualified with: the alias, or a named table's last part; None for a bare subquery.
-    ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the relation's
-    name where it is a plain table or view.
+    ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
+    source's columns: the alias, or the last part of a table's name; None for a subquery without an
+    alias. ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the name of
+    the source, if the source is a table or view.
     """
 
     target: Name
@@ -126,13 +126,14 @@ class Merge:
 class CreateTable:
     """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
 
-    ``property_spans`` are the places of the first of ``properties``, in their order.
+    ``property_spans`` are the places of the properties in the text, in their order. A property
+    that the word TRANSACTIONAL stands for comes last and has no place.
     """
 
     name: Name
     columns: tuple[ColumnDef, ...] = ()
     partitioned_by: tuple[ColumnDef, ...] = ()
-    partition_names: tuple[Name, ...] = ()  # PARTITIONED BY (a, b): names only, for CTAS
+    partition_names: tuple[Name, ...] = ()  # PARTITIONED BY (a, b) of CREATE TABLE … AS SELECT
     bucket_columns: tuple[Name, ...] = ()
     num_buckets: int = -1
     sorted_by: tuple[SortBy, ...] = ()
@@ -167,7 +168,7 @@ class TruncateTable:
 class LoadData:
     """``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``.
 
-    ``place`` spans the path.
+    ``place`` spans the path in quotes.
     """
 
     name: Name
@@ -319,9 +320,9 @@ class DescribeTable:
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """``SET name [= value]`` of a setting of acidsql; ``span`` is name and value.
+    """``SET name [= value]`` of a setting of acidsql. ``span`` spans name and value.
 
-    ``value`` is None where none was given: the setting is to be shown.
+    ``value`` is None in ``SET name``, which shows the setting.
     """
 
     key: str
@@ -338,33 +339,33 @@ class ResetOption:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """``EXPLAIN [EXTENDED|FORMATTED|…] statement``, where the statement is one of ours."""
+    """``EXPLAIN [EXTENDED|FORMATTED|…] statement``, if the statement is one of ours."""
 
     mode: str | None
     statement: Statement
 
 
 class Reads(Enum):
-    """What may be done about ACID tables that a statement of Spark's names."""
+    """How the ACID tables that a statement of Spark's names are treated."""
 
-    QUERY = "the statement is or holds a query: its ACID tables are replaced by stand-ins"
-    NOTHING = "Spark would misread them: the statement is refused if it names one"
+    QUERY = "the statement is or contains a query: its ACID tables are replaced by stand-ins"
+    NOTHING = "Spark would misread an ACID table: the statement is refused if it names one"
 
 
 class Effect(Enum):
-    """What a statement of Spark's does, as far as a transaction around it must know."""
+    """The effect of a statement of Spark's: it decides whether a transaction allows it."""
 
-    READS = "it only reads"
-    SESSION = "it changes this session only: settings, temporary views, caches"
-    CHANGES = "it changes what others see, or nobody knows what it does"
+    READS = "the statement only reads"
+    SESSION = "the statement changes this session only: settings, temporary views, caches"
+    CHANGES = "the statement changes what other sessions see, or its effect is unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkStatement:
-    """A statement that goes to Spark verbatim, but for its ACID tables (see ``Reads``).
+    """A statement that Spark runs verbatim, except for its ACID tables (see ``Reads``).
 
-    ``statement_name`` is what a message calls it: CREATE TABLE, INSERT. ``explained`` is the mode
-    and the place of the query, where the statement explains one and nothing else.
+    ``statement_name`` is the name in messages: CREATE TABLE, INSERT. ``explained`` is the mode and
+    the query's place, if the statement is EXPLAIN of a query that certainly changes nothing.
     """
 
     span: Span

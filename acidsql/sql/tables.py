@@ -1,4 +1,4 @@
-"""ALTER, DROP and TRUNCATE TABLE."""
+"""Parses ALTER, DROP and TRUNCATE TABLE."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from acidsql.sql.tokens import Kind, Span
 
 
 def drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
-    """Reads ``DROP TABLE [IF EXISTS] t [PURGE]``; None if the table is Spark's."""
+    """Parse ``DROP TABLE [IF EXISTS] t [PURGE]``; None if the table is Spark's."""
     c.expect("DROP", "TABLE")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.name("the name of a table")
@@ -35,7 +35,7 @@ def drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
 
 
 def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
-    """Reads ``TRUNCATE TABLE t [PARTITION (…)]``; None if the table is Spark's."""
+    """Parse ``TRUNCATE TABLE t [PARTITION (…)]``; None if the table is Spark's."""
     c.expect("TRUNCATE")
     c.expect("TABLE")
     name = c.name("the name of a table")
@@ -49,7 +49,7 @@ def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
 
 
 def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
-    """Reads ``ALTER TABLE t …``; None if the table is Spark's."""
+    """Parse ``ALTER TABLE t …``; None if the table is Spark's."""
     start = c.index
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
@@ -83,7 +83,10 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
 
 
 def _refuse_conversion(c: Cursor, name: Name) -> None:
-    """Spark would note the property, and nothing would be transactional."""
+    """Refuse to set 'transactional' for a table of Spark's.
+
+    Spark would store the property, but the table would not become transactional.
+    """
     if not c.at("SET", "TBLPROPERTIES", "("):
         return
     start = c.index

@@ -1,9 +1,9 @@
-"""Spark's tokens, by sqlglot's tokenizer, with their places in the user's text.
+"""Cuts a text into tokens with sqlglot's tokenizer. Each token has its place in the user's text.
 
-sqlglot is used as a lexer only. Its keywords are switched off: every word is a plain word here,
-and the parser decides by its text, so that none of Spark's 444 keywords is reserved. Where the
-two lexers differ in a way that could change what a statement means (comments, hints, dollar
-quotes), the text between the tokens is checked and the statement refused.
+sqlglot is used as a lexer only, and without its keywords. Every word is a plain word here, and the
+parser decides by the word's text, so that none of Spark's 444 keywords is reserved. sqlglot and
+Spark read some comments, hints and dollar quotes differently. So the text between the tokens is
+checked, and a statement is refused if this difference could change its meaning.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from acidsql.errors import SqlSyntaxError, UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A slice of the user's text: ``start`` included, ``end`` excluded, in code points."""
+    """A slice of the user's text, in code points: ``start`` included, ``end`` excluded."""
 
     start: int
     end: int
 
     def of(self, text: str) -> str:
-        """The slice itself."""
+        """The text of the slice."""
         return text[self.start : self.end]
 
 
 def words(text: str) -> frozenset[str]:
-    """A set of words, written with blanks between them."""
+    """The set of the words in a text with blanks between them."""
     return frozenset(text.split())
 
 
 class Kind(Enum):
-    """What a token is, as far as a statement parser must know."""
+    """The kinds of tokens that the parser tells apart."""
 
     WORD = "word"
     QUOTED = "quoted name"
@@ -53,8 +53,8 @@ class Kind(Enum):
 class Token(NamedTuple):
     """One token. ``upper`` is empty for quoted text, which is never a keyword.
 
-    Immutable, because a text's tokens are kept for the next who asks; a tuple, because a VALUES
-    list may have a million of them.
+    A token is immutable, because a text's tokens are cached. It is a tuple and not a dataclass,
+    because a VALUES list may have a million tokens.
     """
 
     kind: Kind
@@ -65,19 +65,19 @@ class Token(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """The token's place in the text."""
         return Span(self.start, self.end)
 
     @property
     def is_name(self) -> bool:
-        """Whether it can be (a part of) a name: any word, or a quoted name."""
+        """Whether the token can be a name or a part of a name: any word, or a quoted name."""
         if self.kind is Kind.QUOTED:
             return len(self.text) > 2
         return self.kind is Kind.WORD and _NAME.fullmatch(self.text) is not None
 
     @property
     def value(self) -> str:
-        """A name without its quotes, or what a string literal says."""
+        """A name without its quotes, the value of a string literal, or else the text."""
         if self.kind is Kind.QUOTED:
             quote = self.text[0]
             return self.text[1:-1].replace(quote * 2, quote)
@@ -90,21 +90,21 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)(E[+-]?\d+)?(L|S|Y|D|F|BD)?", re.IGNOR
 
 
 class _SparkTokenizer(Spark.Tokenizer):
-    # Only Tokenizer may be subclassed: sqlglot's compiled build forbids the rest.
+    # sqlglot's compiled build allows subclasses of Tokenizer only.
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k in _SYMBOLS
     }
-    COMMANDS: ClassVar[set[TokenType]] = set()  # else SHOW … would arrive as one raw token
+    COMMANDS: ClassVar[set[TokenType]] = set()  # otherwise SHOW … would be one single token
     # Spark 4 reads '' inside '…' and "" inside "…" as a quote.
     STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
     STRING_ESCAPES_ALLOWED_IN_RAW_STRINGS = False
-    # X'1F' as a word and a string, 1L as one word: cutting needs no more, and neither raises.
+    # X'1F' becomes a word and a string, 1L one word. This is enough here and raises no errors.
     HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
     NUMERIC_LITERALS: ClassVar[dict[str, str]] = {}
 
 
 def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Token]:
-    """Cuts a text into tokens; comments and white space are left out.
+    """Cut a text into tokens. Comments and white space are left out.
 
     Args:
         text: SQL as the user wrote it.
@@ -112,12 +112,14 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
             ``spark.sql.ansi.doubleQuotedIdentifiers``) or a string.
 
     Raises:
-        SqlSyntaxError: A string, a quoted name or a comment has no end.
+        SqlSyntaxError: A string, a quoted name or a comment is not closed, or a comment is one
+            that Spark would read differently.
+        UnsupportedError: The text contains a dollar-quoted string.
     """
     return list(_cut(text, double_quoted_identifiers))
 
 
-# One statement is cut several times: to parse it, to find its tables, to find its parameters.
+# One statement is cut several times: for the parser, for its tables, and for its parameters.
 @lru_cache(maxsize=4)
 def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
     try:
@@ -161,8 +163,8 @@ def _token(token_type: TokenType, text: str, start: int, end: int) -> Token:
 def split_statements(text: str) -> list[Span]:
     """The statements of a notebook cell or a script, separated by ``;``.
 
-    A ``;`` in a string, a quoted name or a comment does not separate. Pieces with nothing in
-    them but white space and comments are left out.
+    A ``;`` in a string, a quoted name or a comment does not separate statements. Empty pieces
+    (only white space and comments) are left out.
     """
     pieces: list[Span] = []
     first: Token | None = None
@@ -182,10 +184,10 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
 def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
-    """For each opening bracket's index the index of the one that closes it.
+    """The index of the closing bracket by the index of each opening bracket.
 
     Raises:
-        SqlSyntaxError: A bracket has no partner; the caret stands below it.
+        SqlSyntaxError: A bracket has no partner. The caret points to this bracket.
     """
     partner: dict[int, int] = {}
     open_: list[int] = []
@@ -206,7 +208,7 @@ def match_brackets(text: str, tokens: list[Token]) -> dict[int, int]:
     return partner
 
 
-# ── what a string literal says ───────────────────────────────────────────────────────────────
+# ── the value of a string literal ────────────────────────────────────────────────────────────
 
 _ESCAPE = re.compile(
     r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\([0-3][0-7]{2})|\\(.)|(''|\"\")", re.DOTALL
@@ -215,7 +217,7 @@ _NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def string_value(literal: str) -> str:
-    """What a string literal says, by Spark's rules: escapes, doubled quotes, raw strings."""
+    """The value of a string literal, by Spark's rules: escapes, doubled quotes, raw strings."""
     if literal[0] not in "'\"":
         return literal[2:-1]
     quote = literal[0]
@@ -225,7 +227,7 @@ def string_value(literal: str) -> str:
         if doubled:
             return quote if doubled[0] == quote else doubled
         if other:
-            # LIKE patterns need their \% and \_ as they are.
+            # LIKE patterns keep \% and \_ with the backslash.
             return "\\" + other if other in "%_" else _NAMED.get(other, other)
         code = int(octal, 8) if octal else int(four or eight, 16)
         return chr(code) if code < 0x110000 else match.group()
@@ -233,7 +235,7 @@ def string_value(literal: str) -> str:
     return _ESCAPE.sub(replace, literal[1:-1])
 
 
-# ── what sqlglot's lexer does not tell ───────────────────────────────────────────────────────
+# ── the text between the tokens ──────────────────────────────────────────────────────────────
 
 _QUOTED_TEXT = re.compile(
     r"[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`",
@@ -245,7 +247,7 @@ _COMMENT_EDGE = re.compile(r"/\*\+?|\*/")
 
 
 def _unterminated(text: str) -> SqlSyntaxError:
-    """The error for a text that the lexer gave up on, at the quote or comment left open."""
+    """The error for a text that the lexer cannot read, at the open quote or comment."""
     at = 0
     while at < len(text):
         if text[at] in "'\"`" or (text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')):
@@ -273,7 +275,7 @@ def _open_comment(text: str, at: int) -> SqlSyntaxError:
 
 
 def _comment_end(text: str, at: int) -> int | None:
-    """Where the bracketed comment that opens at ``at`` ends; comments nest, as in Spark."""
+    """The end of the comment ``/*`` at ``at``; None if it has no end. Comments nest in Spark."""
     depth, edge = 0, _COMMENT_EDGE.match(text, at)
     while edge is not None:
         depth += -1 if edge.group() == "*/" else 1
@@ -284,7 +286,7 @@ def _comment_end(text: str, at: int) -> int | None:
 
 
 def _with_hints(text: str, tokens: list[Token]) -> list[Token]:
-    """Adds ``/*+ … */`` as tokens, and refuses comments that Spark would read otherwise."""
+    """Add ``/*+ … */`` as tokens, and refuse comments that Spark would read differently."""
     if not any(mark in text for mark in ("/*", "\\\n", "\\\r", "{#", "$$")):
         return tokens
     result: list[Token] = []
@@ -323,7 +325,7 @@ def _scan_gap(text: str, at: int, end: int, result: list[Token]) -> None:
 def _line_comment_end(text: str, at: int) -> int:
     match = _LINE_COMMENT.match(text, at)
     assert match is not None
-    # Spark goes on with the comment in the next line here; nobody who reads it would.
+    # For Spark this comment goes on in the next line. A person would not expect this.
     if match.group().endswith("\\") and match.end() < len(text):
         raise SqlSyntaxError(
             "A comment cannot be continued with a backslash.", text, match.end() - 1, match.end()

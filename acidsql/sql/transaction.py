@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT, ROLLBACK, savepoints, LOCK, and ABORT."""
+"""Parses BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, LOCK, UNLOCK and ABORT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Span, Token
 
-# The statements that begin, cut or end a transaction, by their first word.
+# The first words of the statements that begin or end a transaction, or handle savepoints.
 TRANSACTION_WORDS = ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 SCRIPT = "A script (BEGIN … END) is not supported: give one statement at a time"
 
@@ -31,16 +31,16 @@ _DATABASE = ("DATABASE", "SCHEMA")
 
 
 def is_script(tokens: Sequence[Token]) -> bool:
-    """Whether these tokens are a script of Spark's, perhaps cut off at a ``;``: BEGIN SELECT 1."""
+    """Whether these tokens begin a script of Spark's, such as ``BEGIN SELECT 1; … END``."""
     words = [token.upper for token in tokens[:3]]
     if words[0] != "BEGIN" or len(words) == 1 or words[1] in (";", *_NOISE, "ISOLATION", "READ"):
         return False
-    # One word more is a slip rather than a script.
+    # A single other word after BEGIN is more likely a typing error than a script.
     return len(words) == 3 or words[1] in ("END", "ATOMIC", "NOT")
 
 
 def begin(c: Cursor) -> StartTransaction:
-    """Reads ``BEGIN [TRANSACTION|WORK] [mode, …]``."""
+    """Parse ``BEGIN [TRANSACTION|WORK] [mode, …]``."""
     if is_script(c.tokens[c.index : -1]):
         c.refuse(SCRIPT)
     c.expect("BEGIN")
@@ -49,7 +49,7 @@ def begin(c: Cursor) -> StartTransaction:
 
 
 def start(c: Cursor) -> StartTransaction | None:
-    """Reads ``START TRANSACTION [mode, …]``; None if it is Spark's."""
+    """Parse ``START TRANSACTION [mode, …]``; None if it is Spark's."""
     return _modes(c) if c.accept("START", "TRANSACTION") else None
 
 
@@ -89,7 +89,7 @@ def _mode(c: Cursor) -> str:
 
 
 def commit(c: Cursor) -> Commit:
-    """Reads ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``."""
+    """Parse ``COMMIT [WORK|TRANSACTION] [AND NO CHAIN]``."""
     c.expect("COMMIT")
     _skip_noise(c)
     _no_chain(c)
@@ -97,7 +97,7 @@ def commit(c: Cursor) -> Commit:
 
 
 def rollback(c: Cursor) -> Rollback:
-    """Reads ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``."""
+    """Parse ``ROLLBACK [WORK|TRANSACTION] [AND NO CHAIN | TO [SAVEPOINT] s]``."""
     c.expect("ROLLBACK")
     _skip_noise(c)
     if c.accept("TO"):
@@ -108,19 +108,19 @@ def rollback(c: Cursor) -> Rollback:
 
 
 def savepoint(c: Cursor) -> Savepoint:
-    """Reads ``SAVEPOINT s``."""
+    """Parse ``SAVEPOINT s``."""
     c.expect("SAVEPOINT")
     return Savepoint(_one_part(c))
 
 
 def release(c: Cursor) -> ReleaseSavepoint:
-    """Reads ``RELEASE [SAVEPOINT] s``."""
+    """Parse ``RELEASE [SAVEPOINT] s``."""
     c.expect("RELEASE")
     return ReleaseSavepoint(_savepoint_name(c))
 
 
 def _savepoint_name(c: Cursor) -> Name:
-    """``[SAVEPOINT] s``; a savepoint may be called so itself."""
+    """Parse ``[SAVEPOINT] s``. The word SAVEPOINT alone is the name of a savepoint."""
     if c.peek().is_name:
         c.accept("SAVEPOINT")
     return _one_part(c)
@@ -144,11 +144,11 @@ def _no_chain(c: Cursor) -> None:
         c.expect("AND", "NO", "CHAIN")
 
 
-# ── locks, and other people's transactions ───────────────────────────────────────────────────
+# ── locks, and the abort of other transactions ───────────────────────────────────────────────
 
 
 def lock(c: Cursor, is_acid: IsAcid, whole: Span) -> LockTable | LockDatabase | None:
-    """Reads ``LOCK TABLE|DATABASE …``; None if it is Spark's."""
+    """Parse ``LOCK TABLE|DATABASE …``; None if it is Spark's."""
     c.expect("LOCK")
     if c.at_any(_DATABASE):
         c.take()
@@ -169,7 +169,7 @@ def _exclusive(c: Cursor) -> bool:
 
 
 def unlock(c: Cursor) -> None:
-    """Refuses ``UNLOCK TABLE|DATABASE …``; any other is Spark's."""
+    """Refuse ``UNLOCK TABLE|DATABASE …``. Any other UNLOCK is Spark's."""
     what = c.peek().upper
     if what in ("TABLE", *_DATABASE):
         c.refuse(
@@ -179,7 +179,7 @@ def unlock(c: Cursor) -> None:
 
 
 def abort(c: Cursor) -> AbortTransactions | AbortCompactions:
-    """Reads ``ABORT TRANSACTIONS|COMPACTIONS n n …``."""
+    """Parse ``ABORT TRANSACTIONS|COMPACTIONS n n …``."""
     c.expect("ABORT")
     if not c.at_any(("TRANSACTIONS", "COMPACTIONS")):
         c.fail("Expected TRANSACTIONS or COMPACTIONS")

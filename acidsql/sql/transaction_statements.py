@@ -1,7 +1,4 @@
-"""What the statements about transactions and their locks say.
-
-``statements`` hands all of it on: it is the one door.
-"""
+"""The parsed statements about transactions and locks. Import them from ``statements``."""
 
 from __future__ import annotations
 
@@ -18,9 +15,10 @@ class ShowTransactions:
 
 @dataclass(frozen=True, slots=True)
 class ShowLocks:
-    """``SHOW LOCKS [t [PARTITION (…)] | DATABASE|SCHEMA d] [EXTENDED]``; all locks if neither.
+    """``SHOW LOCKS [t [PARTITION (…)] | DATABASE|SCHEMA d] [EXTENDED]``.
 
-    ``extended`` changes nothing, as with Hive's transactions.
+    Without a table and a database all locks are shown. ``extended`` changes nothing, as in Hive
+    with transactions.
     """
 
     name: Name | None = None
@@ -71,7 +69,7 @@ class ReleaseSavepoint:
 
 @dataclass(frozen=True, slots=True)
 class LockTable:
-    """``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``; ``span`` is all of it."""
+    """``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``. ``span`` spans the whole statement."""
 
     name: Name
     partition: tuple[PartitionItem, ...]
