@@ -92,7 +92,7 @@ class Reader:
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
 
-        ``few``: see ``read_rows``. Not 0 only if the statement reads its target once.
+        ``few``: see ``read_rows``. Greater than 0 only if the statement reads its target once.
         """
         change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
         return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)

@@ -1,7 +1,4 @@
-"""The public API: ``connect`` opens a session, and ``Session`` runs statements.
-
-``runner`` does the work: it runs one statement from start to finish.
-"""
+"""The public API: ``connect`` opens a session, and ``Session`` runs statements by ``runner``."""
 
 from __future__ import annotations
 
@@ -72,7 +69,7 @@ def connect(
     if spark is None:
         spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     if compactor not in ("background", "inline", "off"):
-        raise SettingError(f"compactor='{compactor}' is none of background, inline, off.")
+        raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**_conf_settings(spark), **(settings or {})})
     where = warehouse or _conf(spark, "warehouse") or spark.conf.get("spark.sql.warehouse.dir")
     assert where is not None
@@ -131,16 +128,17 @@ class Session:
             retries: As in ``connect``, but for this statement only.
 
         Returns:
-            SELECT and SHOW: the rows, lazily. INSERT, UPDATE, DELETE and MERGE: one row with the
-            bigint columns num_affected_rows, num_inserted_rows, num_updated_rows,
-            num_deleted_rows, txn_id and write_id. A multi-insert gives one row for each branch.
-            write_id is NULL if nothing changed. Any other statement: no rows and no columns.
+            SELECT, SHOW, DESCRIBE and EXPLAIN: the rows, lazily. INSERT, UPDATE, DELETE and MERGE:
+            one row with the bigint columns num_affected_rows, num_inserted_rows,
+            num_updated_rows, num_deleted_rows, txn_id and write_id. A multi-insert gives one row
+            for each branch. write_id is NULL if nothing changed. Any other statement: no rows and
+            no columns.
 
         Raises:
             SqlError: The text is wrong. Nothing was done.
-            TxnError: The transaction failed. Run the statement again after a TransientTxnError.
-            AcidSqlError: Any other error, see ``acidsql.errors``. A statement that fails leaves
-                the table as it was.
+            TxnError: The transaction failed. After a TransientTxnError run the statement again.
+                After a CommitUnknownError ask ``txn_state``.
+            AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
         self._need_open()
         with self._lock:
@@ -221,7 +219,7 @@ class Session:
         """
         self._need_open()
         if kind.upper() not in CompactionType.__members__:
-            raise SettingError(f"kind='{kind}' is none of minor, major, rebalance.")
+            raise SettingError(f"kind='{kind}' is not one of minor, major, rebalance.")
         with self._lock:
             return self._runner.compactions.compact(
                 self._table(table), partition, CompactionType[kind.upper()], wait=wait
@@ -380,7 +378,7 @@ def _open_metastore(url: str | None, warehouse: str, settings: Settings) -> Meta
     if url is None:
         if not _is_local(warehouse):
             raise SettingError(
-                f"The warehouse '{warehouse}' is not on this machine: say metastore=…, because "
+                f"The warehouse '{warehouse}' is not on this machine: pass metastore=…, because "
                 "an SQLite file cannot be shared over a network."
             )
         path = f"{_plain(warehouse)}/{_METASTORE_FILE}"

@@ -15,5 +15,5 @@ def test_a_warehouse_that_cannot_be_made_is_said(spark, tmp_path):
 
 
 def test_sqlite_is_not_put_on_a_file_system_of_others(spark, hdfs):
-    with pytest.raises(SettingError, match="not on this machine: say metastore="):
+    with pytest.raises(SettingError, match="not on this machine: pass metastore="):
         acidsql.connect(spark, warehouse=f"{hdfs}/warehouse")

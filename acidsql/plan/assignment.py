@@ -22,8 +22,8 @@ _DATETIMES = {"date", "timestamp", "timestamp_ltz"}
 _TEXTS = {"string", "char", "varchar"}
 _NESTED = {"array", "map", "struct"}
 
-# The prefix of our own raise_error texts, followed by condition, SQLSTATE and message, each between
-# bars. It tells them from the user's.
+# The prefix of our own raise_error texts, which the user's texts do not have. Condition, SQLSTATE
+# and message follow, each with a bar after it.
 RAISED = "acidsql|"
 
 
@@ -45,7 +45,7 @@ def assign(sql: str, source: HiveType, column: str, target: str, text: str, wher
     if not can_assign(source, wanted):
         raise AnalysisError(
             f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
-            f"type {target.upper()}. Say CAST(… AS {target.upper()}) if that is meant.",
+            f"type {target.upper()}. Write CAST(… AS {target.upper()}) to convert the value.",
             text,
             where.start,
             where.end,

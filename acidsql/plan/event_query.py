@@ -180,8 +180,8 @@ def refuse_window(planned: Planned, expression: Span) -> None:
     place = window_function(planned.text, expression)
     if place is not None:
         raise UnsupportedError(
-            "A window function cannot stand here: a row is changed by what is in that row. Put it "
-            "into a subquery.",
+            "A window function is not allowed here, because the statement evaluates each row by "
+            "itself. Put the function into a subquery.",
             planned.text, place.start, place.end,
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR", sqlstate="42K0E",
         )  # fmt: skip

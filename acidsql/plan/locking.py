@@ -20,8 +20,9 @@ the metastore which partitions were changed. A SELECT takes no lock, because its
 files of this snapshot never change (I2).
 
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
-EXCL_WRITE. With ``hive.txn.xlock.iow=true``, INSERT OVERWRITE and TRUNCATE take EXCLUSIVE. A MERGE
-that only inserts takes the lock of INSERT, unless ``hive.txn.xlock.mergeinsert=true``.
+EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
+With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLUSIVE. A MERGE that
+only inserts takes the lock of INSERT, unless ``hive.txn.xlock.mergeinsert=true``.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def joining_columns(statement: Merge, planned: Planned, source: Fields) -> froze
 
 
 def _only(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str] | None:
-    """The column of this name; None if several columns differ only in upper and lower case."""
+    """The only column of this name, in upper or lower case; None if there are none or several."""
     same = [column for column in columns if column[0].lower() == name]
     return same[0] if len(same) == 1 else None
 
@@ -89,7 +89,7 @@ def _hash(alias: str, names: Sequence[str]) -> str:
 
 
 def _sides(pair: set[tuple[str, str]], target: str, source: str) -> tuple[str, str] | None:
-    """The target's and the source's column of a pair; None if both are of the same side."""
+    """The target's and the source's column of a pair; None if the pair has not one of each."""
     columns = dict(pair)
     if target == source or columns.keys() != {target, source}:
         return None

@@ -216,8 +216,8 @@ def _database_prefixes(
 def _hidden(text: str, place: Span) -> UnsupportedError:
     name = place.of(text)
     return UnsupportedError(
-        f"Here another relation has the last name of {name}, too. Give {name} an alias, and "
-        "qualify its columns with that.",
+        f"Another relation here has the same last name as {name}. Give {name} an alias, and "
+        "qualify its columns with the alias.",
         text, place.start, place.end,
         condition="UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME",
     )  # fmt: skip
@@ -256,7 +256,7 @@ def _rewrite_slice(
     for doubt in found.doubts:
         if doubt.block in visible and doubt.obstacle is not Obstacle.IDENTIFIER:
             raise UnsupportedError(
-                f"row__id cannot be told from the table's own columns beside "
+                f"row__id cannot be kept out of the table's columns beside "
                 f"{doubt.obstacle.value}. Name the columns instead.",
                 text, doubt.span.start, doubt.span.end,
                 condition="UNSUPPORTED_FEATURE.ROW_ID",

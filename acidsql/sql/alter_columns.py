@@ -148,7 +148,7 @@ def _action(c: Cursor) -> ColumnChange:
         draft.comment = c.string("the comment in quotes")
     elif c.at("SET", "NOT"):
         c.refuse(
-            "SET NOT NULL is not supported: the rows that are there may have no value",
+            "SET NOT NULL is not supported: existing rows may have no value",
             Span(c.token.start, c.peek(2).end if c.peek(2).upper == "NULL" else c.peek().end),
         )
     elif c.accept("SET", "DEFAULT"):
@@ -193,7 +193,7 @@ def _two_words(c: Cursor) -> Span:
 def _refuse_drop(c: Cursor) -> NoReturn:
     c.refuse(
         "ALTER TABLE … DROP COLUMN is not supported on an ACID table (Hive 10313): files hold "
-        "columns by position, so that the columns behind it, or one that is added later, would "
-        "show its values. Use CREATE TABLE … AS SELECT the columns to keep",
+        "columns by position, so that the columns after it, or a column that is added later, would "
+        "show its values. Use CREATE TABLE … AS SELECT with the columns to keep",
         _two_words(c),
     )

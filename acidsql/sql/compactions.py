@@ -167,8 +167,8 @@ def _need_rebalance(c: Cursor, draft: _Draft, what: str) -> None:
     if draft.type is not CompactionType.REBALANCE:
         span = Span(c.token.start, c.peek().end)
         c.refuse(
-            f"{what} is supported by COMPACT 'rebalance' only: any other leaves rows in their "
-            "buckets and in their order",
+            f"{what} is supported by COMPACT 'rebalance' only: other compactions leave rows in "
+            "their buckets and in their order",
             span,
         )
 
@@ -200,7 +200,7 @@ def show_compactions(c: Cursor) -> ShowCompactions:
 
 
 def _at_clause(c: Cursor, ahead: int = 0) -> bool:
-    """Whether a clause begins here. Otherwise the word is a table's name, which it may also be."""
+    """Whether a clause begins here. Words such as POOL can also be the name of a table."""
     word, following = c.peek(ahead).upper, c.peek(ahead + 1)
     if word in ("POOL", "TYPE", "STATUS"):
         return following.kind is Kind.STRING

@@ -279,7 +279,7 @@ def multi_insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> MultiInsert |
     for (name, span), acid in zip(targets, ours, strict=True):
         if not acid:
             what = "a directory" if name is None else f"'{'.'.join(name.parts)}'"
-            c.refuse(f"One INSERT cannot write to ACID tables and to {what}, which is none", span)
+            c.refuse(f"One INSERT cannot write to ACID tables and to {what}, too", span)
     branches = []
     while not c.done:
         branches.append(_branch(c))

@@ -93,7 +93,7 @@ def _refuse_conversion(c: Cursor, name: Name) -> None:
     c.take(2)
     if any(k.lower() == "transactional" and v.lower() == "true" for k, v in properties(c)):
         c.refuse(
-            f"'{'.'.join(name.parts)}' is no ACID table, and cannot be made one in place: CREATE "
+            f"'{'.'.join(name.parts)}' is not an ACID table and cannot become one in place: CREATE "
             "TABLE … (columns) LOCATION '…' makes an ACID table of a directory of ORC files",
             name.span,
         )

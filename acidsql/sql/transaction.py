@@ -31,7 +31,7 @@ _DATABASE = ("DATABASE", "SCHEMA")
 
 
 def is_script(tokens: Sequence[Token]) -> bool:
-    """Whether these tokens begin a script of Spark's, such as ``BEGIN SELECT 1; … END``."""
+    """Whether these tokens are a script of Spark's (BEGIN … END), or its part before a ``;``."""
     words = [token.upper for token in tokens[:3]]
     if words[0] != "BEGIN" or len(words) == 1 or words[1] in (";", *_NOISE, "ISOLATION", "READ"):
         return False
