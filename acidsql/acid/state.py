@@ -1,9 +1,13 @@
 """Which directories of a table or partition a snapshot reads: Hive's ``AcidUtils.getAcidState``.
 
-The algorithm in one paragraph: take the highest usable base; from the deltas whose write ids are
-at least partly valid, sorted so that the widest comes first, take each one that reaches beyond
-what is covered already, further statements of the same write id, and the twin (delta and
-delete_delta) of a range just taken. A wider delta hides the narrower ones inside it.
+The algorithm takes the highest usable base. Then it goes through the deltas with at least one
+valid write id, in ascending order of the first write id, the wider range first. It takes a delta
+
+* if the delta reaches beyond the write ids that are covered already,
+* if the delta belongs to another statement of the write id that was taken last, or
+* if the delta is the twin (delta or delete_delta) of the range that was taken last.
+
+A wider delta hides the narrower deltas inside its range.
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ class Child:
     """A visible child of a table's or partition's directory.
 
     Attributes:
-        name: Its name.
-        is_directory: False for a plain file, which is then an original.
-        is_compacted: A base whose ``_metadata_acid`` says ``compacted`` (Hive 3.1's marker).
+        name: The child's name.
+        is_directory: False for a plain file. A plain file is an original.
+        is_compacted: True for a base whose ``_metadata_acid`` says ``compacted`` (Hive 3.1's
+            marker).
     """
 
     name: str
@@ -38,16 +43,17 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class AcidState:
-    """What a snapshot sees of one directory.
+    """The files and directories that a snapshot sees in one directory.
 
     Attributes:
         base: The base to read, or None.
         deltas: Deltas and delete deltas to read, in Hive's order.
         originals: Names of original files and directories to read (only without a base).
         obsolete: Names that no reader of this or a later snapshot needs.
-        aborted: Names of directories whose every write id was aborted.
-        newer: Names of what compactions have made that holds more than the snapshot sees, or that
-            came after it.
+        aborted: Names of directories in which every write id, or the transaction of the ``_v``
+            suffix, was aborted.
+        newer: Names of compacted bases that hold more than the snapshot sees, and of directories
+            whose ``_v`` transaction the snapshot does not see.
     """
 
     base: AcidDirectory | None = None
@@ -60,7 +66,7 @@ class AcidState:
 
 @dataclass(slots=True)
 class _Sorted:
-    """The children, told apart."""
+    """The children of a directory, by kind."""
 
     base: AcidDirectory | None = None
     unusable_bases: list[AcidDirectory] = field(default_factory=list)
@@ -83,13 +89,13 @@ def acid_state(
     Args:
         children: The visible children of the directory, in any order.
         write_ids: The table's valid write ids.
-        txns: The valid transactions; they decide which ``_v`` directories exist for this reader.
-        history_is_kept: If there are ``newer`` bases, the caller makes sure that nothing they have
-            replaced is deleted yet.
+        txns: The valid transactions. They decide which ``_v`` directories exist for this reader.
+        history_is_kept: True if the caller makes sure that the files which ``newer`` bases have
+            replaced are not deleted yet.
 
     Raises:
-        FormatError: NOT_ENOUGH_HISTORY: every base is newer than the snapshot (Hive 10327); the
-            caller must read with a newer snapshot.
+        FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
+            have replaced the files that it needs. Read with a newer snapshot.
     """
     found = _sort(children, write_ids, txns)
     if found.base is None and found.unusable_bases and not history_is_kept:
@@ -107,7 +113,7 @@ def acid_state(
 
 
 def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> FormatError:
-    """What a reader is told whose snapshot's files may have been deleted."""
+    """The error for a reader whose snapshot's files may have been deleted."""
     return FormatError(
         f"The files of this snapshot are gone: {min(newer)} has replaced them, and the snapshot's "
         f"highest write id is {write_ids.high_water_mark}. Read again with a newer snapshot.",
@@ -119,7 +125,7 @@ def history_is_gone(newer: Sequence[str], write_ids: ValidWriteIdList) -> Format
 def best_deltas(
     deltas: Sequence[AcidDirectory], base: AcidDirectory | None, write_ids: ValidWriteIdList
 ) -> tuple[list[AcidDirectory], list[str]]:
-    """The deltas to read, in order, and the names of those that others hide."""
+    """The deltas to read, in order, and the names of the deltas that other deltas hide."""
     current = base.min_write_id if base else 0
     last_statement = -1
     previous: AcidDirectory | None = None
@@ -177,8 +183,8 @@ def _sort_base(
     else:
         usable = write_ids.is_valid(base.min_write_id)
     if not usable:
-        # Only a compacted base stands for history that is gone; an overwrite of the future
-        # has left what it replaced where it was.
+        # The files below a compacted base may be gone. An INSERT OVERWRITE that the snapshot
+        # does not see deletes nothing: the files that it replaced are still there.
         if compacted:
             found.unusable_bases.append(base)
         return

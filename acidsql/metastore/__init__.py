@@ -1,8 +1,9 @@
-"""Where tables, transactions and locks are kept.
+"""The metastore: tables, transactions, locks, and the queue of compactions.
 
 * ``interface``: the Protocols ``Catalog``, ``TxnStore``, ``Metastore``, and their values.
-* ``lock_rules``: which lock waits for which; pure.
-* ``embedded``: over SQLAlchemy, in an SQLite file by default.
+* ``compaction_queue``, ``catalog_history``: the Protocols ``CompactionQueue``, ``CatalogHistory``.
+* ``lock_rules``, ``conflict_rules``: which locks wait and which changes conflict; pure functions.
+* ``embedded``: the metastore over SQLAlchemy, in an SQLite file by default.
 
-Everything above this package knows ``interface`` only.
+Everything above this package knows the Protocols and the rules only.
 """

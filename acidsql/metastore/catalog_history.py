@@ -1,8 +1,9 @@
-"""What a metastore tells an old snapshot about the catalog, which itself has no snapshots.
+"""Changes of the catalog since a snapshot was taken.
 
-A transaction sees the rows of one moment, but the catalog of now. What others have changed in the
-catalog since that moment is remembered, under the table's name, for as long as an open transaction
-may ask for it. So a transaction can tell whether a name still means to it what it meant then.
+The catalog has no snapshots: a transaction sees the rows of one moment, but the catalog of now. So
+the metastore remembers each change of the catalog, under the table's name, while an open
+transaction may ask for it. A transaction asks whether a name still means what it meant when the
+snapshot was taken.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ class CatalogChange:
 
     Attributes:
         txn_id: The transaction that made it.
-        partition: The directory of the partition that was dropped, ``p1=a/p2=1``. None: the name
-            itself means something else since then. A table was made, dropped or renamed, or its
-            columns were changed.
-        user: Who made it.
-        host: Of that session.
-        agent_info: Its statement.
+        partition: The directory of the partition that was dropped, ``p1=a/p2=1``. None: the
+            table's name means something else now, because a table was made, dropped or renamed,
+            or its columns were changed.
+        user: The transaction's user.
+        host: The transaction's host.
+        agent_info: The transaction's statement.
     """
 
     txn_id: int
@@ -41,10 +42,10 @@ class CatalogHistory(Protocol):
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
-        """What others have changed of a name in the catalog that an open transaction's snapshot
-        does not see, oldest first. *Read-only.*
+        """Changes that others have made to a name in the catalog and that the snapshot of an open
+        transaction does not see, oldest first. *Read-only.*
 
-        A partition that others have added is no change: the snapshot sees no row of theirs in it.
-        Nor are properties. Raises TxnAbortedError, NoSuchTxnError: what a transaction that has
-        ended could ask for is forgotten.
+        A new partition is no such change, because the snapshot sees no row in it. Neither is a
+        change of properties. Raises TxnAbortedError, NoSuchTxnError: the metastore may have
+        forgotten the changes since the snapshot of a transaction that has ended.
         """

@@ -1,4 +1,4 @@
-"""What acidsql asks of a metastore about compactions: the queue, its history, and what needs one.
+"""The metastore's Protocol for compactions: the queue, its history, and what needs a compaction.
 
 ::
 
@@ -17,8 +17,9 @@
       │           │
       └ the queue ┘                                        the rest is history
 
-A worker has a transaction (COMPACTION) with a heartbeat from the moment it takes an entry: an entry
-whose transaction has ended is nobody's, and is queued again.
+A worker that takes an entry has an open transaction (COMPACTION) with a heartbeat. If that
+transaction has ended while the entry is WORKING, no worker has the entry, and ``revoke`` queues it
+again.
 
 Source: Hive ``CompactionTxnHandler`` (3.1), ``CompactFunction``, ``FindNextCompactFunction``,
 ``ReadyToCleanHandler``, ``MarkCleanedFunction``, ``PurgeCompactionHistoryFunction`` (4.0).
@@ -43,7 +44,7 @@ class CompactionType(Enum):
 
 
 class CompactionState(Enum):
-    """The value is the letter in CQ_STATE and CC_STATE; ``shown`` what SHOW COMPACTIONS says."""
+    """The value is the letter in CQ_STATE and CC_STATE."""
 
     INITIATED = "i"
     WORKING = "w"
@@ -56,24 +57,24 @@ class CompactionState(Enum):
 
     @property
     def shown(self) -> str:
-        """``ready for cleaning`` and the like."""
+        """The state as SHOW COMPACTIONS shows it: ``ready for cleaning`` and the like."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionRequest:
-    """What is to be compacted, and who asks.
+    """A request for a compaction.
 
     Attributes:
-        table: The table.
-        partition: Its name, ``p1=a/p2=1``; None: an unpartitioned table.
-        type: Which compaction.
-        initiator_id: ``<host>-<id>``; of a person's request ``<host>-manual``.
+        table: The table to compact.
+        partition: The partition's name, ``p1=a/p2=1``. None: an unpartitioned table.
+        type: The type of compaction.
+        initiator_id: The requester: ``<host>-<id>``, or ``<host>-manual`` for a user's statement.
         properties: WITH OVERWRITE TBLPROPERTIES.
-        pool: Only workers of that pool take it; None: those of none.
-        buckets: CLUSTERED INTO, of a rebalance.
-        order_by: ORDER BY's text, of a rebalance.
-        why: What a person is told of the reason.
+        pool: The pool whose workers take the entry. None: workers without a pool take it.
+        buckets: CLUSTERED INTO, for a rebalance.
+        order_by: The text of ORDER BY, for a rebalance.
+        why: The reason, as users read it.
     """
 
     table: TableName
@@ -92,9 +93,9 @@ class Enqueued:
     """The answer to ``compact``.
 
     Attributes:
-        id: The entry's number; that of the one which is there already, if it was not accepted.
+        id: The number of the new entry or, if ``accepted`` is false, of the existing entry.
         state: That entry's state.
-        accepted: It was queued.
+        accepted: True if the request was queued.
     """
 
     id: int
@@ -104,31 +105,32 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class CompactionInfo:
-    """An entry of the queue or of the history; times in milliseconds, by the store's clock.
+    """An entry of the queue or of the history. Times are milliseconds, by the store's clock.
 
     Attributes:
-        id: Its number.
-        table: What is compacted.
-        partition: Its name; None of an unpartitioned table, and of a dropped table's directory.
-        type: Which compaction.
-        state: How far it is.
-        enqueued_ms: When it was queued; None in rows of older versions.
-        started_ms: When a worker took it.
-        ended_ms: When it became history.
-        worker_id: ``<host>-<id>`` of who has it, or had it.
-        initiator_id: Who asked.
+        id: The entry's number.
+        table: The table.
+        partition: The partition's name. None for an unpartitioned table, and for the directory
+            of a dropped table.
+        type: The type of compaction.
+        state: The entry's state.
+        enqueued_ms: When the request was queued; None in rows of older versions.
+        started_ms: When a worker took the entry.
+        ended_ms: When the entry moved into the history.
+        worker_id: ``<host>-<id>`` of the worker that has, or had, the entry.
+        initiator_id: The requester.
         txn_id: The worker's transaction.
-        next_txn_id: The next transaction's number when it was compacted: older ones may read the
-            old files.
-        committed_ms: When that was.
-        highest_write_id: All up to it was compacted.
-        message: Why it failed, was refused or not begun; else what it was queued for, and, when
-            it has run, what it read and wrote.
-        pool: Whose workers take it.
+        next_txn_id: The next transaction's number at the compaction's commit. Older transactions
+            may read the old files.
+        committed_ms: When the compaction committed.
+        highest_write_id: The highest write id that was compacted.
+        message: Why the compaction failed, was refused or was not begun. Otherwise why it was
+            queued and, after it has run, what it read and wrote.
+        pool: The pool whose workers take the entry.
         properties: WITH OVERWRITE TBLPROPERTIES.
         buckets: CLUSTERED INTO.
         order_by: ORDER BY.
-        retry_retention_ms: So long after its last failure the cleaner leaves it alone.
+        retry_retention_ms: How long after a failure the cleaner waits before it tries again.
     """
 
     id: int
@@ -155,12 +157,13 @@ class CompactionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a worker has done, for ``TxnStore.commit_txn``.
+    """A worker's result, for ``TxnStore.commit_txn``.
 
     Attributes:
         id: The entry's number.
-        highest_write_id: All up to it was compacted.
-        message: What was read and written, for a person; it follows why it was queued.
+        highest_write_id: The highest write id that was compacted.
+        message: What was read and written, as users read it. It is appended to the reason for
+            which the compaction was queued.
     """
 
     id: int
@@ -170,15 +173,16 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that was written to since it was compacted, or that holds aborted data.
+    """A table or partition that changed since its last compaction, or that has aborted data.
 
     Attributes:
         table: The table.
-        partition: None: an unpartitioned table, or a change that named no partition.
+        partition: The partition's name. None: an unpartitioned table, or a change that named no
+            partition.
         aborted_txns: How many aborted transactions have changed something there.
-        oldest_abort_ms: How long ago, by the store's clock, the oldest of them began; None
-            without any.
-        quiet_ms: How long ago the last change was committed; None: not known.
+        oldest_abort_ms: How many milliseconds ago, by the store's clock, the oldest of those
+            transactions began. None if there are none.
+        quiet_ms: How many milliseconds ago the last change was committed. None: not known.
     """
 
     table: TableName
@@ -190,15 +194,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRetention:
-    """How many entries of each state are kept for a table or partition, and how long.
+    """How many entries of the history are kept for each table or partition, and how long.
 
     Attributes:
-        succeeded: Those, and so on.
-        failed: Never fewer than are looked at to stop after failures.
-        refused: Those.
-        did_not_initiate: Those; entries that were aborted count with them.
-        timeout_ms: After it, what failed, was refused or not begun is forgotten, if one of the
-            same type, or a major one, has succeeded since.
+        succeeded: How many entries that succeeded.
+        failed: How many entries that failed; at least as many as the initiator looks at to decide
+            whether compactions fail too often.
+        refused: How many entries that were refused.
+        did_not_initiate: How many entries that were not begun or were aborted.
+        timeout_ms: Entries that failed, were refused or were not begun are deleted after this
+            time, if a compaction of the same type, or a major one, has succeeded since.
     """
 
     succeeded: int = 3
@@ -209,14 +214,14 @@ class HistoryRetention:
 
 
 class CompactionQueue(Protocol):
-    """The queue of compactions, its history, and what might need one.
+    """The queue of compactions, its history, and what might need a compaction.
 
-    The end of a compaction that did something is ``TxnStore.commit_txn`` with ``compacted``.
+    A compaction that wrote something ends with ``TxnStore.commit_txn`` and ``compacted``.
     """
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue one. *Idempotent*, as it is not accepted where the same table or partition has an
-        entry INITIATED or WORKING, whatever its type; the answer is then that entry."""
+        """Queue a compaction. *Idempotent*: if the same table or partition has an INITIATED or
+        WORKING entry of any type, the request is not accepted, and the answer is that entry."""
 
     def take_next(
         self,
@@ -228,78 +233,81 @@ class CompactionQueue(Protocol):
         only: int | None = None,
     ) -> CompactionInfo | None:
         """Take the oldest INITIATED entry of the pool; None if there is none. *Cannot-retry*, but
-        what was taken by a transaction that ends is queued again.
+        ``revoke`` queues an entry again whose transaction has ended.
 
-        Workers of no pool (None) also take what was queued in any pool more than
-        ``pool_timeout_ms`` ago. ``only``: that entry, of whatever pool, or none. The entry becomes
-        WORKING, with this worker and transaction. Raises TxnAbortedError, NoSuchTxnError.
+        Workers without a pool (None) also take entries that were queued in any pool more than
+        ``pool_timeout_ms`` ago. ``only`` names the only entry to take, of whatever pool. The entry
+        becomes WORKING, with this worker and transaction. Raises TxnAbortedError, NoSuchTxnError.
         """
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
-        """Whether ``take_next`` would find one. *Read-only.*"""
+        """True if ``take_next`` would find an entry. *Read-only.*"""
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """Put a WORKING entry of this transaction into the history as FAILED. *Idempotent*:
-        nothing happens if it is not there, or somebody else's by now."""
+        """Move a WORKING entry of this transaction into the history as FAILED. *Idempotent*:
+        nothing happens if the entry is gone or belongs to another transaction now."""
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """The same as REFUSED: there was nothing to compact. *Idempotent.*"""
+        """As ``mark_failed``, but REFUSED: there was nothing to compact. *Idempotent.*"""
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
-        """Queue a WORKING entry of this transaction again: it was stopped. *Idempotent.*"""
+        """Queue a WORKING entry of this transaction again, because its worker was stopped.
+        *Idempotent.*"""
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
-        """Queue WORKING entries again whose transaction has ended, and those that were begun
-        longer ago than the time-out (their transaction is aborted); their numbers. *Idempotent.*"""
+        """Queue WORKING entries again whose transaction has ended or that were begun longer ago
+        than the time-out; abort the transactions of the latter. Returns the entries' numbers.
+        *Idempotent.*"""
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """Note in the history why something was not queued. *Idempotent*: the newest entry of the
-        table or partition, if it says the same, is not repeated."""
+        """Note in the history why a compaction was not queued. *Idempotent*: nothing is added if
+        the newest entry of the table or partition says the same."""
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
         """Take INITIATED entries out of the queue; they become ABORTED. *Idempotent.*
 
         Returns:
-            For each number the state that it was found in; None: there is no such entry.
+            The state of each entry before the call, by number; None if there is no such entry.
         """
 
     def compactions(self) -> list[CompactionInfo]:
-        """The queue and the history: the latest of start, end and commit first; then by when they
-        were queued. *Read-only.*"""
+        """The queue and the history, the most recent start, end or commit first, then in the order
+        in which the entries were queued. *Read-only.*"""
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
-        """READY_FOR_CLEANING entries whose old files no open transaction can read, leases
-        included: all that are open began after the compaction had ended. *Read-only.*
+        """READY_FOR_CLEANING entries whose old files no open transaction, and no lease, can read:
+        every open transaction began after the compaction had ended. *Read-only.*
 
-        Left out are those that ended less than ``retention_ms`` ago, those that could not be
-        cleaned less than their ``retry_retention_ms`` ago, and directories of dropped tables
-        (``pending_cleanups``).
-        By table, partition, and highest write id.
+        Left out are entries that ended less than ``retention_ms`` ago, entries whose last cleaning
+        failed less than their ``retry_retention_ms`` ago, and directories of dropped tables
+        (``pending_cleanups``). The order is by table, partition, and highest write id.
         """
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
-        """Its files are gone: SUCCEEDED. Rows of COMPLETED_TXN_COMPONENTS of its table or
-        partition up to its highest write id are forgotten. *Idempotent.*"""
+        """The old files are deleted: the entry becomes SUCCEEDED. Rows of COMPLETED_TXN_COMPONENTS
+        of its table or partition, up to its highest write id, are deleted. *Idempotent.*"""
 
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        """Cleaning failed: try again after ``retention_ms``, then after twice as long, and so on;
-        after so many attempts it is FAILED. *Cannot-retry.*"""
+        """Note that cleaning failed. The cleaner tries again after ``retention_ms``, then after
+        twice that time, and so on. After ``max_attempts`` failures the entry is FAILED.
+        *Cannot-retry.*"""
 
     def candidates(self) -> list[Candidate]:
-        """What was changed since it was compacted, or has aborted data; by name. *Read-only.*"""
+        """Tables and partitions that changed since their last compaction, or that have aborted
+        data, by name. *Read-only.*"""
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
         """Write ids of aborted transactions that may still have data in a table, ascending.
         *Read-only.*"""
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
-        """Nothing of these aborted write ids is left in the table: forget that they changed it.
-        They stay invisible. *Idempotent.*"""
+        """Forget that these aborted write ids changed the table, because no file of them is left.
+        The write ids stay invisible. *Idempotent.*"""
 
     def now_ms(self) -> int:
-        """The store's clock, which all these times are of. *Read-only.*"""
+        """The time of the store's clock, by which all these times are measured. *Read-only.*"""
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
-        """Forget old history. *Idempotent.*"""
+        """Delete old entries of the history. *Idempotent.*"""

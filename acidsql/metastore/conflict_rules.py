@@ -1,9 +1,9 @@
-"""First committer wins: which changes of two transactions cannot both be, as pure functions.
+"""First committer wins: which changes of two transactions conflict, as pure functions.
 
-The rule is exact snapshot isolation. A transaction that has committed is a rival only if our
-snapshot does not see it: what it does see was there when we began to decide. Two changes meet only
-on a common thing (``lock_rules.overlaps``: a change of the whole table meets that of each of its
-partitions), and there only some operations are in each other's way:
+The rule is exact snapshot isolation. A committed transaction is a *rival* of ours only if our
+snapshot does not see it. Two changes conflict only if they are about a common thing
+(``lock_rules.overlaps``: a change of the whole table overlaps a change of each of its
+partitions), and only for some pairs of operations:
 
 ==========  =============  ==========  ==========  =============
 ours        their INSERT   … UPDATE    … DELETE    … OVERWRITE
@@ -14,16 +14,16 @@ DELETE      –              conflict    conflict    conflict
 OVERWRITE   if it hides    conflict    conflict    conflict
 ==========  =============  ==========  ==========  =============
 
-Two INSERTs never meet, nor does an INSERT meet changes of older rows: both are kept. An OVERWRITE
-replaces the rows that it saw, and an INSERT that it did not see should outlive it; but the base it
-writes, ``base_N``, *hides* whatever has a write id up to N, seen or not. So one of an OVERWRITE and
-an INSERT must give way where the OVERWRITE's write id is the higher one, whoever of the two is
-committing. While we have no write id we have written nothing that could hide or be hidden, and the
-question is asked again at COMMIT. If theirs is not known, the worst is supposed.
+Two INSERTs never conflict, and an INSERT never conflicts with an UPDATE or DELETE of older rows:
+both changes are kept. An OVERWRITE replaces the rows that its snapshot sees, and rows of an unseen
+INSERT should stay. But the OVERWRITE's directory ``base_N`` *hides* every write id up to N, seen or
+not. So an OVERWRITE and an INSERT conflict if the OVERWRITE has the higher write id, whichever of
+the two commits last. While our transaction has no write id, it has written nothing that could hide
+other rows or be hidden; COMMIT asks again. If the rival's write id is unknown, the pair conflicts.
 
-Hive's own rule (hive-transactions.md §3.1) differs twice: it asks whether the two overlapped in
-time, not whether the one was seen; and an INSERT OVERWRITE counts as an UPDATE there, which keeps
-INSERTs away by its lock.
+Hive's own rule (hive-transactions.md §3.1) differs in two points. Hive asks whether the two
+transactions overlapped in time, not whether one's snapshot sees the other. And Hive treats an
+INSERT OVERWRITE as an UPDATE, whose lock makes INSERTs wait.
 
 Source: Hive ``CommitTxnFunction.checkForWriteConflict``.
 """
@@ -39,9 +39,9 @@ from acidsql.errors import WriteConflictError
 from acidsql.metastore.interface import Operation, WriteConflict
 from acidsql.metastore.lock_rules import ByThing
 
-# What a transaction does that others must know of: what TXN_COMPONENTS and WRITE_SET hold.
+# The operations that TXN_COMPONENTS and WRITE_SET record.
 RECORDED = (Operation.INSERT, Operation.UPDATE, Operation.DELETE, Operation.OVERWRITE)
-# Those that leave a delete event for each row that they change, and nothing else that meets.
+# Operations that can conflict only by their delete events, one for each row that they change.
 BY_ROW = frozenset({Operation.UPDATE, Operation.DELETE})
 
 _LONGEST_STATEMENT = 200  # characters of another's statement in a message
@@ -52,11 +52,12 @@ class Change:
     """What a transaction does to one thing: a row of TXN_COMPONENTS or of WRITE_SET.
 
     Attributes:
-        database: Of the table.
-        table: Its name.
-        partition: Its name; None: any row of the table.
+        database: The table's database.
+        table: The table's name.
+        partition: The partition's name. None: any row of the table.
         operation: One of ``RECORDED``.
-        write_id: The transaction's in the table; None: it has none yet, or it is not known.
+        write_id: The transaction's write id in the table. None: there is none yet, or it is
+            not known.
     """
 
     database: str
@@ -73,7 +74,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A transaction that has committed what we do not see; attributes as ``WriteConflict``'s."""
+    """A committed transaction that our snapshot does not see; attributes as ``WriteConflict``'s."""
 
     txn_id: int
     user: str
@@ -83,7 +84,7 @@ class Rival:
 
 
 class _Met(NamedTuple):
-    """Where two changes meet: the narrower of the two things."""
+    """The common thing of two changes: the narrower of their two things."""
 
     database: str
     table: str
@@ -91,15 +92,15 @@ class _Met(NamedTuple):
 
 
 def rival_operations(ours: Iterable[Operation]) -> frozenset[Operation]:
-    """Which operations of rivals are worth looking at for a transaction that does ``ours``."""
+    """The operations of rivals that can matter to a transaction with the operations ``ours``."""
     if set(ours) <= {Operation.INSERT}:
         return frozenset({Operation.OVERWRITE})
-    # An INSERT that meets nothing itself still means that rows alone do not tell (``by_row``).
+    # A rival's INSERT may not conflict by itself, but it makes ``by_row`` false.
     return frozenset(RECORDED)
 
 
 def is_conflict(ours: Change, theirs: Change) -> bool:
-    """The table above, for two changes of a common thing; ``theirs`` is committed and unseen."""
+    """The table above, for two changes of a common thing; ``theirs`` is the rival's."""
     pair = (ours.operation, theirs.operation)
     if Operation.INSERT not in pair:
         return True
@@ -113,11 +114,11 @@ def is_conflict(ours: Change, theirs: Change) -> bool:
 
 
 def conflicts(ours: Sequence[Change], rivals: Iterable[Rival]) -> list[WriteConflict]:
-    """Each thing that a rival and we cannot both have changed, by the rival's number.
+    """The conflicts, one for each common thing, in the order of the rivals' numbers.
 
     Args:
-        ours: What we change.
-        rivals: What those did whom our snapshot does not see.
+        ours: Our transaction's changes.
+        rivals: The rivals with their changes.
     """
     own = ByThing((change, change) for change in ours)
     by_number = sorted(rivals, key=lambda rival: rival.txn_id)
@@ -147,11 +148,11 @@ def _conflicts_with(ours: ByThing[Change], rival: Rival) -> Iterator[WriteConfli
 
 
 def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError:
-    """What the loser is told: who was first, where, and what to do.
+    """The error for the transaction that lost: which transaction was first, where, what to do.
 
     Args:
-        txn_id: The loser.
-        conflicts: What stands in its way, at least one; the first is named.
+        txn_id: The transaction that lost.
+        conflicts: Its conflicts, at least one. The message describes the first.
     """
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
@@ -181,6 +182,6 @@ def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> s
 
 
 def brief(statement: str) -> str:
-    """A statement on one line, and no more of it than a message can bear."""
+    """A statement on one line, cut to ``_LONGEST_STATEMENT`` characters."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST_STATEMENT else line[:_LONGEST_STATEMENT] + "…"

@@ -1,15 +1,14 @@
-"""What acidsql asks of a metastore: Protocols for tables, for transactions, and (in
-``compaction_queue``) for compactions.
+"""The metastore's Protocols for tables and for transactions (``compaction_queue`` has compactions).
 
 Every implementation runs the same contract suite (``tests/metastore/contract.py``). Each method
 says in one word how it may be retried, as Hive's ``TxnStore`` does with ``@RetrySemantics``:
 
-* *read-only*: changes nothing;
-* *idempotent*: calling it again gives the same state and answer;
-* *cannot-retry*: a lost reply leaves the caller not knowing whether it happened.
+* *read-only*: the method changes nothing.
+* *idempotent*: a repeated call gives the same state and answer.
+* *cannot-retry*: if the reply is lost, the caller does not know whether the change happened.
 
-Names of databases and tables are lower case. All methods raise ``MetastoreError`` where the
-store cannot be reached.
+Names of databases and tables are lower case. All methods raise ``MetastoreError`` if the store
+cannot be reached.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ class LockComponent:
     """One thing to lock: a database (table None), a table (partition None) or a partition.
 
     Attributes:
-        operation: What the transaction will do there; INSERT, UPDATE, DELETE and OVERWRITE are
-            recorded in TXN_COMPONENTS, the others are not.
+        operation: What the transaction will do there. INSERT, UPDATE, DELETE and OVERWRITE are
+            recorded in TXN_COMPONENTS; SELECT and NO_TXN are not.
     """
 
     lock_type: LockType
@@ -89,7 +88,7 @@ class LockComponent:
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """One row of SHOW LOCKS; times in milliseconds since the epoch by the store's clock."""
+    """One row of SHOW LOCKS. Times are milliseconds since the epoch, by the store's clock."""
 
     lock_id: int
     internal_id: int
@@ -108,7 +107,7 @@ class LockInfo:
 
 @dataclass(frozen=True, slots=True)
 class LockResponse:
-    """The answer to ``lock`` and ``check_lock``; ``blocked_by`` is what stands in the way."""
+    """The answer to ``lock`` and ``check_lock``; ``blocked_by`` is a lock that it waits for."""
 
     lock_id: int
     state: LockState
@@ -117,18 +116,19 @@ class LockResponse:
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
-    """A committed change that a transaction's snapshot does not see, to what it changes itself.
+    """A committed change that conflicts with a change of a transaction whose snapshot is older.
 
     Attributes:
-        txn_id: The transaction that committed first.
-        table: What both changed.
-        partition: Its name, ``p1=a/p2=1``; None: the whole table, or an unpartitioned one.
-        write_id: The winner's in that table; None if it has none.
-        by_row: Both only updated or deleted rows there, so that their delete events tell
-            whether they met at all.
-        user: The winner's, as are the next two.
-        host: Where it ran.
-        agent_info: Its statement.
+        txn_id: The number of the transaction that committed first, the winner.
+        table: The table that both changed.
+        partition: The partition's name, ``p1=a/p2=1``. None: the whole table, or an
+            unpartitioned table.
+        write_id: The winner's write id in that table; None if it has none.
+        by_row: Both only updated or deleted rows there, so a comparison of their delete events
+            tells whether they changed a common row.
+        user: The winner's user.
+        host: The winner's host.
+        agent_info: The winner's statement.
     """
 
     txn_id: int
@@ -143,7 +143,7 @@ class WriteConflict:
 
 @dataclass(frozen=True, slots=True)
 class TxnInfo:
-    """One row of SHOW TRANSACTIONS; times in milliseconds since the epoch, store's clock."""
+    """One row of SHOW TRANSACTIONS. Times are as in ``LockInfo``."""
 
     txn_id: int
     state: TxnState
@@ -157,7 +157,7 @@ class TxnInfo:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database and the directory its tables lie in."""
+    """A database and its directory, in which its tables lie by default."""
 
     name: str
     location: str
@@ -166,7 +166,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class PendingCleanup:
-    """A directory of a dropped table that is still to be deleted (COMPACTION_QUEUE, state r)."""
+    """A directory of a dropped, or never made, table to be deleted (COMPACTION_QUEUE, state r)."""
 
     id: int
     table: TableName
@@ -176,9 +176,10 @@ class PendingCleanup:
 class Catalog(Protocol):
     """Databases, tables, partitions.
 
-    A method that changes a table takes the transaction that holds the table's lock (``txn_id``),
-    and in the same step makes sure that it is open still: a session that slept until others took
-    its lock changes nothing (TxnAbortedError, NoSuchTxnError). None: nobody else is there.
+    ``txn_id`` is the transaction that holds the lock of the table to change. In the same step as
+    the change, the method makes sure that this transaction is still open (TxnAbortedError,
+    NoSuchTxnError). So a session that slept until others took its lock changes nothing. None: no
+    other session uses the store, and the method checks no transaction.
     """
 
     def databases(self) -> list[Database]:
@@ -188,16 +189,16 @@ class Catalog(Protocol):
         """One database, or None. *Read-only.*"""
 
     def create_database(self, database: Database) -> None:
-        """Add it. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
+        """Add a database. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
-        """Remove an empty one, or with ``cascade`` all of its tables too, in one step.
+        """Remove an empty database, or with ``cascade`` all of its tables too, in one step.
         *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, in order. *Read-only.*"""
+        """Names of a database's tables, in alphabetical order. *Read-only.*"""
 
     def get_table(self, name: TableName) -> Table | None:
         """One table, or None. *Read-only.*"""
@@ -205,23 +206,23 @@ class Catalog(Protocol):
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:
-        """Add it. *Cannot-retry.*
+        """Add a table. *Cannot-retry.*
 
-        Write ids go on above those of a dropped table of the same name, and above
-        ``first_write_id - 1``. Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07),
-        SCHEMA_NOT_FOUND (42704), or LOCATION_ALREADY_EXISTS (42710) where another table, or one
-        whose directory is not cleaned up yet, has the same location.
+        Write ids begin at ``first_write_id``, or above those of a dropped table of the same name.
+        Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07), SCHEMA_NOT_FOUND (42704), or
+        LOCATION_ALREADY_EXISTS (42710) if another table, or a dropped table whose directory is
+        not deleted yet, has the same location.
         """
 
     def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
-        """Remove it, its partitions and queue its directory for deletion, in one step.
-        *Cannot-retry.* Its write ids are remembered: those of a namesake begin above them.
+        """Remove a table and its partitions, and queue its directory for deletion, in one step.
+        *Cannot-retry.* The write ids of a later table of that name begin above those of this one.
         Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
 
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Change the name everywhere, transactions' rows included; the directory stays.
+        """Change a table's name everywhere, also in the rows of transactions; the directory stays.
         *Cannot-retry.* Raises as ``drop_table`` and ``create_table``."""
 
     def alter_table(
@@ -235,8 +236,8 @@ class Catalog(Protocol):
         unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
-        """Put data columns, and names of bucketing columns, in the place of those that are there;
-        append columns; set properties, and forget properties: all in one step. *Cannot-retry.*
+        """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns, and
+        ``bucket_columns`` the bucketing columns; None keeps them. ``add_columns`` are appended.
         Raises CatalogError if the table is missing, or would have a column twice
         (COLUMN_ALREADY_EXISTS, 42711)."""
 
@@ -244,20 +245,21 @@ class Catalog(Protocol):
         """All partitions, by values. *Read-only.*"""
 
     def pending_cleanups(self) -> list[PendingCleanup]:
-        """Directories of dropped tables that are still to be deleted. *Read-only.*"""
+        """Directories that are still to be deleted. *Read-only.*"""
 
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
-        """Queue the directory of a table that is only to be made, so that nothing is left if it
-        never is (``commit_txn`` with ``cleaned``). *Cannot-retry.* Raises as ``create_table``."""
+        """Queue the directory of a table before the table is made, so that the directory is
+        deleted if the table never comes (``commit_txn`` with ``cleaned`` takes it from the queue).
+        *Cannot-retry.* Raises as ``create_table``."""
 
     def mark_cleaned(self, cleanup_id: int) -> None:
-        """Take one from the queue. *Idempotent.*"""
+        """Take a directory from the queue. *Idempotent.*"""
 
 
 class TxnStore(CatalogHistory, Protocol):
-    """Transactions, locks, write ids: what Hive's ``TxnStore`` keeps."""
+    """Transactions, locks and write ids, as in Hive's ``TxnStore``."""
 
     def open_txn(
         self,
@@ -269,41 +271,41 @@ class TxnStore(CatalogHistory, Protocol):
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
     ) -> int:
-        """Open one and return its number. *Cannot-retry.* It is dead after ``timeout_ms``
-        milliseconds without a heartbeat; None: after what ``abort_timed_out`` is given. Raises
-        TxnError TOO_MANY_OPEN_TXNS (53400) where ``max_open_txns`` are open already."""
+        """Open a transaction and return its number. *Cannot-retry.* The transaction times out
+        after ``timeout_ms`` without a heartbeat; None: after the time that ``abort_timed_out`` is
+        given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already."""
 
     def heartbeat(self, txn_id: int) -> None:
-        """Say that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
+        """Note that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
 
     def lock(
         self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
     ) -> LockResponse:
         """Enqueue all components and try to acquire them, all or none. *Cannot-retry.*
 
-        ``agent_info`` replaces what the transaction was opened with: it is the statement that
-        others see who wait for this lock, or lose to this transaction.
+        ``agent_info`` replaces the ``agent_info`` of ``open_txn``. Transactions that wait for this
+        lock, or lose a conflict with this transaction, see it as the statement.
 
-        Compatibility as in Hive 4 (only earlier locks of other transactions block, waiting ones
-        included). INSERT, UPDATE, DELETE and OVERWRITE components are recorded in
-        TXN_COMPONENTS. Raises TxnAbortedError, NoSuchTxnError.
+        Compatibility as in Hive 4: only earlier locks of other transactions block, acquired or
+        waiting. INSERT, UPDATE, DELETE and OVERWRITE components are recorded in TXN_COMPONENTS.
+        Raises TxnAbortedError, NoSuchTxnError.
         """
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        """Heartbeat, and try again to acquire a waiting lock. *Idempotent.*
+        """Note a heartbeat, and try again to acquire a waiting lock. *Idempotent.*
 
-        Where transactions wait for each other in a circle, the youngest of them is aborted: if it
-        is this one, TxnAbortedError says so. Raises as ``lock``; TxnError NO_SUCH_LOCK if the lock
-        is gone.
+        If transactions wait for each other in a circle, the youngest of them is aborted. If that
+        is this transaction, TxnAbortedError says so. Raises as ``lock``, and TxnError NO_SUCH_LOCK
+        if the lock is gone.
         """
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
-        """Give up a lock that is still waiting; one that is gone is passed over. *Idempotent.*
-        Raises TxnError TXN_OPEN for an acquired one: it is held to the transaction's end."""
+        """Give up a lock that still waits; a lock that is gone is no error. *Idempotent.* Raises
+        TxnError TXN_OPEN for an acquired lock: a transaction holds its locks until it ends."""
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
-        """Let TXN_COMPONENTS of a transaction be what these record, no more and no less: the rest
-        belonged to statements that were undone. Its locks stay. *Idempotent.* Raises
+        """Make a transaction's rows of TXN_COMPONENTS exactly the rows of these components, because
+        its other statements were undone. The transaction's locks stay. *Idempotent.* Raises
         TxnAbortedError, NoSuchTxnError."""
 
     def write_conflicts(
@@ -312,18 +314,18 @@ class TxnStore(CatalogHistory, Protocol):
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
-        """What others committed, unseen by the snapshot, to what these components change; None:
-        to what the transaction has recorded. By number. *Read-only.* The rules are in
-        ``conflict_rules``."""
+        """Changes that others committed, that the snapshot does not see, and that conflict with
+        ``components`` (None: with all that the transaction has recorded), in the order of the
+        winners' numbers. *Read-only.* ``conflict_rules`` has the rules."""
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         """The transaction's write id in a table: one for each table. *Idempotent.* The write id
-        is also filled into the transaction's TXN_COMPONENTS rows of that table. Raises
-        TxnAbortedError, NoSuchTxnError."""
+        is also written into the transaction's TXN_COMPONENTS rows of that table. Raises
+        TxnAbortedError, NoSuchTxnError, and TxnError READ_ONLY_TRANSACTION (25006)."""
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        """A snapshot: which transactions are committed now. *Read-only.* The transaction's own
-        number is left out of the exceptions."""
+        """A snapshot: which transactions are committed now. *Read-only.* The transaction
+        ``txn_id`` sees its own writes: its number is not among the exceptions."""
 
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
@@ -343,54 +345,55 @@ class TxnStore(CatalogHistory, Protocol):
         cleaned: int | None = None,
         compacted: Compacted | None = None,
     ) -> None:
-        """Commit, releasing its locks, in one step (I12). *Idempotent* for a transaction that
+        """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
 
-        First committer wins: with a ``snapshot`` it raises WriteConflictError where
-        ``write_conflicts`` finds a transaction that is not among ``resolved`` (those that the
-        caller has compared row by row); the transaction is still open then.
+        First committer wins: given a ``snapshot``, the method raises WriteConflictError if
+        ``write_conflicts`` finds a transaction that is not in ``resolved`` (transactions that the
+        caller has compared row by row). The transaction is still open then. In the same step
 
-        ``add_partitions`` are those that were written to: they become known to the catalog in
-        the same step (those already known are passed over), and a table's components that name no
-        partition are narrowed to them. ``drop_partitions`` become unknown; ``create_table`` comes
-        into being with what the transaction wrote, and the pending clean-up ``cleaned`` is taken
-        from the queue. ``compacted`` becomes READY_FOR_CLEANING; if it is not this transaction's
-        any more, TxnError COMPACTION_LOST (40001), and the transaction is still open. Raises
-        TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
+        * the catalog learns ``add_partitions``, the partitions that the transaction wrote to
+          (known ones are skipped); components that name no partition are narrowed to them,
+        * the catalog forgets ``drop_partitions``,
+        * ``create_table`` is made, and the pending clean-up ``cleaned`` leaves the queue,
+        * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
+          transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open.
+
+        Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
-        """Abort, releasing its locks. *Idempotent*: an aborted one stays so. Raises
-        NoSuchTxnError for one that is committed or was never opened."""
+        """Abort, and release the locks. *Idempotent*: an aborted transaction stays aborted. Raises
+        NoSuchTxnError if the transaction is committed or unknown."""
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """What became of a transaction; None if the store does not know it (any more: see
+        """The state of a transaction; None if the store never knew it, or has forgotten it (see
         ``house_keep``). *Read-only.*"""
 
     def show_txns(self) -> list[TxnInfo]:
         """Open and aborted transactions, by number. *Read-only.*"""
 
     def show_locks(self) -> list[LockInfo]:
-        """All locks: acquired before waiting, then by number. *Read-only.*"""
+        """All locks: acquired ones first, then by number. *Read-only.*"""
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
-        """Abort open transactions whose last heartbeat is older, by the store's clock, than the
-        time-out they were opened with (``timeout_ms`` if with none); returns their numbers.
-        *Idempotent.*"""
+        """Abort open transactions whose last heartbeat is too old, and return their numbers. The
+        store's clock decides. The limit is the time-out of ``open_txn``, or ``timeout_ms`` if that
+        was None. *Idempotent.*"""
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
-        """What Hive's AcidHouseKeeper does: abort the timed out (as ``abort_timed_out``), forget
-        what no open transaction can ask for any more. *Idempotent.*
+        """Do the work of Hive's AcidHouseKeeper: abort the transactions that have timed out (as
+        ``abort_timed_out``), and delete rows that no open transaction can need. *Idempotent.*
 
-        Forgotten are WRITE_SET and TXN_TO_WRITE_ID rows that every open transaction sees as
+        Deleted are WRITE_SET and TXN_TO_WRITE_ID rows that every open transaction sees as
         committed, and rows of ended transactions that are older than ``retention_ms`` and have no
-        data that anybody must hide. Returns False, having done nothing, if somebody has done it
-        less than ``interval_ms`` ago.
+        data that readers must hide. Returns False, and does nothing, if the last run of any
+        session is less than ``interval_ms`` ago.
         """
 
 
 class Metastore(Catalog, TxnStore, CompactionQueue, Protocol):
-    """All of it, and how to let go of it."""
+    """The whole metastore."""
 
     def close(self) -> None:
         """Release connections. *Idempotent.*"""

@@ -1,13 +1,14 @@
-"""Which lock waits for which, and who waits in a circle: pure functions.
+"""Which lock waits for which, and which transactions wait in a circle: pure functions.
 
-A transaction waits until *all* that stands before it is gone, and a lock that was granted goes only
-with its transaction. So transactions wait for ever exactly if they wait for each other in a
-circle; it makes no difference whether the earlier lock is granted or waits itself. Nobody
-overtakes, with one exception: who was granted a lock gets as much again at once, since whoever
-waits in between waits for this very transaction.
+A transaction waits until *all* earlier locks that block it are gone. A granted lock goes only when
+its transaction ends. So transactions wait for ever exactly if they wait for each other in a circle,
+whether the earlier lock is granted or waits itself.
+
+No lock overtakes an earlier one, with one exception: a transaction that holds a lock at once gets a
+further lock that is not stronger. Every lock that waits in between waits for this transaction.
 
 Source: Hive 4.0 ``CheckLockFunction`` and ``LockTypeComparator``; hive-transactions.md §4.1, 4.2.
-The deadlock detector is of the kind that Hive's later master has.
+The deadlock detector is like the one in Hive's later master branch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Filed = TypeVar("Filed")
 
 
 class Thing(Protocol):
-    """What something is about: a database (table None), a table (partition None), a partition."""
+    """A database (table None), a table (partition None), or a partition."""
 
     @property
     def database(self) -> str: ...
@@ -35,7 +36,7 @@ class Thing(Protocol):
 
 
 class Typed(Thing, Protocol):
-    """A lock on a thing, asked for or there."""
+    """A lock on a thing, requested or existing."""
 
     @property
     def lock_type(self) -> LockType: ...
@@ -48,7 +49,7 @@ _STRENGTH = {
     LockType.EXCLUSIVE: 3,
 }
 
-# requested → the earlier locks, acquired or waiting, that it must wait for
+# requested type → types of the earlier locks, acquired or waiting, that it must wait for
 _WAITS_FOR = {
     LockType.SHARED_READ: {LockType.EXCLUSIVE},
     LockType.SHARED_WRITE: {LockType.EXCL_WRITE, LockType.EXCLUSIVE},
@@ -66,7 +67,7 @@ def strength(lock_type: LockType) -> int:
 
 
 def overlaps(one: Thing, other: Thing) -> bool:
-    """True if both are about a common thing; a database contains its tables and so on."""
+    """True if one contains the other; a database contains its tables, a table its partitions."""
     if one.database != other.database:
         return False
     if one.table is None or other.table is None:
@@ -79,8 +80,8 @@ def overlaps(one: Thing, other: Thing) -> bool:
 def must_wait(requested: Typed, earlier: Typed) -> bool:
     """True if ``requested`` cannot be granted while another transaction's ``earlier`` exists.
 
-    A SHARED_READ of a whole database (CREATE TABLE takes it) says only that the database must
-    not go away: it and an EXCLUSIVE lock on a table inside do not hinder each other.
+    SHARED_READ on a whole database (CREATE TABLE takes it) only keeps the database from being
+    dropped. It and an EXCLUSIVE lock on a table of that database do not wait for each other.
     """
     if not overlaps(requested, earlier):
         return False
@@ -112,10 +113,10 @@ def merge(components: Iterable[LockComponent]) -> list[LockComponent]:
 
 
 class ByThing(Generic[Filed]):
-    """Values filed by what they are about, so that what overlaps is found without asking all.
+    """An index of values by thing, which finds overlapping things without comparing all of them.
 
     Args:
-        filed: Each thing, and the value that is filed under it.
+        filed: Pairs of a thing and the value to file under it.
     """
 
     def __init__(self, filed: Iterable[tuple[Thing, Filed]]) -> None:
@@ -134,7 +135,7 @@ class ByThing(Generic[Filed]):
 
 
 def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[Filed]:
-    """What lies under a name and under the whole (None); under all names for the whole itself."""
+    """The entries of a name and of the whole (None); for the whole itself (None) all entries."""
     if name is None:
         return inner.values()
     return [inner[key] for key in (name, None) if key in inner]
@@ -144,10 +145,10 @@ def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[
 
 
 def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
-    """What this lock must wait for: earlier locks of other transactions, the granted ones first.
+    """The earlier locks of other transactions that a lock must wait for, granted ones first.
 
-    Nothing, if its transaction was granted as much before: what is in the way of this lock now was
-    in the way of that one, so it waits itself, and for this very transaction.
+    The list is empty if the transaction already holds a lock that covers this one. A lock that
+    would block this one would block the held one, too; so it is waiting, for this transaction.
     """
     near = list(locks.overlapping(waiting))
     if any(other.txn_id == waiting.txn_id and _covers(other, waiting) for other in near):
@@ -159,30 +160,30 @@ def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
         and other.txn_id != waiting.txn_id
         and must_wait(waiting, other)
     ]
-    # Whoever holds a lock can do something about it, so that one is named if there is one.
+    # Messages name the first. The holder of a granted lock can end the wait, a waiter cannot.
     return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
 
 def _covers(held: LockInfo, wanted: LockInfo) -> bool:
-    """True if whoever has the one is in no need of the other; both overlap."""
+    """True if a transaction that has ``held`` does not need ``wanted``; the two overlap."""
     is_weaker = strength(held.lock_type) < strength(wanted.lock_type)
     if is_weaker or held.state is LockState.WAITING:
         return False
     if held.table is None:
-        # SHARED_READ of a database keeps nobody from what is in it.
+        # SHARED_READ on a database does not protect the database's tables.
         return wanted.table is None or held.lock_type is not LockType.SHARED_READ
     return wanted.table is not None and held.partition in (None, wanted.partition)
 
 
 def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
-    """A shortest circle of transactions that wait for each other, from this one on.
+    """A shortest circle of transactions that wait for each other, beginning with ``txn_id``.
 
     Args:
-        txn_id: The transaction that it must lead through.
-        locks: All that may be in it.
+        txn_id: A transaction that the circle must contain.
+        locks: All locks that may be part of the circle.
 
     Returns:
-        ``[3, 5, 4]``: 3 waits for 5, 5 for 4, and 4 for 3. Empty: there is none.
+        ``[3, 5, 4]``: 3 waits for 5, 5 for 4, and 4 for 3. Empty if there is no circle.
     """
     near = ByThing((lock, lock) for lock in locks)
     waiting: dict[int, list[LockInfo]] = {}

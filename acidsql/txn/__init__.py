@@ -1,9 +1,12 @@
-"""Transactions as a session uses them: open, lock, look, write, commit.
+"""Transactions as a session uses them: open, lock, take a snapshot, write, commit.
 
-``manager`` (``TxnManager``: opens, snapshots) → ``txn`` (``Txn``: the life of a transaction, drawn
-in its docstring) → ``locks`` (waiting for a lock, and saying for whom), ``heartbeat`` (the thread
-that says we live), ``leases`` (what lazy DataFrames read is kept). Knows the metastore by its
-Protocols only.
+* ``manager``: ``TxnManager`` opens transactions and takes snapshots.
+* ``txn``: ``Txn`` is one transaction. The module's docstring draws its life.
+* ``locks``: waits for a lock, and reports which transaction holds it.
+* ``heartbeat``: the thread that tells the metastore that our transactions are alive.
+* ``leases``: keep the files that lazy DataFrames read.
+
+This package knows the metastore by its Protocols only.
 """
 
 from acidsql.txn.manager import TxnManager

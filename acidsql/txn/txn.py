@@ -1,4 +1,4 @@
-"""The life of a transaction, as the session's own thread leads it.
+"""One transaction, from ``TxnManager.open`` to its end; the session's own thread uses it.
 
 ::
 
@@ -16,11 +16,13 @@
         └──────► COMMITTED ◄────┘             ▼
                                            UNKNOWN (CommitUnknownError; it is left to time out)
 
-Inside OPEN the order is *lock, then look* (I6): ``lock`` → ``snapshot`` → ``write_id``, files are
-written and published by others → ``commit``, the only commit point. In a transaction of several
-statements each goes through the same steps, in the snapshot of the first: so ``lock`` looks
-whether somebody has committed a change to the same thing since then, and ``undo`` forgets one
-statement. The store decides every transition; what is kept here only saves asking.
+Inside OPEN the order is *lock, then look* (I6): ``lock`` → ``snapshot`` → ``write_id`` → other
+modules write and publish files → ``commit``, the only commit point.
+
+In a transaction of several statements each statement goes through the same steps, but all of them
+use the snapshot of the first. So ``lock`` checks whether another transaction has committed a
+change to the same thing since the snapshot, and ``undo`` forgets one statement. The store decides
+every transition. The phase that is kept here only saves questions to the store.
 """
 
 from __future__ import annotations
@@ -69,12 +71,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a statement sees.
+    """The transactions and write ids that a statement sees.
 
     Attributes:
         valid_txns: The committed transactions.
-        write_ids: For each table the visible write ids.
-        held_by: The open transaction, or lease, for which the cleaner keeps what it needs.
+        write_ids: The visible write ids of each table.
+        held_by: The open transaction, or lease, that keeps this snapshot's files from the cleaner.
     """
 
     valid_txns: ValidTxnList
@@ -83,12 +85,12 @@ class Snapshot:
 
 
 class Txn:
-    """One transaction; made by ``TxnManager.open``. Not for use by several threads at once.
+    """One transaction. ``TxnManager.open`` makes it. Several threads must not use it at once.
 
-    As a context manager it aborts what was not committed when the block ends.
+    As a context manager, the transaction aborts at the end of the block if it was not committed.
 
     Attributes:
-        id: Its number.
+        id: The transaction's number.
     """
 
     def __init__(
@@ -104,41 +106,43 @@ class Txn:
 
     @property
     def phase(self) -> Phase:
-        """Where it stands in the diagram, as far as this side knows."""
+        """The transaction's state in the diagram above, as far as this process knows."""
         return self._phase
 
     @property
     def has_looked(self) -> bool:
-        """Its snapshot is taken, for good."""
+        """True if the snapshot is taken; it is never refreshed (I6)."""
         return self._valid_txns is not None
 
     def forget_snapshot(self) -> None:
-        """Look again: only for a statement that has read and written nothing yet (I6)."""
+        """Only before the first read or write (I6): let the next ``snapshot`` take a new one."""
         self._valid_txns = None
 
     @property
     def mark(self) -> int:
-        """How much it has recorded so far; for ``undo``."""
+        """How many components the transaction has recorded so far; an argument for ``undo``."""
         return len(self._recorded)
 
     def lock(
         self, components: Sequence[LockComponent], *, agent_info: str | None = None
     ) -> Acquired:
-        """Wait for all of these locks; they are held to the end.
+        """Wait for all of these locks. The transaction holds them until it ends.
 
         Args:
             components: What to lock.
-            agent_info: The statement that asks, for those who will wait for it.
+            agent_info: The statement that asks for the locks. Transactions that wait for these
+                locks see its text.
 
         Returns:
-            Whether it had to wait: then names and types must be looked up again.
+            Whether the transaction had to wait. If so, look up names and types again.
 
         Raises:
-            LockTimeoutError: It names who is in the way. The transaction is still open.
-            WriteConflictError: The transaction has looked already, and somebody has committed a
-                change since then to what these components change.
-            TxnAbortedError: It was aborted, perhaps to end a deadlock.
-            NoSuchTxnError, MetastoreError
+            LockTimeoutError: The locks were not granted in time; the error names the transaction
+                that is in the way. This transaction is still open.
+            WriteConflictError: This transaction has its snapshot already, and since then another
+                transaction has committed a change to something that these components change.
+            TxnAbortedError: The transaction was aborted, perhaps to end a deadlock.
+            NoSuchTxnError, MetastoreError: As in ``TxnStore.lock``.
         """
         with self._while_open():
             self._recorded += components
@@ -147,19 +151,19 @@ class Txn:
             return acquired
 
     def undo(self, mark: int) -> None:
-        """Forget what it has recorded since ``mark``; locks stay. May be called again.
+        """Forget the components that were recorded since ``mark``; locks stay. May be repeated.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError, MetastoreError
+            TxnAbortedError, NoSuchTxnError, MetastoreError: As ``lock``.
         """
         with self._while_open():
             self._store.restore_components(self.id, self._recorded[:mark])
             del self._recorded[mark:]
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """I6: what the transaction sees; call it after the first locks.
+        """I6: what the transaction sees in these tables. Call it after the first locks.
 
-        The committed transactions are those of the first call, for all later statements too.
+        The first call decides which transactions count as committed, for all later calls too.
         """
         with self._while_open():
             if self._valid_txns is None:
@@ -167,13 +171,13 @@ class Txn:
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def catalog_changes(self, table: TableName) -> list[CatalogChange]:
-        """What others have changed of a name in the catalog since the snapshot was taken.
+        """Changes that others have made to a name in the catalog since the snapshot.
 
-        Ask after looking into the catalog: then what was found is as the snapshot has it, unless
-        this tells otherwise.
+        Read the catalog first, then call this method: if the list is empty, the catalog's answer
+        holds for the snapshot, too.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError, MetastoreError
+            TxnAbortedError, NoSuchTxnError, MetastoreError: As ``lock``.
         """
         if self._valid_txns is None:
             return []
@@ -181,12 +185,12 @@ class Txn:
             return self._store.catalog_changes(self.id, self._valid_txns, table)
 
     def write_id(self, table: TableName) -> int:
-        """Its write id in a table: the same at every call."""
+        """The transaction's write id in a table: the same at every call."""
         with self._while_open():
             return self._store.allocate_write_id(self.id, table)
 
     def next_statement_id(self) -> int:
-        """0, 1, 2, …: numbers the writes of one transaction. Raises TxnError after 4095."""
+        """The next statement id: 0, 1, 2, …. Raises TxnError after 4095."""
         with self._while_open():
             if self._next_statement_id > MAX_STATEMENT_ID:
                 raise TxnError(
@@ -210,19 +214,22 @@ class Txn:
         cleaned: int | None = None,
         compacted: Compacted | None = None,
     ) -> None:
-        """The commit point. Returns only if it is committed. Arguments as ``TxnStore.commit_txn``.
+        """The commit point: returns only if the transaction is committed.
+
+        The arguments are those of ``TxnStore.commit_txn``.
 
         Raises:
-            TxnAbortedError: It was aborted before.
-            TxnError: COMPACTION_LOST: what it compacted is not its own any more; the transaction
-                is still open.
-            WriteConflictError: Somebody else committed a change to the same thing first; the
-                transaction is still open.
-            CommitUnknownError: Nobody can tell now. Ask ``txn_state`` of this number later.
-            MetastoreError: The store did not do it; the transaction is still open.
+            TxnAbortedError: The transaction was aborted before.
+            TxnError: COMPACTION_LOST: the entry of the compaction queue belongs to another
+                transaction now. This transaction is still open.
+            WriteConflictError: Another transaction committed a change to the same thing first.
+                This transaction is still open.
+            CommitUnknownError: Nobody knows now whether the transaction is committed. Ask
+                ``TxnStore.txn_state`` for its number later.
+            MetastoreError: The store did not commit. The transaction is still open.
         """
         with self._while_open():
-            self._in_doubt = True  # whatever stops us now, it may have happened
+            self._in_doubt = True  # after any interruption from here on it may be committed
             try:
                 self._store.commit_txn(
                     self.id,
@@ -243,19 +250,19 @@ class Txn:
             self._end(Phase.COMMITTED)
 
     def abort(self, reason: str = "") -> None:
-        """Give it up: nothing that it wrote will ever be seen. An aborted one stays so.
+        """Abort the transaction: nobody will ever see its writes. May be repeated.
 
         Raises:
-            TxnError: It is committed.
-            MetastoreError: The store cannot be reached: it will time out.
+            TxnError: The transaction is committed.
+            MetastoreError: The store cannot be reached. The transaction will time out.
         """
         if self._phase is Phase.COMMITTED:
             raise _not_open(self.id, self._phase)
         if self._phase is not Phase.OPEN and not self._unheard:
             return
-        # First of all: if the store does not answer now, it must at least time out.
+        # First stop the heartbeat: if the store does not answer now, the transaction times out.
         self._end(Phase.ABORTED)
-        self._unheard = True  # until it has answered: whoever calls again tries again
+        self._unheard = True  # until the store has answered; so a repeated call asks it again
         try:
             self._store.abort_txn(self.id, reason)
             self._unheard = False
@@ -269,11 +276,11 @@ class Txn:
 
     @property
     def is_alive(self) -> bool:
-        """It is open here, and the store says so, too: others may have aborted it."""
+        """True if the transaction is open here and in the store: others may have aborted it."""
         return self._phase is Phase.OPEN and self._store.txn_state(self.id) is TxnState.OPEN
 
     def end_quietly(self) -> None:
-        """Commit one that only read. Where that fails it is left to time out."""
+        """Commit a transaction that only read. If COMMIT fails, the transaction times out."""
         try:
             self.commit()
         except AcidSqlError as error:
@@ -294,21 +301,20 @@ class Txn:
             abort_quietly(self, reason)
 
     def _refuse_outdated(self, components: Sequence[LockComponent]) -> None:
-        """Its snapshot is never refreshed (I6), so a change to a newer row would be lost."""
+        """The snapshot is never refreshed (I6), so refuse to change what it does not show."""
         if self._valid_txns is None:
             return
         found = self._store.write_conflicts(self.id, self._valid_txns, components)
-        # Whether two changed the same rows is known, and told, at COMMIT.
+        # Only COMMIT can tell whether the two transactions changed a common row.
         by_row = self._waiter.settings.conflicts_by_row
         certain = [one for one in found if not (by_row and one.by_row)]
         if certain:
             raise conflict_rules.error(self.id, certain)
 
     def _ended_elsewhere(self) -> Phase:
-        """How it ended, where the store has no open one of this number.
+        """How the transaction ended, if the store has no open transaction of this number.
 
-        It may be committed, if somebody pressed the stop button just before COMMIT came back; then
-        nothing of it may be deleted.
+        It may be committed, if the user interrupted COMMIT; then no file of it may be deleted.
         """
         try:
             state = self._store.txn_state(self.id)
@@ -318,7 +324,7 @@ class Txn:
         return Phase.UNKNOWN if state is None else known.get(state, Phase.UNKNOWN)
 
     def _ask_what_became(self, lost: MetastoreError) -> None:
-        """The reply to COMMIT was lost: return if it happened, else raise what is known."""
+        """The reply to COMMIT was lost: return if the store has committed, else raise."""
         try:
             state = self._store.txn_state(self.id)
         except MetastoreError:
@@ -342,7 +348,7 @@ class Txn:
 
     @contextmanager
     def _while_open(self) -> Iterator[None]:
-        """Refuse what needs an open transaction, and learn from the store that it is not."""
+        """Refuse if the transaction has ended; note the end if the store reports one."""
         if self._phase is not Phase.OPEN:
             raise _not_open(self.id, self._phase)
         try:
@@ -361,13 +367,13 @@ class Txn:
 
 
 def abort_quietly(txn: Txn, reason: str) -> bool:
-    """Abort where another error is on its way or nobody listens: a failure is only logged.
+    """Abort, and only log a failure: for callers that are raising another error already.
 
-    What cannot be aborted now has no heartbeat any more, and times out.
+    A transaction that cannot be aborted now has no heartbeat any more, so it times out.
 
     Returns:
-        True if the store says that it is aborted. False: it may be committed, if somebody pressed
-        the stop button just then.
+        True if the store says that the transaction is aborted. False: the transaction may be
+        committed, if the user interrupted COMMIT.
     """
     try:
         txn.abort(reason)
@@ -380,7 +386,7 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
 def snapshot_of(
     store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int | None = None
 ) -> Snapshot:
-    """What these transactions have committed to the tables; ``held_by`` keeps its files."""
+    """The snapshot of these tables in which the transactions ``valid`` have committed."""
     return Snapshot(valid, store.valid_write_ids(valid, tables), held_by)
 
 
