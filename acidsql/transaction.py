@@ -1,13 +1,14 @@
-"""The session's transaction: that of one statement, or BEGIN … COMMIT over several.
+"""The session's transaction: of one statement, or of several between BEGIN and COMMIT.
 
-A statement publishes its directories when it ends; its write id is open still, so only its own
-transaction sees them. ``Work`` notes what a statement has published, so that it can be undone:
+A statement publishes its directories when it ends. The write id is still open then, so only the
+statement's own transaction sees the directories. ``Work`` notes the directories of one statement,
+so that the statement can be undone:
 
-* a statement that fails in a transaction of its own takes the transaction with it: abort, then
-  delete what nobody will ever see;
-* one that fails between BEGIN and COMMIT, or that ROLLBACK TO undoes, is taken out of a
-  transaction that goes on: its directories must be gone, durably, before COMMIT can make the
-  write id visible. While one of them is there, COMMIT is refused.
+* If a statement in a transaction of its own fails, the transaction is aborted. Then its
+  directories, which nobody will ever see, are deleted.
+* If a statement between BEGIN and COMMIT fails, or ROLLBACK TO undoes it, the transaction goes
+  on. The statement's directories must be deleted, durably, before COMMIT makes the write id
+  visible. COMMIT is refused while one of them exists.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from acidsql.storage.publish import Published, discard
 from acidsql.storage.save import Writing
 from acidsql.txn import Phase, Txn, abort_quietly
 
-# Whether two transactions changed a common row: the conflict, the directories that we published.
+# (conflict, directories that our transaction published) → True if both changed a common row
 SameRows = Callable[[WriteConflict, Sequence[str]], bool]
 
 
 @dataclass(slots=True)
 class Work:
-    """What one statement has published so far.
+    """The directories that one statement has published so far.
 
     Attributes:
-        mark: How much its transaction had recorded before it.
-        published: Each table and what was put there.
-        when_committed: Called once its transaction is committed.
+        mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
+        published: Each table, and what the statement published there.
+        when_committed: Functions to call after the transaction has committed.
     """
 
     mark: int
@@ -52,19 +53,19 @@ class Work:
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: Writing) -> Published:
-        """Publish what was written to a table, noting each directory even if it then fails."""
+        """Publish the files of one write. Each directory is noted, even if publishing fails."""
         self._moved.append((table, writing.directories))
         published = writing.publish()
         self.add(table, published)
         return published
 
     def add(self, table: Table, published: Published) -> None:
-        """Note what was put into a table."""
+        """Note what the statement published in a table."""
         self.published.append((table, published))
 
     @property
     def directories(self) -> list[tuple[Table, str]]:
-        """Each directory that it has put, or was about to put, into its place."""
+        """Each directory that the statement has renamed, or was about to rename, into place."""
         done = [(table, one.directories) for table, one in self.published]
         found = {path: table for table, paths in (*self._moved, *done) for path in paths}
         return [(table, path) for path, table in found.items()]
@@ -74,17 +75,20 @@ class Transaction:
     """One transaction of a session.
 
     Args:
-        txn: The transaction.
-        several: It is BEGIN's: a statement that fails is undone, and it goes on.
-        read_only: Nothing may be changed in it.
-        in_block: A ``with acid.transaction()`` block began it, and ends it.
-        on_commit: Told when it is committed.
+        txn: The transaction in the store.
+        several: True for a transaction that BEGIN opened: if a statement fails, only this
+            statement is undone.
+        read_only: True if the transaction must not change anything.
+        in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
+        on_commit: Called after the commit.
 
     Attributes:
-        works: What its statements have published, but for those that were undone.
-        rolled_back: Its own session has given it up.
-        when_abandoned: Called once it is certain that it will never be committed.
-        compaction: What the compactor has found about what it wrote, when it has looked.
+        works: One ``Work`` for each statement that was not undone.
+        rolled_back: True if the session itself has rolled the transaction back.
+        when_abandoned: Functions to call once it is certain that the transaction will never be
+            committed.
+        compaction: The compactor's messages about the tables that the transaction wrote to. The
+            compactor adds them after the commit.
     """
 
     def __init__(
@@ -108,14 +112,14 @@ class Transaction:
 
     @property
     def id(self) -> int:
-        """Its number, as SHOW TRANSACTIONS lists it."""
+        """The transaction's number, as in SHOW TRANSACTIONS."""
         return self.txn.id
 
     # ── statements ───────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def statement(self) -> Iterator[Work]:
-        """Run one statement; what a failed one has published is undone."""
+        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone."""
         self._refuse_broken()
         work = Work(self.txn.mark)
         self.works.append(work)
@@ -127,11 +131,12 @@ class Transaction:
             raise
 
     def refuse_hidden(self, table: Table, partitions: Iterable[str]) -> None:
-        """An overwritten partition cannot be changed again: its base hides all that has the same
-        write id.
+        """Refuse to change a partition that an earlier statement of this transaction overwrote.
+
+        The partition's base would hide the new rows, because both have the same write id.
 
         Raises:
-            UnsupportedError: One of these was overwritten by an earlier statement.
+            UnsupportedError: An earlier statement overwrote one of these partitions.
         """
         overwritten = {
             partition
@@ -153,7 +158,7 @@ class Transaction:
     # ── savepoints ───────────────────────────────────────────────────────────────────────────
 
     def savepoint(self, name: str) -> None:
-        """Mark this moment, to roll back to; a name that is used again moves.
+        """Set a savepoint. A savepoint of the same name is replaced.
 
         Raises:
             TxnError: An earlier statement could not be undone.
@@ -163,16 +168,17 @@ class Transaction:
         self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
 
     def release(self, name: str) -> None:
-        """Forget a savepoint and those after it; what was done since stays."""
+        """Forget a savepoint and all later ones; the changes since then stay."""
         self._find(name)
         self._forget_from(name.lower())
 
     def rollback(self, to: str | None = None) -> None:
-        """Undo all of it, or all since a savepoint; locks stay in the latter case.
+        """Undo the whole transaction, or all statements since a savepoint (then the locks stay).
 
         Raises:
             TxnError: There is no such savepoint, or the transaction has ended otherwise.
-            WriteError: What was written cannot be deleted: now all of it must be rolled back.
+            WriteError: A directory cannot be deleted. Now the whole transaction must be rolled
+                back.
         """
         if to is None:
             self.rolled_back = True
@@ -205,17 +211,17 @@ class Transaction:
     # ── ends ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, same_rows: SameRows | None = None, **keywords: Any) -> None:
-        """The commit point of all statements; keywords as ``Txn.commit``.
+        """Commit all statements of the transaction.
 
         Args:
-            same_rows: Looks at the rows where another transaction changed the same partition
-                first; None: that alone is a conflict.
+            same_rows: Compares the rows if another transaction changed the same partition first.
+                None: a change of the same partition is a conflict already.
             **keywords: For ``Txn.commit``.
 
         Raises:
-            WriteConflictError: Others were first. The transaction is still open.
-            TxnError: It cannot be committed; roll it back.
-            CommitUnknownError: Nobody can tell now.
+            WriteConflictError: Another transaction committed first. This one is still open.
+            TxnError: The transaction cannot be committed. Roll it back.
+            CommitUnknownError: Nobody knows now whether the transaction is committed.
         """
         with file_errors():
             self._refuse_broken()
@@ -236,10 +242,10 @@ class Transaction:
         self._on_commit(self)
 
     def abandon(self, reason: str) -> bool:
-        """Abort, and delete what can never be seen.
+        """Abort, and delete the transaction's directories, which nobody can ever see.
 
         Returns:
-            False, with nothing deleted, if COMMIT may have happened.
+            False, with nothing deleted, if the transaction may be committed.
         """
         if self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
             return False
@@ -253,7 +259,7 @@ class Transaction:
 
     @property
     def places(self) -> list[tuple[TableName, str | None]]:
-        """The tables that it has written to, or their partitions (None: there are none)."""
+        """The tables and partitions that it has written to (partition None: unpartitioned)."""
         return [
             (table.name, partition or None)
             for work in self.works
@@ -262,7 +268,7 @@ class Transaction:
         ]
 
     def partitions(self) -> dict[TableName, list[Partition]]:
-        """The partitions that it has written to, by table; the store may know them or not."""
+        """The partitions that it has written to, by table; the catalog may know them already."""
         found: dict[TableName, dict[str, Partition]] = {}
         for work in self.works:
             for table, done in work.published:
@@ -279,10 +285,11 @@ class Transaction:
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
     def _undo(self, count: int, mark: int) -> None:
-        """Take all works from ``count`` on out of a transaction that goes on."""
-        # Whatever stops this half-way, COMMIT must not happen.
+        """Undo all statements from number ``count`` on; the transaction goes on."""
+        # Until all is undone, COMMIT is refused, whatever interrupts the next lines.
         self._broken = "an earlier statement of it could not be undone"
-        # The store first: nothing may be deleted of a transaction that is not open any more.
+        # The store first: it raises if the transaction is not open any more, and then no file of
+        # the transaction may be deleted.
         self.txn.undo(mark)
         for table, directory in self._directories(self.works[count:]):
             _delete(table, directory)
@@ -291,7 +298,7 @@ class Transaction:
         self._broken = None
 
     def _undo_quietly(self, count: int, mark: int) -> None:
-        """The statement's own error is on its way; that it is not undone is told by the next."""
+        """Undo while the statement's own error is raised; the next statement reports a failure."""
         try:
             self._undo(count, mark)
         except (AcidSqlError, OSError) as error:
@@ -299,8 +306,8 @@ class Transaction:
 
     def _refuse_broken(self) -> None:
         if self.txn.phase is not Phase.OPEN:
-            return  # that comes first, and the next call of the store says it
-        # A later statement may have put a base where an undone one's was.
+            return  # the next call of ``txn`` raises a better error
+        # A later statement may have published a base of the same name as an undone statement's.
         kept = {path for _, path in self._directories(self.works)}
         gone = (path for path in self._undone if path not in kept)
         left = [path for path in gone if filesystem_for(path).exists(path)]
@@ -316,11 +323,11 @@ class Transaction:
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Raise WriteError where a file could not be read or written."""
+    """Turn an OSError about a file into WriteError."""
     try:
         yield
     except ConnectionError:
-        raise  # it is Spark that is gone
+        raise  # Spark's JVM is gone; no file is at fault
     except OSError as error:
         raise WriteError(
             f"A file could not be read or written: {error}.", path=error.filename
@@ -333,7 +340,7 @@ def _partition(table: Table, name: str) -> Partition:
 
 
 def _delete(table: Table, directory: str) -> None:
-    """Delete a published directory so that not even a power cut brings it back."""
+    """Delete a published directory durably: a power cut must not bring it back."""
     fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
     fs.delete_directory(directory)
     if fs.exists(parent):

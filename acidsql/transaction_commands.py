@@ -1,4 +1,7 @@
-"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT, LOCK, SET, ABORT TRANSACTIONS; and what BEGIN forbids."""
+"""Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT, LOCK, SET and ABORT TRANSACTIONS.
+
+It also refuses the statements that cannot be part of a transaction.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _CHANGES = (
 
 
 class TransactionCommands:
-    """Runs them for one session."""
+    """Runs these statements for one session."""
 
     def __init__(
         self,
@@ -63,21 +66,21 @@ class TransactionCommands:
         }
 
     def knows(self, statement: Any) -> bool:
-        """True if it is one of these."""
+        """True if ``run`` runs this statement."""
         if isinstance(statement, st.SetOption) and statement.value is None:
-            return False  # it asks
+            return False  # a query for the setting's value
         return type(statement) in self._by_type
 
     def run(self, statement: Any, text: str) -> Receipt | None:
-        """Run one statement; a receipt if something changed."""
+        """Run one statement. Returns a receipt if something changed."""
         return self._by_type[type(statement)](statement, text)
 
     def allow(self, statement: Any, text: str) -> None:
-        """Refuse what cannot be part of the open transaction, or of ``acid.snapshot()``.
+        """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
 
         Raises:
-            UnsupportedError: It cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).
-            TxnError: Only reading is allowed here.
+            UnsupportedError: The statement cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).
+            TxnError: Only reads are allowed here.
         """
         if self._transactions.is_plain:
             return
@@ -164,7 +167,7 @@ class TransactionCommands:
 
     def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
         for txn_id in statement.txn_ids:
-            # As in Hive, a number that is unknown or over already is passed over.
+            # As in Hive, the number of a transaction that is unknown or has ended is no error.
             try:
                 self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
             except AcidSqlError as error:

@@ -1,4 +1,4 @@
-"""What transaction a session's statements run in, and what its reads see."""
+"""The current transaction of a session: where its statements run, and what its reads see."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from acidsql.txn import Phase, Snapshot, Txn, TxnManager
 
 
 class Transactions:
-    """What transaction a session's statements run in, and what its reads see.
+    """The current transaction of one session.
 
     Args:
-        metastore: Where tables are.
-        txns: Opens them.
-        same_rows: Says whether a conflict of two that changed the same partition stands.
+        metastore: The catalog.
+        txns: Opens transactions.
+        same_rows: Says whether two transactions that changed the same partition changed a common
+            row.
 
     Attributes:
-        current: BEGIN's, until it ends; else None.
-        on_commit: Told of each transaction that is committed.
+        current: The transaction that BEGIN opened, until it ends; otherwise None.
+        on_commit: Called with each transaction after its commit.
     """
 
     def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
@@ -38,13 +39,13 @@ class Transactions:
 
     @property
     def is_plain(self) -> bool:
-        """Every statement is a transaction of its own now."""
+        """True if each statement runs in a transaction of its own."""
         return self.current is None and self._pinned is None
 
     def begin(self, text: str, *, read_only: bool = False, in_block: bool = False) -> Transaction:
-        """BEGIN. Raises TxnError if one is open already, or in ``acid.snapshot()``."""
+        """BEGIN. Raises TxnError if a transaction is open already, or in ``acid.snapshot()``."""
         self.need_plain("BEGIN")
-        self._txns.hold_lease()  # what is read in it may be read when it is over
+        self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
         txn = self._txns.open(
             agent_info=text, txn_type=TxnType.READ_ONLY if read_only else TxnType.DEFAULT
         )
@@ -55,7 +56,7 @@ class Transactions:
         return self.current
 
     def need(self) -> Transaction:
-        """The open one. Raises TxnError where there is none."""
+        """The transaction that BEGIN opened. Raises TxnError if there is none."""
         if self.current is None:
             raise TxnError(
                 "There is no open transaction: BEGIN starts one.",
@@ -65,15 +66,16 @@ class Transactions:
         return self.current
 
     def end_of_statement(self, transaction: Transaction) -> None:
-        """Commit a transaction of one statement; BEGIN's goes on."""
+        """Commit a transaction of one statement; a transaction that BEGIN opened goes on."""
         if transaction is not self.current:
             transaction.commit(self._same_rows)
 
     def commit(self) -> Transaction:
-        """COMMIT; the transaction that was committed.
+        """COMMIT. Returns the transaction that was committed.
 
-        Where somebody else was first, it is rolled back. If the metastore did not answer at all
-        it stays open: COMMIT can be said again.
+        After a TxnError, such as a write conflict, the transaction is over: it is rolled back, or
+        nobody knows whether it is committed (CommitUnknownError). After a MetastoreError it stays
+        open, and COMMIT can be repeated.
 
         Raises:
             TxnError: As ``Transaction.commit``.
@@ -87,11 +89,11 @@ class Transactions:
             raise
         finally:
             if transaction.txn.phase is Phase.COMMITTED:
-                self.current = None  # even if what follows the commit was interrupted
+                self.current = None  # even if a function that follows the commit has failed
         return transaction
 
     def rollback(self) -> None:
-        """ROLLBACK. One that others have aborted is over, too, and no error."""
+        """ROLLBACK. A transaction that others have aborted already is no error."""
         transaction, self.current = self.need(), None
         transaction.rollback()
 
@@ -101,13 +103,13 @@ class Transactions:
             if not failed and not transaction.rolled_back:
                 self.commit()
         finally:
-            # Not after: the session is free again even if the abort is interrupted.
+            # Before the abort: if the abort is interrupted, the session has no transaction either.
             self.current = None
             transaction.abandon("its block was left without COMMIT")
 
     @contextmanager
     def own(self, text: str) -> Iterator[Transaction]:
-        """A transaction of one statement, which commits it; left otherwise, it is undone."""
+        """A transaction of one statement. It is aborted unless the statement commits it."""
         transaction = Transaction(self._txns.open(agent_info=text), on_commit=self._committed)
         try:
             yield transaction
@@ -119,7 +121,7 @@ class Transactions:
 
     @contextmanager
     def changing(self, text: str) -> Iterator[Transaction]:
-        """The transaction that a change belongs to: BEGIN's, or its own."""
+        """The transaction that BEGIN opened or, if there is none, one for this statement."""
         if self.current is not None:
             yield self.current
             return
@@ -129,13 +131,13 @@ class Transactions:
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def look(self, tables: Sequence[TableName]) -> Snapshot:
-        """What a read sees: the transaction's snapshot, a pinned one, or what is committed now."""
+        """The snapshot of a read: the transaction's, the pinned one, or a new one."""
         txn = self._txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Let all reads see one snapshot, and nothing be changed."""
+        """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused."""
         self.need_plain("acid.snapshot()")
         txn = self._txns.open(agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY)
         try:
@@ -148,25 +150,26 @@ class Transactions:
 
     @property
     def _txn(self) -> Txn | None:
-        """The transaction whose snapshot all reads see; None: each has one of its own."""
+        """The transaction whose snapshot all reads see. None: each read has its own snapshot."""
         return self.current.txn if self.current is not None else self._pinned
 
-    # The catalog has no snapshots: it is looked into, and then asked whether that is too new.
+    # The catalog has no snapshots. So read the catalog first, and then ask whether its answer is
+    # newer than the snapshot.
 
     def get_table(self, name: TableName) -> Table | None:
-        """The table of a name, or None, as the transaction's snapshot has it.
+        """The table of that name at the time of the transaction's snapshot, or None.
 
         Raises:
-            SnapshotTooOldError: The name meant something else then: its table was made, dropped,
-                renamed or got other columns since.
+            SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
+                other columns.
         """
         table = self._metastore.get_table(name)
         self._changes(name)
         return table
 
     def partitions(self, table: Table) -> list[Partition]:
-        """A table's partitions: those in the catalog, what this transaction has added, and what
-        others have dropped since its snapshot was taken (see ``lost``)."""
+        """A table's partitions: those in the catalog, those that this transaction has added, and
+        those that others have dropped since its snapshot was taken (see ``lost``)."""
         known = self._metastore.partitions(table.name)
         if self._txn is None:
             return known
@@ -180,14 +183,14 @@ class Transactions:
         return list(dict.fromkeys([*known, *own, *gone]))
 
     def partition_names(self, table: Table) -> list[str]:
-        """The same by their directories below the table's, ``p1=a/p2=1``."""
+        """As ``partitions``, by their directories below the table's, ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
 
     def lost(self, table: Table) -> dict[str, CatalogChange]:
-        """Partitions that the snapshot may have rows in, and that others have dropped since.
+        """Partitions that others have dropped since the snapshot, which may have rows in them.
 
-        They may be there again, with younger rows.
+        Such a partition may exist again, with newer rows.
 
         Raises:
             SnapshotTooOldError: As ``get_table``.
@@ -204,16 +207,17 @@ class Transactions:
                 raise self._too_old(table.name, lost[name])
 
     def need_unchanged(self, table: Table, partitions: Collection[str], seen: Snapshot) -> None:
-        """See that what was listed is what the names meant when the snapshot was taken.
+        """Make sure that the catalog has not changed while files were listed.
 
         Args:
-            table: As it was found before.
-            partitions: Its partitions' directories, but for the lost ones.
-            seen: The snapshot by which it was listed since then.
+            table: The table as the catalog had it before the listing.
+            partitions: The directories of its partitions, without the lost ones.
+            seen: The snapshot that the listing used.
 
         Raises:
             SnapshotTooOldError: In a transaction: as ``refuse_lost``.
-            CatalogError: Elsewhere, and where the name was looked up before the snapshot was taken.
+            CatalogError: Outside of a transaction, or if the catalog changed between the look-up
+                of the table and the snapshot.
         """
         ours, name = self._txn, table.name
         now = self._metastore.get_table(name)
@@ -224,7 +228,7 @@ class Transactions:
         if change is not None and ours is not None:
             raise self._too_old(name, change)
         if now is not None and now.columns != table.columns:
-            # A type may have become wider, and the snapshot hold values that only fit there.
+            # A type may have become wider, and the snapshot may have values that need it.
             raise CatalogError(
                 f"The columns of {name} were changed meanwhile. Read it again.",
                 condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=name,
@@ -236,7 +240,7 @@ class Transactions:
             )
 
     def _changes(self, name: TableName) -> list[CatalogChange]:
-        """Partitions that are lost; a change of the table itself is an error."""
+        """Changes of partitions since the snapshot. A change of the table itself is an error."""
         found = [] if self._txn is None else self._txn.catalog_changes(name)
         for change in found:
             if change.partition is None:
@@ -259,7 +263,7 @@ class Transactions:
         )
 
     def end_old_leases(self) -> None:
-        """Let go of what DataFrames are too old to read."""
+        """End leases that are older than ``acidsql.lease.timeout``."""
         self._txns.end_old_leases()
 
     def _committed(self, transaction: Transaction) -> None:
@@ -268,7 +272,7 @@ class Transactions:
     # ── what is refused ──────────────────────────────────────────────────────────────────────
 
     def need_plain(self, what: str) -> None:
-        """Raise TxnError if a transaction is open, or reads are pinned."""
+        """Raise TxnError if a transaction is open, or in ``acid.snapshot()``."""
         if self.current is not None:
             raise TxnError(
                 f"{what} inside of a transaction: transaction {self.current.id} is open. COMMIT or "
@@ -281,14 +285,14 @@ class Transactions:
             raise _read_only(what, "acid.snapshot()")
 
     def need_writable(self, what: str) -> None:
-        """Raise TxnError where only reads are allowed."""
+        """Raise TxnError if only reads are allowed."""
         if self._pinned is not None:
             raise _read_only(what, "acid.snapshot()")
         if self.current is not None and self.current.read_only:
             raise _read_only(what, f"transaction {self.current.id}, which is READ ONLY")
 
     def need_thread(self) -> None:
-        """Raise TxnError in another thread than the open transaction's."""
+        """Raise TxnError in a thread other than the one that opened the transaction."""
         if not self.is_plain and self._thread != threading.get_ident():
             raise TxnError(
                 "Another thread has a transaction open in this session. Give each thread a session "

@@ -1,6 +1,6 @@
-"""The ``bucket`` column: one 32-bit integer that holds a bucket id and a statement id.
+"""The bucket property (column ``bucket``): a 32-bit integer with a bucket id and a statement id.
 
-Version 1, what Hive 3 and later write (bit 31 is the highest)::
+Version 1, which Hive 3 and later write (bit 31 is the highest)::
 
     31…29      28        27 … 16     15 … 12     11 … 0
     version=1  reserved  bucket id   reserved    statement id
@@ -16,7 +16,7 @@ from acidsql.errors import FormatError
 
 MAX_BUCKET_ID = 4095
 MAX_STATEMENT_ID = 4095
-NO_STATEMENT = -1  # what a directory without a statement id has
+NO_STATEMENT = -1  # the statement id of a directory whose name has none
 
 VERSION_SHIFT = 29
 BUCKET_SHIFT = 16
@@ -25,11 +25,11 @@ BUCKET_ID_MASK = MAX_BUCKET_ID << BUCKET_SHIFT
 
 
 class BucketProperty(NamedTuple):
-    """What a bucket property says.
+    """The parts of a bucket property.
 
     Attributes:
         bucket_id: N of the file ``bucket_N``, 0 to 4095.
-        statement_id: Which write of its transaction made the row; 0 if nothing says.
+        statement_id: Which write of its transaction made the row; 0 if that is not known.
     """
 
     bucket_id: int
@@ -41,7 +41,7 @@ def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
 
     Args:
         bucket_id: 0 to 4095.
-        statement_id: 0 to 4095, or -1 for none, which is written as 0.
+        statement_id: 0 to 4095. -1 stands for no statement id, and is encoded as 0.
 
     Raises:
         FormatError: A number does not fit its 12 bits.
@@ -59,7 +59,7 @@ def encode(bucket_id: int, statement_id: int = NO_STATEMENT) -> int:
 
 
 def decode(bucket_property: int) -> BucketProperty:
-    """Take a bucket property of version 0 or 1 apart.
+    """Split a bucket property of version 0 or 1 into its parts.
 
     Raises:
         FormatError: It has another version.

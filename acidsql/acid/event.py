@@ -1,4 +1,4 @@
-"""The row format: what an event is, and what a file of events says about itself.
+"""The row format: the columns of an event, and the footer entries of an event file.
 
 An ACID file is an ORC file of *events* with exactly these six columns, in this order and case::
 
@@ -6,11 +6,11 @@ An ACID file is an ORC file of *events* with exactly these six columns, in this 
     originalTransaction  bigint  write id that inserted the row        ┐
     bucket               int     bucket id and statement id, packed    ├ the row id
     rowId                bigint  ordinal within the two                ┘
-    currentTransaction   bigint  write id of this event; of an insert, equal to the first
+    currentTransaction   bigint  write id of this event; of an insert, originalTransaction's value
     row                  struct  the table's columns; null in a delete event
 
-Despite their names the two transaction columns hold *write ids*. Events in a file ascend
-strictly by row id (I4). Source: Hive ``OrcRecordUpdater``, ``AcidStats``, ``KeyIndexBuilder``.
+The two columns with *Transaction* in their names hold *write ids*. Events in a file ascend strictly
+by row id (I4). Source: Hive ``OrcRecordUpdater``, ``AcidStats``, ``KeyIndexBuilder``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def key_index_text(last_keys: Iterable[RowId]) -> str:
 
 
 def stats_text(inserts: int, deletes: int) -> str:
-    """The value of ``hive.acid.stats``: events of each kind; updates are always 0."""
+    """The value of ``hive.acid.stats``: numbers of inserts, updates (always 0) and deletes."""
     return f"{inserts},0,{deletes}"
 
 

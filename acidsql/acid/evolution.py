@@ -1,9 +1,9 @@
-"""Which type a column may be changed to, so that old files read right: Hive's rule, narrowed.
+"""Which type a column may be changed to: Hive's rule, narrowed.
 
-Old files are never rewritten: readers convert. Hive's metastore lets any number become a wider one
-or a text (``ColumnType.areColTypesCompatible``), any STRUCT another STRUCT, a VARCHAR a shorter
-one. Here only that is allowed which loses nothing and which ORC's readers (Hive's, Spark's and our
-own) convert alike.
+Old files are never rewritten; readers convert their values. Hive's metastore allows to change any
+number to a wider number or to a text (``ColumnType.areColTypesCompatible``), any STRUCT to another
+STRUCT, and a VARCHAR to a shorter one. acidsql allows only changes that lose nothing and that all
+ORC readers (Hive's, Spark's and our own) convert in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _EXACT_IN_DOUBLE = ("tinyint", "smallint", "int", "float")
 
 
 def can_widen(old: HiveType, new: HiveType) -> bool:
-    """True if every value of ``old`` reads as the same value of ``new``."""
+    """True if every value of the type ``old`` is the same value in the type ``new``."""
     if old == new:
         return True
     if old.kind in _DIGITS:
@@ -36,11 +36,11 @@ def _can_widen_integer(old: str, new: HiveType) -> bool:
     if new.kind == "decimal":
         precision, scale = new.parameters
         return precision - scale >= _DIGITS[old]
-    # Not to a STRING: ORC's reader fails on a condition that is pushed down to old files.
+    # Not to STRING: ORC's reader fails if a condition is pushed down to old files.
     return new.kind == "double" and old in _EXACT_IN_DOUBLE
 
 
 def keeps_bucket(old: HiveType, new: HiveType) -> bool:
-    """True if CLUSTERED BY puts every value into the bucket that it is in already."""
-    # The hash of a DECIMAL does not know its scale, that of a text not its greatest length.
+    """True if every value stays in its bucket when CLUSTERED BY hashes it as the type ``new``."""
+    # The hash of a DECIMAL does not depend on its scale, nor that of a text on its length limit.
     return old == new or (old.kind == new.kind and old.kind in ("decimal", "varchar", "char"))

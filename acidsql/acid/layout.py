@@ -1,4 +1,4 @@
-"""Names on disk: what a base, a delta and a bucket file are called, and how to read such a name.
+"""Names on disk: how base directories, delta directories and bucket files are named and parsed.
 
 ::
 
@@ -11,9 +11,9 @@
             bucket_00000[_<attempt>]               one file for each bucket id
             bucket_00000_flush_length              streaming: how much of the file is committed
 
-Everything that begins with ``_`` or ``.`` is hidden. acidsql writes no attempt suffixes, and
-``_v`` only where it is asked to, for Hive 3.1 can read neither; and it pads canonically, because
-Hive finds delete deltas by formatting their numbers again.
+Names that begin with ``_`` or ``.`` are hidden. acidsql writes no attempt suffixes, and ``_v`` only
+if ``acidsql.compactor.visibility.id`` is set, because Hive 3.1 can read neither. acidsql pads
+numbers exactly as Hive does, because Hive finds delete deltas by formatting their numbers again.
 
 Source: Hive ``AcidUtils``, ``AcidConstants``, ``FileUtils.escapePathName``.
 """
@@ -30,9 +30,9 @@ from acidsql.errors import FormatError
 ACID_VERSION_FILE = "_orc_acid_version"
 ACID_VERSION = b"2"
 METADATA_FILE = "_metadata_acid"
-# What Hive 3.1 tells a compacted base from an overwrite by (``AcidUtils.MetaDataFile``).
+# By this content Hive 3.1 tells a compacted base from an overwrite (``AcidUtils.MetaDataFile``).
 COMPACTED_METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
-# Ours: a minor compaction's delta and delete_delta count only together (``listing``).
+# acidsql's own: a minor compaction's delta and delete_delta count only together (``listing``).
 PAIRED_FILE = "_acidsql_paired"
 FLUSH_LENGTH_SUFFIX = "_flush_length"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -45,7 +45,7 @@ _BASE = re.compile(r"base_(-?\d+)(?:_v(\d+))?")
 _DELTA = re.compile(r"(delete_)?delta_(\d+)_(\d+)(?:_(\d+))?(?:_v(\d+))?")
 _BUCKET = re.compile(r"bucket_(\d+)(?:_(\d+))?")
 _ORIGINAL = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
-# Hive's list (FileUtils): control characters, DEL and these; a blank is not among them.
+# Hive's list (FileUtils): control characters, DEL and these. A blank is not escaped.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
@@ -62,10 +62,12 @@ class AcidDirectory:
     """A parsed directory name.
 
     Attributes:
-        min_write_id: The lowest write id; of a base, the write id itself.
-        max_write_id: The highest one.
-        statement_id: None for a compacted or streamed range and for a base.
-        visibility_txn_id: The ``_v`` number of Hive 4's compactor, 0 if there is none.
+        name: The name.
+        kind: Base, delta or delete delta.
+        min_write_id: The lowest write id. A base has only one write id.
+        max_write_id: The highest write id.
+        statement_id: The statement id. None for a compacted or streamed range, and for a base.
+        visibility_txn_id: The ``_v`` number of Hive 4's compactor; 0 if there is none.
     """
 
     name: str
@@ -87,7 +89,7 @@ def delete_delta_name(write_id: int, statement_id: int) -> str:
 
 
 def base_name(write_id: int, visibility_txn_id: int = 0) -> str:
-    """The directory of INSERT OVERWRITE or TRUNCATE, or of a major compaction up to a write id."""
+    """The base of INSERT OVERWRITE or TRUNCATE, or of a major compaction up to a write id."""
     return f"base_{write_id:07d}{_visibility(visibility_txn_id)}"
 
 
@@ -106,12 +108,12 @@ def bucket_name(bucket_id: int) -> str:
 
 
 def plain_name(bucket_id: int) -> str:
-    """The same without event columns: of an insert-only table, or brought by LOAD DATA."""
+    """The file of one bucket id without event columns: of an insert-only table, or of LOAD DATA."""
     return f"{bucket_id:06d}_0"
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
-    """The meaning of a directory's name, or None if it is no ACID directory."""
+    """Parse a directory's name. None if it is not the name of an ACID directory."""
     if found := _BASE.fullmatch(name):
         write_id, visibility = int(found[1]), int(found[2] or 0)
         return AcidDirectory(name, Kind.BASE, write_id, write_id, None, visibility)
@@ -131,12 +133,12 @@ def bucket_id_of(file_name: str) -> int | None:
 
 
 def is_original(file_name: str) -> bool:
-    """True for ``000000_0`` and ``000000_0_copy_1``: a file written before ACID, or loaded."""
+    """True for ``000000_0`` and ``000000_0_copy_1``: files written before ACID, or loaded."""
     return _ORIGINAL.fullmatch(file_name) is not None
 
 
 def is_hidden(name: str) -> bool:
-    """Hive's rule for names that readers pass over."""
+    """True for names that readers ignore, by Hive's rule."""
     return name.startswith(("_", "."))
 
 

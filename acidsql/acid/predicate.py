@@ -1,6 +1,7 @@
-"""What must hold of a row, as far as that can be read off a query: to leave files out, no more.
+"""Predicates that a query demands of a table's rows. They serve only to skip files.
 
-A predicate is always weaker than the query's own condition, which Spark evaluates on each row.
+A predicate is never stronger than the query's own condition: a row that the query needs satisfies
+the predicate. Spark still evaluates the query's condition on each row.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ class Value:
     """A literal.
 
     Attributes:
-        type: In Hive's words, ``bigint``.
-        text: The value as text that casts to it.
+        type: Hive's name of the type, such as ``bigint``.
+        text: The value as text; a CAST to ``type`` gives the value.
     """
 
     type: str
@@ -26,7 +27,7 @@ class Value:
 
     @property
     def python(self) -> int | Decimal | str:
-        """A whole number or a DECIMAL as such; of all other types the text."""
+        """The value as int or Decimal; for all other types the text."""
         if self.type in INTEGERS:
             return int(self.text)
         return Decimal(self.text) if self.type.startswith("decimal") else self.text
@@ -34,12 +35,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column against literals.
+    """A comparison of a column with literals.
 
     Attributes:
-        column: Its name, in lower case.
+        column: The column's name, in lower case.
         operator: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` or ``is null``.
-        values: One; of ``in`` some; of ``is null`` none.
+        values: The literals: any number for ``in``, none for ``is null``, otherwise one.
     """
 
     column: str
@@ -49,21 +50,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All of these hold; of none: nothing is known."""
+    """AND: all of these terms hold. Without terms it says nothing."""
 
     terms: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """One of these holds at least."""
+    """OR: at least one of these terms holds."""
 
     terms: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """This does not hold (where it is NULL, this is NULL, too)."""
+    """NOT: this term does not hold (NOT of NULL is NULL)."""
 
     term: Comparison
 
@@ -75,23 +76,23 @@ ANYTHING = All()
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a query demands of the rows of a relation.
+    """What a query needs of a relation: which rows, and which columns.
 
     Attributes:
-        condition: What holds of every row that matters.
-        columns: Those whose values matter, by name in lower case; None: all. To be relied on where
-            one SELECT … FROM … WHERE is the only reader.
+        condition: A predicate that every row that the query needs satisfies.
+        columns: Names, in lower case, of the columns whose values the query needs. None: all
+            columns. The set is reliable only if a single SELECT … FROM … WHERE reads the relation.
     """
 
     condition: Predicate = ANYTHING
     columns: frozenset[str] | None = None
 
     def concerns(self, column: str) -> bool:
-        """Whether the values of a column matter."""
+        """True if the query needs the values of this column."""
         return self.columns is None or column.lower() in self.columns
 
     def also(self, condition: Predicate) -> Demand:
-        """The same, and this holds, too."""
+        """This demand with a further condition (AND)."""
         return Demand(all_of([self.condition, condition]), self.columns)
 
 
@@ -99,7 +100,7 @@ EVERYTHING = Demand()
 
 
 def any_of(demands: Sequence[Demand]) -> Demand:
-    """What each of some readings demands."""
+    """The demand of several readers together: rows and columns that at least one of them needs."""
     columns = frozenset[str]()
     for demand in demands:
         if demand.columns is None:
@@ -109,25 +110,25 @@ def any_of(demands: Sequence[Demand]) -> Demand:
 
 
 def all_of(terms: Sequence[Predicate]) -> Predicate:
-    """AND; what is not known of a term is not known of the whole."""
+    """AND of these terms; terms that say nothing are left out."""
     known = tuple(term for term in terms if term != ANYTHING)
     return known[0] if len(known) == 1 else All(known)
 
 
 def some_of(terms: Sequence[Predicate]) -> Predicate:
-    """OR; nothing is known of it if nothing is known of one of the terms."""
+    """OR of these terms. It says nothing if one of the terms says nothing."""
     if ANYTHING in terms:
         return ANYTHING
     return terms[0] if len(terms) == 1 else Some(tuple(terms))
 
 
 def about(predicate: Predicate, columns: Collection[str]) -> Predicate:
-    """What it says of these columns alone; weaker, where others are mentioned."""
+    """A weaker predicate that mentions only these columns."""
     return weakened(predicate, lambda term: term.column in columns)
 
 
 def weakened(predicate: Predicate, is_known: Callable[[Comparison], bool]) -> Predicate:
-    """What is left of it when nothing is known of some comparisons."""
+    """A weaker predicate, without the comparisons for which ``is_known`` is false."""
     match predicate:
         case Comparison():
             return predicate if is_known(predicate) else ANYTHING
@@ -140,7 +141,7 @@ def weakened(predicate: Predicate, is_known: Callable[[Comparison], bool]) -> Pr
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The columns that it mentions."""
+    """The columns that a predicate mentions."""
     match predicate:
         case Comparison(column):
             return frozenset([column])
@@ -151,7 +152,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def equals(predicate: Predicate, column: str) -> tuple[Value, ...] | None:
-    """The only values that a column can have; None: that is not known."""
+    """The only values that the column can have if the predicate holds. None: not known."""
     match predicate:
         case Comparison(name, "=" | "in", values) if name == column:
             return values

@@ -1,4 +1,4 @@
-"""What a metastore knows of a table: columns, partitions, buckets, properties. Pure values."""
+"""A table as the metastore has it: columns, partitions, buckets, properties. Pure values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PROPERTIES = "transactional_properties"
 BUCKETING_VERSION = "bucketing_version"
-# They say what a table's files are, so that they cannot be changed at will.
+# These properties describe the table's files, so ALTER TABLE must not change them.
 FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
 FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
-ORC, PARQUET = "orc", "parquet"  # what a table's files are; STORED AS
+ORC, PARQUET = "orc", "parquet"  # the file formats: STORED AS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: In lower case, as a Hive metastore has it.
+        name: The column's name in lower case, as in a Hive metastore.
         type: Hive's type text, in lower case (``decimal(10,2)``, ``struct<a:int>``).
         nullable: False for NOT NULL.
         default: The SQL text of its DEFAULT, or None.
@@ -46,7 +46,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One column of SORTED BY; nulls are smaller than all values, as in Hive."""
+    """One column of SORTED BY. NULL sorts below all values, as in Hive."""
 
     name: str
     descending: bool = False
@@ -57,18 +57,18 @@ class Table:
     """A table as the metastore has it.
 
     Attributes:
-        name: Its qualified name.
-        location: Absolute path or URI of its directory.
-        columns: The data columns, in order; partition columns are not among them.
-        partition_columns: In order; empty if the table is not partitioned.
+        name: The table's qualified name.
+        location: Absolute path or URI of the table's directory.
+        columns: The data columns in order, without the partition columns.
+        partition_columns: The partition columns in order; empty if there are none.
         bucket_columns: CLUSTERED BY, in order; empty if the table is not bucketed.
         num_buckets: INTO n BUCKETS; -1 if the table is not bucketed, as in Hive.
         properties: TBLPROPERTIES.
         comment: The table's COMMENT, or None.
         checks: CHECK constraints: name → SQL text.
-        sort_columns: SORTED BY: how rows follow one another in each bucket file. Insert-only
-            tables alone have it: full-ACID files are sorted by row id.
-        file_format: ``orc``, or ``parquet``, which insert-only tables alone may have.
+        sort_columns: SORTED BY: the order of rows in each bucket file. Only insert-only tables
+            have it, because full-ACID files are sorted by row id.
+        file_format: ``orc``, or ``parquet`` (only for insert-only tables).
     """
 
     name: TableName
@@ -90,16 +90,16 @@ class Table:
 
     @property
     def is_bucketed(self) -> bool:
-        """True if it is CLUSTERED BY."""
+        """True if the table is CLUSTERED BY."""
         return self.num_buckets > 0
 
     @property
     def bucketing_version(self) -> int:
-        """Which hash CLUSTERED BY uses: 2 if the property says so, else 1 (Hive's rule)."""
+        """The hash of CLUSTERED BY: 2 if the property says so, otherwise 1 (Hive's rule)."""
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
     def lies_as(self, other: Table) -> bool:
-        """True if the files of both lie in the same place and are read in the same way."""
+        """True if both tables have their files in the same place and in the same layout."""
         return (
             self.location == other.location
             and self.partition_columns == other.partition_columns
@@ -117,12 +117,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition: its values as Hive writes them, in the order of the partition columns.
+    """One partition.
 
     Attributes:
-        values: Unescaped text; None for NULL and for the empty string, which share
-            ``__HIVE_DEFAULT_PARTITION__``.
-        location: Absolute path or URI of its directory.
+        values: The values as unescaped text, in the order of the partition columns. None for NULL
+            and for the empty string, which share ``__HIVE_DEFAULT_PARTITION__``.
+        location: Absolute path or URI of the partition's directory.
     """
 
     values: tuple[str | None, ...]

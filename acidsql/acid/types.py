@@ -1,4 +1,4 @@
-"""Hive's type text (``struct<a:int,b:array<varchar(3)>>``), parsed.
+"""Parses Hive's type text, such as ``struct<a:int,b:array<varchar(3)>>``.
 
 Source: Hive ``TypeInfoUtils.TypeInfoParser``, Spark's ``DataType.catalogString``.
 """
@@ -33,9 +33,9 @@ class HiveType:
 
     Attributes:
         kind: ``int``, ``decimal``, ``char``, ``array``, ``map``, ``struct``, …
-        parameters: char and varchar: (length,); decimal: (precision, scale); else empty.
-        children: array: (element,); map: (key, value); struct: its fields; else empty.
-        names: The names of a struct's fields; else empty.
+        parameters: char and varchar: (length,); decimal: (precision, scale); otherwise empty.
+        children: array: (element,); map: (key, value); struct: its fields; otherwise empty.
+        names: The names of a struct's fields; otherwise empty.
     """
 
     kind: str
@@ -44,11 +44,11 @@ class HiveType:
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Hive's text; a name is back-quoted where it must be."""
+        """Hive's text; field names are back-quoted if necessary."""
         return _text(self, {})
 
     def holds(self, *kinds: str) -> bool:
-        """Whether it, or a type within it, is one of these."""
+        """True if this type, or a type inside it, is of one of these kinds."""
         return self.kind in kinds or any(child.holds(*kinds) for child in self.children)
 
 
@@ -56,11 +56,11 @@ def parse_type(text: str) -> HiveType:
     """Parse Hive's type text.
 
     Args:
-        text: In any case and spacing; field names may be back-quoted.
+        text: The type, in any case and spacing; field names may be back-quoted.
 
     Raises:
-        FormatError: The text is no type, or one that a full-ACID table cannot hold here
-            (uniontype, timestamp with local time zone, intervals, void, variant).
+        FormatError: The text is no type, or a type that acidsql does not support (uniontype,
+            timestamp with time zone, intervals, void, variant, geometry, geography).
     """
     parser = _Parser(text)
     found = parser.type()
@@ -71,13 +71,13 @@ def parse_type(text: str) -> HiveType:
 
 
 def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> str:
-    """The type as Spark's DDL has it; CHAR and VARCHAR are STRING there.
+    """The type in Spark's DDL; CHAR and VARCHAR become STRING.
 
     Args:
         hive_type: Hive's type.
-        timestamp: What a wall clock is in Spark. For the schema of an ORC *read* it must be
-            ``timestamp_ltz``: Spark's reader takes a column read as TIMESTAMP_NTZ for a bigint, and
-            gives seconds for microseconds without an error.
+        timestamp: Spark's type for Hive's TIMESTAMP, a wall clock. For the schema of an ORC *read*
+            it must be ``timestamp_ltz``: Spark's reader would read a TIMESTAMP_NTZ column as a
+            bigint, and give seconds as microseconds without an error.
     """
     parsed = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
     return _text(parsed, {"timestamp": timestamp, "char": "string", "varchar": "string"})
@@ -187,7 +187,7 @@ class _Parser:
         if self.take("`"):
             name = self.match(r"(?:[^`]|``)*`", "the closing back-quote")
             return name[:-1].replace("``", "`")
-        # Hive writes names bare, whatever is in them, so that only its own delimiters end one.
+        # Hive quotes no name, whatever its characters are. So only Hive's delimiters end a name.
         return self.match(r"[^:,<>`]+", "a field's name").rstrip()
 
     def numbers(self) -> tuple[int, ...]:

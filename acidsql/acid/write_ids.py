@@ -1,4 +1,4 @@
-"""Snapshots: which transactions, and which write ids of a table, are visible.
+"""Snapshots: the lists of visible transactions, and of a table's visible write ids.
 
 Source: Hive ``ValidReadTxnList``, ``ValidReaderWriteIdList`` (storage-api) and their text forms.
 """
@@ -12,7 +12,7 @@ from enum import Enum
 
 from acidsql.errors import FormatError
 
-NONE_OPEN = 9223372036854775807  # Long.MAX_VALUE: what Hive writes as minOpen if nothing is open
+NONE_OPEN = 9223372036854775807  # Long.MAX_VALUE: Hive's minOpen if nothing is open
 
 
 class Range(Enum):
@@ -25,13 +25,14 @@ class Range(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Ids up to ``high_water_mark`` are valid, but for ``open`` and ``aborted`` ones.
+    """All ids up to ``high_water_mark`` are valid, except ``open`` and ``aborted`` ones.
 
     Attributes:
-        high_water_mark: The highest id that is known.
-        open: Of those, the ones whose fate is open.
-        aborted: And those that will never be valid.
-        exceptions: Both, ascending. They are sorted once, for each directory asks.
+        high_water_mark: The highest id that the snapshot knows.
+        open: The open ids. Each may become valid or aborted in a later snapshot.
+        aborted: The ids that will never be valid.
+        exceptions: Open and aborted ids, ascending. They are sorted only once, because each
+            directory asks for them.
     """
 
     high_water_mark: int
@@ -45,21 +46,21 @@ class _Snapshot:
 
     @property
     def min_open(self) -> int:
-        """The lowest open id; NONE_OPEN if none is."""
+        """The lowest open id; NONE_OPEN if no id is open."""
         return min(self.open, default=NONE_OPEN)
 
     def is_valid(self, number: int) -> bool:
-        """I1: what was written under this id is visible."""
+        """I1: True if events of this id are visible."""
         return number <= self.high_water_mark and not _count(self.exceptions, number, number)
 
     def is_aborted(self, number: int) -> bool:
-        """What was written under this id will never be visible."""
+        """True if events of this id will never be visible."""
         return self.is_any_aborted(number, number)
 
     def is_range_valid(self, first: int, last: int) -> Range:
         """How many ids of ``first..last`` (both included) are valid."""
         hidden = _count(self.exceptions, first, last)
-        # Exceptions never lie above the mark, so that the two counts do not overlap.
+        # No exception lies above the mark, so the two counts do not overlap.
         hidden += max(0, last - max(self.high_water_mark, first - 1))
         if hidden == 0:
             return Range.ALL
@@ -84,7 +85,7 @@ class ValidTxnList(_Snapshot):
 
     @classmethod
     def parse(cls, text: str) -> ValidTxnList:
-        """Read Hive's text; runs like ``10-20`` are understood. Raises FormatError."""
+        """Parse Hive's text; it may have ranges like ``10-20``. Raises FormatError."""
         return cls(*_parse(text, text))
 
     def __str__(self) -> str:
@@ -99,14 +100,15 @@ class ValidWriteIdList(_Snapshot):
 
     @classmethod
     def parse(cls, text: str) -> ValidWriteIdList:
-        """Read Hive's text. Raises FormatError."""
+        """Parse Hive's text. Raises FormatError."""
         table, colon, rest = text.partition(":")
         if not colon:
             raise FormatError(f"'{text}' is no list of valid write ids", text=text)
         return cls(*_parse(rest, text), table=table)
 
     def is_base_valid(self, write_id: int) -> bool:
-        """A compacted base is usable only if nothing below it was open (``isValidBase``)."""
+        """True if a compacted base of this id is usable: the snapshot knows the id, and no id up
+        to it is open (``isValidBase``)."""
         return write_id < self.min_open and write_id <= self.high_water_mark
 
     def __str__(self) -> str:
@@ -114,27 +116,27 @@ class ValidWriteIdList(_Snapshot):
 
 
 class CompactorWriteIdList(ValidWriteIdList):
-    """What a compaction takes: all that is decided, up to the lowest open write id.
+    """The write ids that a compaction takes: all below the lowest open write id.
 
-    A directory is taken whole or not at all; events of aborted ones in it are left out one by one.
-    Source: Hive ``ValidCompactorWriteIdList``.
+    A compaction takes a directory as a whole or not at all. It leaves out single events of aborted
+    write ids. Source: Hive ``ValidCompactorWriteIdList``.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, seen: ValidWriteIdList) -> CompactorWriteIdList:
-        """The list of a compactor whose snapshot is this one."""
+        """The list for a compactor with the snapshot ``seen``."""
         mark = min(seen.high_water_mark, seen.min_open - 1)
         aborted = tuple(number for number in seen.aborted if number <= mark)
         return cls(mark, (), aborted, table=seen.table)
 
     def is_range_valid(self, first: int, last: int) -> Range:
-        """All of a directory, or nothing."""
+        """ALL if the compaction takes the directory of this range, otherwise NONE."""
         return Range.ALL if last <= self.high_water_mark else Range.NONE
 
 
-# Everything is visible: what ``acidsql.read`` takes where no snapshot is given.
+# Everything is visible; ``acidsql.read`` uses it if no snapshot is given.
 ALL_TXNS = ValidTxnList(NONE_OPEN)
 
 
@@ -150,7 +152,7 @@ def _parse(rest: str, text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]
             raise ValueError(rest)
         return int(parts[0]), _ids(parts[2]), _ids(parts[3])
     except ValueError:
-        # An empty text means "everything" to Hive's own parser; here it is an error (Hive's trap).
+        # Hive's own parser takes an empty text for "everything is visible". Here it is an error.
         raise FormatError(
             f"'{text}' is no snapshot: expected highWaterMark:minOpen:open,…:aborted,…", text=text
         ) from None

@@ -19,24 +19,25 @@ _RETRIES_PER_INTERVAL = 10
 
 
 class HasTxnId(Protocol):
-    """What a heartbeat needs to know of a transaction."""
+    """The part of a transaction that ``Heartbeat`` uses."""
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The transaction's number."""
 
 
 class Heartbeat:
-    """Beats for the open transactions of one session, from one daemon thread.
+    """Sends heartbeats for the open transactions of one session, from one daemon thread.
 
-    It never keeps a dead transaction alive: it holds transactions weakly, so one that nobody
-    can use any more times out; it does not beat again for one that the store calls dead; and
-    the thread ends with the process, with ``stop``, and with any unforeseen exception.
+    The heartbeat must not keep a transaction alive that nobody can use. Therefore it holds only
+    weak references to transactions, and it sends nothing more for a transaction that the store
+    reports as ended. The thread ends with the process, with ``stop``, and with any unexpected
+    exception.
 
     Args:
-        store: Where to beat. Used beside the session's own thread.
-        interval_ms: Between two beats, in milliseconds.
-        on_beat: Called in the thread after each beat.
+        store: The store that gets the heartbeats. The session's own thread uses it, too.
+        interval_ms: The time between two heartbeats, in milliseconds.
+        on_beat: Called in the thread after each heartbeat that the store has answered.
     """
 
     def __init__(
@@ -46,12 +47,12 @@ class Heartbeat:
         self._alive: dict[int, weakref.ref[HasTxnId]] = {}
         self._dead: dict[int, AcidSqlError] = {}
         self._guard = threading.Lock()
-        self._signal = threading.Event()  # the thread should look at the next line
+        self._signal = threading.Event()  # wakes the thread: ``_stopped`` or the interval changed
         self._stopped = False
         self._thread: threading.Thread | None = None
 
     def watch(self, txn: HasTxnId) -> None:
-        """Begin to beat for a transaction; the first one starts the thread."""
+        """Send heartbeats for a transaction from now on; the first one starts the thread."""
         with self._guard:
             self._alive[txn.id] = weakref.ref(txn)
             if self._thread is None and not self._stopped:
@@ -61,21 +62,21 @@ class Heartbeat:
                 self._thread.start()
 
     def forget(self, txn_id: int) -> None:
-        """No longer beat for a transaction: it ended, or it is to time out."""
+        """Send no more heartbeats for a transaction: it has ended, or it shall time out."""
         with self._guard:
             self._alive.pop(txn_id, None)
             self._dead.pop(txn_id, None)
 
     def check(self, txn_id: int) -> None:
-        """Raise what a beat found out: TxnAbortedError or NoSuchTxnError."""
+        """Raise the error of an earlier heartbeat: TxnAbortedError or NoSuchTxnError."""
         with self._guard:
             error = self._dead.get(txn_id)
         if error is not None:
-            # A new exception at each call: a raised one would collect tracebacks.
+            # Each call raises a new exception, because a raised one would collect tracebacks.
             raise type(error)(error.message, **dict(error.parameters))
 
     def stop(self) -> None:
-        """Stop beating and wait for the thread's end. May be called twice."""
+        """Stop the heartbeats and wait for the thread's end. May be called twice."""
         self._stopped = True
         self._signal.set()
         thread = self._thread
@@ -83,12 +84,12 @@ class Heartbeat:
             thread.join(timeout=self._interval_ms / 1000 + 1)
 
     def change_interval(self, interval_ms: int) -> None:
-        """Beat now, and from now on so often."""
+        """Change the interval, and send heartbeats now."""
         self._interval_ms = interval_ms
         self._signal.set()
 
     def beat(self) -> bool:
-        """Beat once for every transaction; False if the store did not answer."""
+        """Send one heartbeat for each transaction. Returns False if the store did not answer."""
         with self._guard:
             txns = list(self._alive.items())
         answered = True
@@ -106,7 +107,8 @@ class Heartbeat:
             self._store.heartbeat(txn_id)
         except (TxnAbortedError, NoSuchTxnError) as error:
             with self._guard:
-                # It may have committed while we asked; then nobody wants to know.
+                # The session's thread may have ended the transaction meanwhile (``forget``). Then
+                # this error is no news.
                 if self._alive.pop(txn_id, None) is not None:
                     self._dead[txn_id] = error
         except MetastoreError as error:
@@ -127,6 +129,6 @@ class Heartbeat:
                     self._on_beat()
                 wait_ms = self._interval_ms / (1 if answered else _RETRIES_PER_INTERVAL)
         except BaseException:
-            # Transactions without a heartbeat time out, which is what must happen to a session
-            # that is no longer whole.
+            # Without a heartbeat the transactions time out. That is right for a session in an
+            # unknown state.
             _log.exception("The heartbeat ended; open transactions will time out")

@@ -1,12 +1,12 @@
-"""Leases: what lazy DataFrames still read is kept from the cleaner.
+"""Leases keep the cleaner from deleting files that lazy DataFrames may still read.
 
-A lease is an open READ_ONLY transaction with a heartbeat. It is no lock: it only holds back the
-cleaner, which deletes nothing that a transaction may need that began earlier. So it protects every
-snapshot that is taken after it was opened, and a session needs a new one not for each snapshot
-but only when the last has grown old: at most eleven are open at a time.
+A lease is an open READ_ONLY transaction with a heartbeat. It holds no lock. The cleaner deletes no
+file that an open transaction may need, so a lease protects every snapshot that is taken after the
+lease was opened. A session therefore needs no new lease for each snapshot, only one when the last
+lease has grown old. At most eleven leases of a session are open at a time.
 
-A lease belongs to the session, not to a DataFrame: derived frames, temporary views and caches
-outlive that unseen.
+A lease belongs to the session, not to a DataFrame, because derived DataFrames, temporary views and
+caches can outlive the DataFrame unnoticed.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-_PARTS = 10  # a snapshot is protected for at least 9/10 of the time-out
+_PARTS = 10  # a lease serves new snapshots for 1/10 of its time, so each has at least 9/10 left
 
 
 class Held(Protocol):
-    """What a lease needs of a transaction."""
+    """The part of a transaction that ``Leases`` uses."""
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The transaction's number."""
 
     @property
     def is_alive(self) -> bool:
-        """Nobody has aborted it."""
+        """True if the transaction is open, here and in the store."""
 
     def end_quietly(self) -> None:
-        """End it; a failure is only logged."""
+        """End the transaction; a failure is only logged."""
 
 
 class Leases:
-    """The leases of one session; also used by its heartbeat's thread.
+    """The leases of one session. The heartbeat's thread uses them, too.
 
     Args:
         open_lease: Opens a READ_ONLY transaction.
-        timeout_ms: ``acidsql.lease.timeout``; may be changed.
+        timeout_ms: ``acidsql.lease.timeout``. The attribute may be changed at any time.
         elapsed: A clock in seconds that only runs forward.
     """
 
@@ -55,9 +55,9 @@ class Leases:
         self._guard = threading.Lock()
 
     def hold(self) -> int:
-        """See that the snapshot that is taken next is protected; the lease's number.
+        """Make sure that a lease protects the next snapshot, and return the lease's number.
 
-        Raises as ``open_lease``.
+        Raises as ``open_lease`` does.
         """
         self.end_old()
         with self._guard:
@@ -70,7 +70,7 @@ class Leases:
         return now - since >= self.timeout_ms / 1000 / _PARTS or not lease.is_alive
 
     def end_old(self) -> None:
-        """End those that have timed out."""
+        """End the leases that are older than the time-out."""
         oldest = self._elapsed() - self.timeout_ms / 1000
         while True:
             with self._guard:
@@ -80,7 +80,7 @@ class Leases:
             lease.end_quietly()
 
     def close(self) -> None:
-        """End them all."""
+        """End all leases."""
         with self._guard:
             held, self._held = self._held, deque()
         for _, lease in held:

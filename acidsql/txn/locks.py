@@ -1,7 +1,9 @@
-"""Waiting for a lock: back off, look again, let the dead go, and in the end say who is in the way.
+"""Waits for locks: checks a lock with growing pauses, and in the end reports who holds it.
 
-Source: Hive ``DbLockManager``. Hive's pauses grow to a minute; ours stop growing at
-``acidsql.lock.poll.interval``, within the same total.
+The waiter also aborts transactions that have timed out, because they may hold the lock.
+
+Source: Hive ``DbLockManager``. Hive's pauses grow to a minute. Ours stop growing at
+``acidsql.lock.poll.interval``; the longest total wait is the same as Hive's.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ class Acquired:
     """A lock that was granted.
 
     Attributes:
-        lock_id: Its number.
-        waited: True if it was not granted at once: what was looked up before (names, types,
-            partitions) may have changed and must be looked up again.
+        lock_id: The lock's number.
+        waited: True if the lock was not granted at once. Then names, types and partitions may
+            have changed meanwhile, and the caller must look them up again.
     """
 
     lock_id: int
@@ -42,11 +44,11 @@ class LockWaiter:
     """Acquires locks for one session.
 
     Attributes:
-        store: Where the locks are.
+        store: The store of locks.
         settings: For ``lock_wait_ms``, ``lock_poll_interval_ms`` and ``txn_timeout_ms``.
-        sleep: Given seconds; a test may replace it.
-        elapsed: A clock in seconds that only runs forward; measures our own wait, nobody
-            else's life.
+        sleep: Waits for some seconds; tests replace it.
+        elapsed: A clock in seconds that only runs forward. It measures only our own wait; the
+            store's clock decides which transactions have timed out.
     """
 
     store: TxnStore
@@ -57,10 +59,10 @@ class LockWaiter:
     def acquire(
         self, txn_id: int, components: Sequence[LockComponent], agent_info: str | None = None
     ) -> Acquired:
-        """Wait until all components are granted, or raise.
+        """Wait until all components are granted. If it raises, the request is withdrawn.
 
         Raises:
-            LockTimeoutError: Not granted in ``lock_wait_ms``; it is no longer asked for.
+            LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
             TxnAbortedError: The transaction was aborted meanwhile, perhaps to end a deadlock.
         """
         response = self.store.lock(txn_id, components, agent_info=agent_info)
@@ -84,13 +86,13 @@ class LockWaiter:
                 raise _timed_out(txn_id, limit_s, components, response.blocked_by)
             self.sleep(min(pause_s, left_s))
             pause_s = min(pause_s * 2, self.settings.lock_poll_interval_ms / 1000)
-            # The holder may be a process that died: nobody but a waiter needs to care.
+            # The holder may be a process that died. Only a waiter needs the holder aborted.
             self.store.abort_timed_out(self.settings.txn_timeout_ms)
             response = self.store.check_lock(txn_id, response.lock_id)
 
     def _give_up(self, txn_id: int, lock_id: int) -> None:
-        """A lock that we no longer wait for must not stand in the way of others."""
-        with suppress(AcidSqlError):  # it goes with its transaction
+        """Withdraw the request: a lock that we no longer wait for must not make others wait."""
+        with suppress(AcidSqlError):  # at the latest, the lock goes with its transaction
             self.store.unlock(txn_id, lock_id)
 
 
@@ -120,7 +122,7 @@ def _timed_out(
 
 
 def describe(lock: LockInfo) -> str:
-    """Who has a lock, on what, for which statement: a sentence."""
+    """A sentence that says who has a lock, on what, and for which statement."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = thing(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)

@@ -1,4 +1,4 @@
-"""Opens the transactions of a session, keeps them alive, and takes snapshots outside of them."""
+"""Opens a session's transactions, keeps them alive, and takes snapshots outside of transactions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class TxnManager:
     """Opens the transactions of one session and keeps them alive.
 
     Args:
-        store: Where transactions are.
+        store: The store of transactions.
         settings: Limits and time-outs; may be replaced between transactions (``SET``).
-        user: Shown to others whom our locks are in the way of, as are the next two.
-        host: Of this process.
-        agent_info: What runs, if ``open`` is not told.
-        sleep: For tests: given seconds, between two looks at a lock.
+        user: The session's user. Sessions that wait for our locks see ``user``, ``host`` and
+            ``agent_info``.
+        host: The host of this process.
+        agent_info: The statement, if ``open`` gets none.
+        sleep: Waits for some seconds between two checks of a lock; tests replace it.
     """
 
     def __init__(
@@ -50,18 +51,19 @@ class TxnManager:
 
     @property
     def settings(self) -> Settings:
-        """Limits and time-outs; a new value holds from the next transaction on."""
+        """Limits and time-outs. A new value holds from the next transaction on."""
         return self._settings
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        # At once also for what is open: others may already count by the shorter time-out.
+        # Leases and the heartbeat change at once, for open transactions, too: other sessions may
+        # already use the shorter time-out.
         self._settings = settings
         self._leases.timeout_ms = settings.lease_timeout_ms
         self.heartbeat.change_interval(settings.heartbeat_interval_ms)
 
     def open(self, *, agent_info: str | None = None, txn_type: TxnType = TxnType.DEFAULT) -> Txn:
-        """Begin a transaction. ``agent_info`` is the statement's text, for those who wait."""
+        """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement."""
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(
             user=self._user,
@@ -78,18 +80,20 @@ class TxnManager:
         return txn
 
     def snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """What is committed now, outside of any transaction; its files are kept for a while.
+        """A snapshot outside of any transaction: what is committed now.
 
-        A lease, opened before the snapshot is taken, keeps them from the cleaner.
+        A lease, opened before the snapshot is taken, keeps the snapshot's files from the cleaner
+        until the lease ends.
         """
         lease = self.hold_lease()
         return snapshot_of(self._store, self._store.valid_txns(), tables, lease)
 
     def catalog_changes(self, seen: Snapshot, table: TableName) -> list[CatalogChange]:
-        """What others have changed of a name in the catalog since ``snapshot`` looked.
+        """Changes that others have made to a name in the catalog since the snapshot ``seen``.
 
         Raises:
-            SnapshotTooOldError: The lease is over: nobody can tell any more.
+            SnapshotTooOldError: The snapshot's lease has ended, so the store may have forgotten
+                such changes.
         """
         try:
             assert seen.held_by is not None, "nobody keeps what this snapshot sees"
@@ -102,15 +106,15 @@ class TxnManager:
             ) from error
 
     def hold_lease(self) -> int:
-        """Keep the files of all snapshots that are taken for a while from now on; by whom."""
+        """Protect the files of the next snapshot, and return the lease's number."""
         return self._leases.hold()
 
     def end_old_leases(self) -> None:
-        """Let go of what DataFrames are too old to read."""
+        """End leases that are older than ``acidsql.lease.timeout``."""
         self._leases.end_old()
 
     def close(self) -> None:
-        """Abort what is open and stop the heartbeat. May be called twice."""
+        """Abort open transactions, end leases and stop the heartbeat. May be called twice."""
         self.heartbeat.stop()
         self._leases.close()
         for txn in list(self._txns):
@@ -129,7 +133,7 @@ class TxnManager:
         self._house_keep()
 
     def _house_keep(self) -> None:
-        """Nobody waits for it: what fails now is done by the next one."""
+        """Do the housekeeping. A failure is only logged: the next housekeeping does the rest."""
         known = self.settings
         try:
             self._store.house_keep(
