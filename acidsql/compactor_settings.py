@@ -1,4 +1,4 @@
-"""The settings of compaction: when, by whom, and how long what it leaves is kept.
+"""The settings of compaction: when it begins, which workers run it, how long results are kept.
 
 Source: Hive ``HiveConf`` and ``MetastoreConf``, ``hive.compactor.…``.
 """
@@ -12,7 +12,7 @@ from acidsql.setting_kinds import boolean, count, duration, fraction
 
 @dataclass(frozen=True, slots=True)
 class CompactorSettings:
-    """Part of ``Settings``."""
+    """The part of ``Settings`` about compaction."""
 
     compactor_check_interval_ms: int = duration(
         "hive.compactor.check.interval",
@@ -22,123 +22,130 @@ class CompactorSettings:
     compactor_delta_num_threshold: int = count(
         "hive.compactor.delta.num.threshold",
         "10",
-        "More deltas than this are compacted: minor, or major where there is no base yet.",
+        "A table or partition with more deltas than this gets a minor compaction, or a major one "
+        "if it has no base yet.",
         least=0,
     )
     compactor_delta_pct_threshold: float = fraction(
         "hive.compactor.delta.pct.threshold",
         "0.1",
-        "Deltas that hold a larger part of the base's bytes are compacted into it: major.",
+        "A major compaction begins if the deltas' bytes are more than this fraction of the base's "
+        "bytes.",
     )
     compactor_abortedtxn_threshold: int = count(
         "hive.compactor.abortedtxn.threshold",
         "1000",
-        "More aborted transactions than this in a table or partition: major.",
+        "A table or partition with more aborted transactions than this gets a major compaction.",
         least=0,
     )
     compactor_aborted_time_threshold_ms: int = duration(
         "hive.compactor.aborted.txn.time.threshold",
         "12h",
-        "An aborted transaction that began longer ago than this: minor.",
+        "A table or partition with an aborted transaction that began longer ago than this gets a "
+        "minor compaction.",
         unit="h",
     )
     compactor_quiet_time_ms: int = duration(
         "acidsql.compactor.quiet.time",
         "0s",
-        "A table that nobody has written to for so long is compacted, however few its deltas: "
-        "major; 0: never.",
+        "A table or partition to which nobody has written for this time gets a major compaction, "
+        "even if it has few deltas. 0: never.",
         least_ms=0,
     )
     compactor_compact_insert_only: bool = boolean(
-        "hive.compactor.compact.insert.only", "true", "Insert-only tables are compacted, too."
+        "hive.compactor.compact.insert.only", "true", "true: insert-only tables are compacted, too."
     )
     compactor_visibility_id: bool = boolean(
         "acidsql.compactor.visibility.id",
         "false",
-        "Name what is compacted as Hive 4 does (base_5_v17), so that it is seen only when the "
-        "compaction has committed. Hive 3.1 cannot read such a table.",
+        "true: compacted directories are named as in Hive 4 (base_5_v17), so that readers see them "
+        "only after the compaction's commit. Hive 3.1 cannot read such a table.",
     )
     compactor_worker_timeout_ms: int = duration(
         "hive.compactor.worker.timeout",
         "86400s",
-        "A compaction that was begun longer ago is given to another worker.",
+        "A compaction that began longer ago than this is queued again for another worker.",
     )
     compactor_worker_pool_timeout_ms: int = duration(
         "hive.compactor.worker.pool.timeout",
         "12h",
-        "Workers of no pool take what has waited for a pool's workers for so long.",
+        "Workers without a pool take a compaction that has waited for the workers of its pool for "
+        "this time.",
         unit="h",
     )
     compactor_worker_sleep_ms: int = duration(
         "hive.compactor.worker.sleep.time",
         "10800ms",
-        "How long a worker of the compactor service waits when there is nothing to do.",
+        "How long a worker of the compactor service pauses if the queue has no work.",
         unit="ms",
     )
     compactor_wait_timeout_ms: int = duration(
         "hive.compactor.wait.timeout",
         "300000ms",
-        "The longest pause between two looks of AND WAIT at a compaction that another runs.",
+        "The longest pause between two checks of AND WAIT whether another session's compaction has "
+        "ended.",
         unit="ms",
     )
     compactor_failed_threshold: int = count(
         "hive.compactor.initiator.failed.compacts.threshold",
         "2",
-        "After so many failures in a row nothing is compacted unasked.",
+        "After this many failures in a row, a table or partition is compacted only by ALTER TABLE "
+        "… COMPACT.",
     )
     compactor_failed_retry_time_ms: int = duration(
         "hive.compactor.initiator.failed.retry.time",
         "7d",
-        "Then it is tried again.",
+        "How long after such failures automatic compaction is tried again.",
         unit="d",
     )
     compactor_cleaner_interval_ms: int = duration(
         "hive.compactor.cleaner.run.interval",
         "5000ms",
-        "How often it is looked for files that nobody can read any more.",
+        "How often the cleaner looks for files that nobody can read any more.",
         unit="ms",
     )
     compactor_cleaner_retention_ms: int = duration(
         "hive.compactor.cleaner.retention.time.seconds",
         "0s",
-        "How long after a compaction its old files are kept in any case. Hive's default is 300 s, "
-        "which holds only with hive.compactor.delayed.cleanup.enabled.",
+        "How long after a compaction its old files are kept at least. Hive's default is 300 s, but "
+        "Hive uses it only with hive.compactor.delayed.cleanup.enabled.",
         least_ms=0,
     )
     compactor_cleaner_max_attempts: int = count(
         "hive.compactor.cleaner.retry.maxattempts",
         "5",
-        "After so many failures to clean up after a compaction it has failed.",
+        "After this many failures to delete a compaction's old files, the compaction is FAILED.",
     )
     compactor_cleaner_retry_retention_ms: int = duration(
         "hive.compactor.cleaner.retry.retention.time",
         "300s",
-        "The pause after the first of them; it doubles each time.",
+        "The cleaner's pause after its first failure; each further failure doubles the pause.",
     )
     compactor_history_succeeded: int = count(
         "hive.compactor.history.retention.succeeded",
         "3",
-        "So many are kept in the history of each table or partition.",
+        "How many compactions that succeeded the history keeps for each table or partition.",
         least=0,
     )
     compactor_history_failed: int = count(
-        "hive.compactor.history.retention.failed", "3", "The same of those that failed.", least=0
+        "hive.compactor.history.retention.failed", "3", "How many that failed it keeps.", least=0
     )
     compactor_history_refused: int = count(
         "hive.compactor.history.retention.refused",
         "3",
-        "The same of those that found nothing to do.",
+        "How many that found nothing to do the history keeps.",
         least=0,
     )
     compactor_history_did_not_initiate: int = count(
         "hive.compactor.history.retention.did.not.initiate",
         "2",
-        "The same of those that were not begun.",
+        "How many that were not begun the history keeps.",
         least=0,
     )
     compactor_history_timeout_ms: int = duration(
         "hive.compactor.history.retention.timeout",
         "7d",
-        "What did not succeed is forgotten after so long, if another has succeeded since.",
+        "Compactions that did not succeed are deleted from the history after this time, if another "
+        "one has succeeded since.",
         unit="d",
     )

@@ -1,31 +1,31 @@
-"""Every error acidsql raises, in one tree.
+"""All errors that acidsql raises, in one tree.
 
 ::
 
     AcidSqlError
-    ├── SqlError                     the text is wrong: nothing was opened, nothing was done
-    │   ├── SqlSyntaxError           it does not parse
-    │   ├── UnsupportedError         it parses, and acidsql refuses it by name
+    ├── SqlError                     the text is wrong: nothing was opened, nothing was changed
+    │   ├── SqlSyntaxError           the text does not parse
+    │   ├── UnsupportedError         the text parses, but acidsql does not support the statement
     │   └── AnalysisError            a name, a type or a count is wrong
-    ├── CatalogError                 a table or database is missing, or is there already
+    ├── CatalogError                 a table or database is missing, or exists already
     ├── ConstraintError              a row breaks a rule of the statement or of the table
     │   └── MergeCardinalityError    a target row matched more than one source row
     ├── TxnError                     the transaction cannot go on
     │   ├── TransientTxnError        … but the same statement may succeed if it is run again
-    │   │   ├── LockTimeoutError
-    │   │   ├── TxnAbortedError
-    │   │   └── WriteConflictError   somebody else committed a change to the same thing first
-    │   ├── NoSuchTxnError
-    │   └── CommitUnknownError       the store's reply to COMMIT was lost: it may have happened
-    ├── WriteError                   files could not be written as they must be
-    ├── SnapshotTooOldError          what a snapshot or a DataFrame was made from is gone
-    ├── FormatError                  a directory or file is not what Hive's format allows
-    ├── SettingError                 a setting has no such name or no such value
-    └── MetastoreError               the metastore cannot be reached or is not ours
+    │   │   ├── LockTimeoutError     a lock was not granted in time
+    │   │   ├── TxnAbortedError      another session aborted the transaction, or it timed out
+    │   │   └── WriteConflictError   another transaction committed a change to the same thing first
+    │   ├── NoSuchTxnError           there is no open transaction of that number
+    │   └── CommitUnknownError       the reply to COMMIT was lost: it may have happened
+    ├── WriteError                   files could not be written
+    ├── SnapshotTooOldError          the files or the table of a snapshot or DataFrame are gone
+    ├── FormatError                  a directory or file breaks the rules of Hive's format
+    ├── SettingError                 a setting has an unknown name or a bad value
+    └── MetastoreError               the metastore cannot be reached or is not acidsql's
 
-As PySpark's errors do, each carries a condition name (``getCondition``), a SQLSTATE
-(``getSqlState``) and message parameters (``getMessageParameters``). Whether a statement may be
-run again is told by the type (``TransientTxnError``), never by the text.
+Like PySpark's errors, each error has a condition name (``getCondition``), a SQLSTATE
+(``getSqlState``) and message parameters (``getMessageParameters``). The type tells whether a
+statement may be run again (``TransientTxnError``); the message's text does not.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class AcidSqlError(Exception):
     """The root of the tree.
 
     Args:
-        message: What is wrong and what to do about it, in words for a person.
+        message: What is wrong, and what the user can do about it.
         condition: The condition's name, in Spark's style (``TABLE_OR_VIEW_NOT_FOUND``).
-        sqlstate: Five characters, as the SQL standard has them.
-        parameters: The values that the message was made from.
+        sqlstate: The SQLSTATE of the SQL standard, five characters.
+        parameters: The values in the message.
     """
 
     condition = "ACIDSQL_ERROR"
@@ -69,18 +69,19 @@ class AcidSqlError(Exception):
         return self.sqlstate
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
-        """The values that the message was made from."""
+        """The values in the message, by name."""
         return dict(self.parameters)
 
 
 class SqlError(AcidSqlError):
-    """The text is wrong. Nothing was opened and nothing was done.
+    """The text is wrong. Nothing was opened and nothing was changed.
 
     Args:
         message: What is wrong.
-        text: The statement as the user gave it; with it the message shows the line and a caret.
-        start: Offset of the fault's first character in ``text``.
-        end: Offset behind its last character.
+        text: The statement as the user gave it. If it is given, the message shows the line with a
+            caret.
+        start: Offset in ``text`` of the fault's first character.
+        end: Offset behind the fault's last character.
     """
 
     condition = "INVALID_SQL"
@@ -108,7 +109,7 @@ class SqlSyntaxError(SqlError):
 
 
 class UnsupportedError(SqlError):
-    """The statement is understood and refused by name."""
+    """The statement parses, but acidsql does not support it."""
 
     condition = "UNSUPPORTED_FEATURE"
     sqlstate = "0A000"
@@ -122,35 +123,35 @@ class AnalysisError(SqlError):
 
 
 class CatalogError(AcidSqlError):
-    """A table, partition or database is missing, or is there already."""
+    """A table, partition or database is missing, or exists already."""
 
     condition = "TABLE_OR_VIEW_NOT_FOUND"
     sqlstate = "42P01"
 
 
 class ConstraintError(AcidSqlError):
-    """A row breaks a rule: NOT NULL, CHECK, a length, the range of a type."""
+    """A row breaks a rule: NOT NULL, CHECK, the length or the range of a type."""
 
     condition = "CONSTRAINT_VIOLATION"
     sqlstate = "23000"
 
 
 class MergeCardinalityError(ConstraintError):
-    """A row of MERGE's target was matched by more than one row of its source."""
+    """More than one row of MERGE's source matched the same row of the target."""
 
     condition = "MERGE_CARDINALITY_VIOLATION"
     sqlstate = "23K01"
 
 
 class TxnError(AcidSqlError):
-    """The transaction cannot go on; the table is as it was before it."""
+    """The transaction cannot go on. The table is as it was before the transaction."""
 
     condition = "TRANSACTION_FAILED"
     sqlstate = "25000"
 
 
 class TransientTxnError(TxnError):
-    """The transaction failed because of others; the same statement may be run again."""
+    """The transaction failed because of other transactions. The same statement may be run again."""
 
     condition = "TRANSACTION_CONFLICT"
     sqlstate = "40001"
@@ -163,18 +164,19 @@ class LockTimeoutError(TransientTxnError):
 
 
 class TxnAbortedError(TransientTxnError):
-    """The transaction was aborted by somebody else, or timed out (Hive: 10263 TXN_ABORTED)."""
+    """Another session aborted the transaction, or it timed out (Hive: 10263 TXN_ABORTED)."""
 
     condition = "TXN_ABORTED"
 
 
 class WriteConflictError(TransientTxnError):
-    """Another transaction committed a change to the same table, partition or row first, after
-    this one's snapshot (Hive: 10263 TXN_ABORTED, "due to a write conflict"). It sees the older
-    rows for good: roll it back and run it again.
+    """Another transaction committed a change to the same table, partition or row first.
+
+    The change is newer than this transaction's snapshot, so this transaction can never see it.
+    ROLLBACK, and run the transaction again (Hive: 10263 TXN_ABORTED, "due to a write conflict").
 
     Attributes:
-        conflicts: Each ``WriteConflict``, by the winner's number.
+        conflicts: All conflicts (``WriteConflict``), in the order of the winners' numbers.
     """
 
     condition = "WRITE_CONFLICT"
@@ -188,61 +190,64 @@ class NoSuchTxnError(TxnError):
 
 
 class CommitUnknownError(TxnError):
-    """The metastore did not answer COMMIT: the transaction may or may not have committed."""
+    """The metastore did not answer COMMIT: the transaction may be committed or not."""
 
     condition = "COMMIT_OUTCOME_UNKNOWN"
     sqlstate = "08007"
 
 
 class WriteError(AcidSqlError):
-    """Files could not be written as they must be; the transaction was aborted."""
+    """Files could not be written, or written files could not be deleted."""
 
     condition = "WRITE_FAILED"
     sqlstate = "58030"
 
 
 class SnapshotTooOldError(AcidSqlError):
-    """What a snapshot, or a lazy DataFrame, was made from is gone (Hive: 10327): files were
-    deleted, or others have dropped, renamed or altered the table. Look again, in a new one."""
+    """The files or the table of a snapshot, or of a lazy DataFrame, are gone (Hive: 10327).
+
+    Files were deleted, or others have dropped, renamed or altered the table. Read again in a new
+    snapshot or a new DataFrame.
+    """
 
     condition = "ACID_NOT_ENOUGH_HISTORY"
     sqlstate = "72000"
 
 
 class FormatError(AcidSqlError):
-    """A directory or a file is not what Hive's ACID format allows."""
+    """A directory or a file breaks the rules of Hive's ACID format."""
 
     condition = "INVALID_ACID_FORMAT"
     sqlstate = "58030"
 
 
 class SettingError(AcidSqlError):
-    """A setting has no such name, or cannot have that value."""
+    """A setting has an unknown name or a bad value."""
 
     condition = "INVALID_CONF_VALUE"
     sqlstate = "22022"
 
 
 class MetastoreError(AcidSqlError):
-    """The metastore cannot be reached, or is not one of ours."""
+    """The metastore cannot be reached, or it is not a metastore of acidsql."""
 
     condition = "METASTORE_UNAVAILABLE"
     sqlstate = "08001"
 
 
 def point_at(text: str, start: int, end: int) -> str:
-    """The place of a fault: line and column, the line itself, and carets below it.
+    """The place of a fault: line and column, the line itself, and carets below the fault.
 
     Args:
         text: The user's text.
-        start: Offset of the first character, in code points.
-        end: Offset behind the last one; carets stop at the line's end.
+        start: Offset of the fault's first character, in code points.
+        end: Offset behind the fault's last character; carets stop at the line's end.
     """
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
     line, column = text.count("\n", 0, start) + 1, start - line_start + 1
-    # Tabs stay tabs, so that the caret stands below its character in any terminal.
+    # Tabs stay tabs, so that every terminal shows the caret below its character.
     indent = "".join("\t" if c == "\t" else " " for c in text[line_start:start])
     carets = "^" * max(1, min(end, line_end) - start)
     shown = text[line_start:line_end].rstrip("\r")

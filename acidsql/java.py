@@ -1,8 +1,8 @@
-"""A Java that PySpark can run on: find one, or get one. Only the standard library is needed.
+"""Finds or installs a Java for PySpark, with the standard library only.
 
-``python -m acidsql.java`` prints the JAVA_HOME to use, and installs a Java first where there is
-none; ``make`` calls it. PySpark 4 needs Java 17 or newer *with the module jdk.incubator.vector*:
-its launcher names the module, and a trimmed runtime without it dies at boot.
+``python -m acidsql.java`` prints the JAVA_HOME to use. If there is no usable Java, it installs one
+first; ``make`` calls it. PySpark 4 needs Java 17 or newer *with the module jdk.incubator.vector*:
+PySpark's launcher names the module, and a trimmed runtime without the module does not start.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ It must have the module {MODULE}: `java --list-modules` shows it.
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was tried.
+    """An installed Java.
 
     Attributes:
-        home: What JAVA_HOME must be set to.
-        version: Its major version.
-        has_vector: Whether it has the module that PySpark's launcher names.
+        home: The value for JAVA_HOME.
+        version: The major version.
+        has_vector: True if it has the module that PySpark's launcher names.
     """
 
     home: Path
@@ -53,15 +53,18 @@ class Java:
 
     @property
     def usable(self) -> bool:
-        """Whether PySpark runs on it."""
+        """True if PySpark runs on it."""
         return self.version >= LEAST_VERSION and self.has_vector
 
 
 def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """The first usable Java: JAVA_HOME's, the PATH's, one of ours, one of the system's.
+    """The first usable Java: of JAVA_HOME, of the PATH, of ``install_java``, of the system.
 
     Args:
-        directory: Where ``install_java`` puts one.
+        directory: The directory in which ``install_java`` installs a Java.
+
+    Returns:
+        The Java, or None if there is no usable one.
     """
     tried: set[Path] = set()
     for home in _candidates(directory):
@@ -75,7 +78,7 @@ def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
 
 
 def probe(home: Path) -> Java | None:
-    """Ask a Java what it is; None if it does not run."""
+    """Ask a Java for its version and modules; None if it does not run."""
     try:
         answer = subprocess.run(
             [str(home / "bin" / "java"), "--list-modules"],
@@ -86,7 +89,7 @@ def probe(home: Path) -> Java | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # Java 8 does not know the option and fails, as it should.
+    # Java 8 does not know the option and fails; it is too old anyway.
     version = re.search(r"^java\.base@(\d+)", answer.stdout, re.MULTILINE)
     if answer.returncode != 0 or version is None:
         return None
@@ -97,7 +100,7 @@ def use_java() -> Java:
     """Find a Java and set JAVA_HOME to it, for a Spark that this process starts.
 
     Raises:
-        SystemExit: There is none; the text says what to do.
+        SystemExit: There is no usable Java; the text says what to do.
     """
     java = find_java()
     if java is None:
@@ -107,15 +110,15 @@ def use_java() -> Java:
 
 
 def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """Get a full Temurin into a directory of the user's, or as root a package of the system's.
+    """Install a full Temurin into ``directory`` or, as root, a package of the system.
 
     Returns:
-        The Java that is there now, or None; what failed was printed to stderr.
+        The usable Java, or None. Failures are printed to stderr.
     """
     for way in (_install_temurin, _install_package):
         try:
             way(directory)
-        except Exception as error:  # whatever a network or an archive may raise
+        except Exception as error:  # a network or an archive may raise anything
             _say(f"{way.__doc__} That failed: {error}")
             continue
         java = find_java(directory)
@@ -138,7 +141,7 @@ def _candidates(directory: Path) -> Iterator[Path]:
 
 
 def _homes_below(directory: Path) -> list[Path]:
-    """Where an unpacked JDK may lie: at once below, or in macOS's bundle."""
+    """Homes of JDKs that were unpacked into the directory, or of macOS bundles in it."""
     found = [*directory.glob("*"), *directory.glob("*/Contents/Home")]
     return [home.resolve() for home in sorted(found) if (home / "bin" / "java").exists()]
 
@@ -168,7 +171,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Print a usable Java's home, installing one if there is none."""
+    """Print the home of a usable Java. Install one first if there is none."""
     java = find_java() or install_java()
     if java is None:
         _say(HELP)

@@ -1,7 +1,7 @@
-"""What a setting is, and the kinds that there are: durations, numbers, choices.
+"""The kinds of settings: durations, numbers, choices.
 
-A setting is a field of a frozen dataclass, made by one of the functions here; the field's metadata
-tell its name, its default, and how text becomes a value.
+A setting is a field of a frozen dataclass. One of the functions below makes the field. The field's
+metadata holds a ``Setting``: its name, its default, and how to parse its text.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _UNITS = "d, h, min, s, ms, us, ns"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as a person sees it.
+    """One setting as a user sees it.
 
     Attributes:
-        name: Hive's name, or ours.
+        name: Hive's name, or a name that begins with ``acidsql.``.
         default: The default, as text.
-        expects: What a value must be, in words for an error message.
-        parse: Text → value; raises ValueError.
+        expects: Which values are allowed, in words for an error message.
+        parse: Text → value; raises ValueError, KeyError or OverflowError for a bad text.
         show: Value → text; the inverse of ``parse``.
-        doc: What it is for.
+        doc: The purpose of the setting.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Setting:
 
 
 def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
-    """A dataclass field in milliseconds; ``unit`` is what a bare number means."""
+    """A dataclass field in milliseconds; ``unit`` is the unit of a number without one."""
 
     def parse(text: str) -> int:
         match = _DURATION.fullmatch(text)
@@ -94,7 +94,7 @@ def boolean(name: str, default: str, doc: str) -> Any:
 
 
 def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
-    """A dataclass field that is one of a few words, in any case."""
+    """A dataclass field whose text is one of a few words, in upper or lower case."""
     shown = {value: text for text, value in values.items()}
     expects = f"one of {', '.join(values)}"
 
@@ -105,7 +105,7 @@ def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
 
 
 def fixed(name: str, value: str, doc: str) -> Any:
-    """A dataclass field that Hive lets one change and acidsql does not."""
+    """A dataclass field for a parameter that Hive lets users change, and acidsql does not."""
 
     def parse(text: str) -> str:
         if text != value:

@@ -1,9 +1,9 @@
-"""Every limit, interval and timeout: its unit, the Hive parameter it mirrors, Hive's default.
+"""All settings of a session: limits, intervals and time-outs.
 
-A setting has Hive's name wherever Hive has it (``hive.…``), else it is ours (``acidsql.…``).
-Values are given as Hive writes them (``300s``, ``100ms``, ``5min``, ``1000``); a duration without
-a unit is in Hive's unit for that parameter. In Python a setting is an attribute, and durations
-are whole milliseconds:
+A setting that Hive has, too, has Hive's name (``hive.…``); the others begin with ``acidsql.``.
+Values are written as in Hive (``300s``, ``100ms``, ``5min``, ``1000``). A duration without a unit
+is in Hive's unit for that parameter. In Python a setting is an attribute, and durations are whole
+milliseconds:
 
     >>> Settings.of({"hive.txn.timeout": "2min"}).txn_timeout_ms
     120000
@@ -34,21 +34,21 @@ class Settings(CompactorSettings):
     txn_timeout_ms: int = duration(
         "hive.txn.timeout",
         "300s",
-        "A transaction without a heartbeat for so long is aborted by whoever notices.",
+        "A transaction without a heartbeat for this time is aborted by any session that notices.",
         least_ms=10,
     )
     lock_numretries: int = count(
-        "hive.lock.numretries", "100", "How often Hive looks at a waiting lock before it gives up."
+        "hive.lock.numretries", "100", "How often Hive checks a waiting lock before it gives up."
     )
     lock_sleep_between_retries_ms: int = duration(
         "hive.lock.sleep.between.retries",
         "60s",
-        "Hive's longest pause between two such looks; with numretries it bounds the whole wait.",
+        "Hive's longest pause between two checks; with numretries it bounds the total wait.",
     )
     lock_poll_interval_ms: int = duration(
         "acidsql.lock.poll.interval",
         "2s",
-        "Our longest pause between two looks: a person should not wait a minute for a free lock.",
+        "Our longest pause between two checks: nobody should wait a minute for a free lock.",
     )
     metastore_busy_timeout_ms: int = duration(
         "acidsql.metastore.busy.timeout",
@@ -58,65 +58,65 @@ class Settings(CompactorSettings):
     xlock_write: bool = boolean(
         "hive.txn.xlock.write",
         "true",
-        "UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE); false: they do not, and the "
-        "first to commit wins (SHARED_WRITE).",
+        "true: UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE). false: they do not wait, "
+        "and the first to commit wins (SHARED_WRITE).",
     )
     xlock_mergeinsert: bool = boolean(
         "hive.txn.xlock.mergeinsert",
         "false",
-        "A MERGE that only inserts locks as one that updates, so that two cannot both insert a "
-        "missing key.",
+        "true: a MERGE that only inserts takes the lock of a MERGE that updates, so that two of "
+        "them cannot both insert the same missing key.",
     )
     xlock_iow: bool = boolean(
         "hive.txn.xlock.iow",
         "false",
-        "INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE). Hive's "
-        "default is true; here they write a new base, so that nobody need wait.",
+        "true: INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE), as by "
+        "Hive's default. That is not necessary here, because they write a new base.",
     )
     conflicts_by_row: bool = choice(
         "acidsql.conflict.detection",
         "partition",
-        "What two transactions must not both change: a partition (Hive's rule), or a row. With "
-        "'row' UPDATE, DELETE and MERGE without INSERT do not wait for each other.",
+        "What two transactions must not both change: the same partition (Hive's rule), or the same "
+        "row. With 'row', UPDATE, DELETE and MERGE without INSERT do not wait for each other.",
         {"partition": False, "row": True},
     )
     max_open_txns: int = count(
-        "hive.max.open.txns", "100000", "No transaction is opened while so many are open."
+        "hive.max.open.txns", "100000", "At most this many transactions may be open at a time."
     )
     housekeeper_interval_ms: int = duration(
         "metastore.acid.housekeeper.interval",
         "60s",
-        "How often the dead are aborted and old rows of the metastore are forgotten.",
+        "How often timed-out transactions are aborted and old rows of the metastore are deleted.",
     )
     txn_history_retention_ms: int = duration(
         "acidsql.txn.history.retention",
         "7d",
-        "How long it can be asked what became of a transaction that ended.",
+        "How long the metastore remembers how a transaction ended.",
         unit="d",
     )
     lease_timeout_ms: int = duration(
         "acidsql.lease.timeout",
         "1h",
-        "How long the files that a DataFrame was made from are kept from the cleaner.",
+        "How long the cleaner keeps the files that a DataFrame reads.",
         least_ms=10,
     )
     values_max_rows: int = count(
         "acidsql.values.max.rows",
         "10000",
-        "Literal VALUES rows up to this number are evaluated without a Spark job.",
+        "Literal rows of VALUES, up to this number, are written without a Spark job.",
         least=0,
     )
     driver_max_rows: int = count(
         "acidsql.driver.max.rows",
         "10000",
-        "Statements that may change few rows look for so many first, to write them from the "
-        "driver; 0: never.",
+        "A statement that may change few rows is first tried in the driver, up to this number of "
+        "rows. 0: never.",
         least=0,
     )
     max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",
         "1000",
-        "A statement that would write to more partitions than this fails.",
+        "A statement that would write to more than this number of partitions fails.",
     )
     default_partition_name: str = fixed(
         "hive.exec.default.partition.name",
@@ -126,14 +126,14 @@ class Settings(CompactorSettings):
 
     @classmethod
     def of(cls, values: Mapping[str, object] | None = None) -> Settings:
-        """The defaults, with these values by Hive's names. Raises SettingError."""
+        """The defaults, changed by these values (setting's name → value). Raises SettingError."""
         settings = cls()
         for name, value in (values or {}).items():
             settings = settings.with_(name, value)
         return settings
 
     def with_(self, name: str, value: object) -> Settings:
-        """A copy with one value changed. Raises SettingError for a bad name or value."""
+        """A copy with one value changed. Raises SettingError for an unknown name or a bad value."""
         attribute, setting = _find(name)
         text = str(value).strip()
         try:
@@ -148,7 +148,7 @@ class Settings(CompactorSettings):
         return dataclasses.replace(self, **{attribute: parsed})
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Names and values as text, by name; ``of(dict(items()))`` gives the same settings."""
+        """Names and values as text, sorted; ``of(dict(items()))`` gives the same settings."""
         for name, (attribute, setting) in sorted(_BY_NAME.items()):
             yield name, setting.show(getattr(self, attribute))
 
@@ -161,8 +161,8 @@ class Settings(CompactorSettings):
     def lock_wait_ms(self) -> int:
         """The longest wait for a lock: the sum of all sleeps of Hive's DbLockManager.
 
-        Hive sleeps 100, 200, 400 … ms up to max(15 s, hive.lock.sleep.between.retries), and
-        hive.lock.numretries times; with the defaults that is 91 min 42 s.
+        Hive sleeps hive.lock.numretries times: 100, 200, 400 … ms, but at most
+        max(15 s, hive.lock.sleep.between.retries). With the defaults that is 91 min 42 s.
         """
         cap = max(LEAST_LOCK_SLEEP_CAP_MS, self.lock_sleep_between_retries_ms)
         total, sleep = 0, FIRST_LOCK_SLEEP_MS
@@ -180,12 +180,12 @@ _BY_NAME: Mapping[str, tuple[str, Setting]] = {
 
 
 def known_settings() -> tuple[Setting, ...]:
-    """All settings with their documentation, by name."""
+    """All settings with their documentation, sorted by name."""
     return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
 
 
 def is_setting(name: str) -> bool:
-    """True if there is a setting of that name."""
+    """True if there is a setting with this name."""
     return name in _BY_NAME
 
 
