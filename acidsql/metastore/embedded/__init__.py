@@ -1,11 +1,11 @@
-"""A metastore of our own, over SQLAlchemy Core: the only home of that library.
+"""A metastore of our own, over SQLAlchemy Core. No other package imports SQLAlchemy.
 
-``schema`` (Hive's tables) ← ``migrations`` (how they came to be) ← ``upgrade``;
-``dialect`` (what databases differ in) ← ``sqlite``, ``postgresql``, ``mysql`` ← ``engine``
-(connections, store transactions, the clock) ← ``catalog``, ``txns``, ``locks`` (one part each) ←
-``store`` (all of it as one ``Metastore``).
+``schema`` (Hive's tables) ← ``migrations`` (revisions of the schema) ← ``upgrade``;
+``dialect`` (differences between databases) ← ``sqlite``, ``postgresql``, ``mysql`` ← ``engine``
+(connections, store transactions, the clock) ← ``catalog``, ``txns``, ``locks``, ``compactions``
+(one part each) ← ``store`` (the whole ``Metastore``).
 
-*txn* is always one of ours; SQLAlchemy's are called *store transactions*.
+*txn* always means a transaction of acidsql. A transaction of SQLAlchemy is a *store transaction*.
 """
 
 from acidsql.metastore.embedded.sqlite import sqlite_url

@@ -1,7 +1,7 @@
 """Databases and tables: ``Catalog`` over Hive's catalog tables.
 
-Each method is one store transaction. Partitions are in ``partitions``, directories of dropped
-tables in ``cleanups``.
+Each method is one store transaction. ``partitions`` has the partitions, ``cleanups`` the
+directories of dropped tables.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DEFAULT_DATABASE = "default"
 
 
 class EmbeddedCatalog:
-    """The ``Catalog`` part of the embedded metastore; see there for each method's promise."""
+    """The ``Catalog`` of the embedded metastore; the methods are described there."""
 
     _store: Store
 
     @contextmanager
     def _write(self, txn_id: int | None) -> Iterator[Connection]:
-        """A store transaction in which the caller's transaction is open, and so holds its locks."""
+        """A store transaction in which the transaction ``txn_id`` is open, so it has its locks."""
         with self._store.write() as connection:
             if txn_id is not None:
                 need_open(connection, txn_id)
@@ -145,7 +145,7 @@ class EmbeddedCatalog:
         location = connection.execute(
             select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
         ).scalar_one()
-        # What hangs on the table goes with it (ON DELETE CASCADE).
+        # ON DELETE CASCADE deletes the table's columns, partitions and so on.
         connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
         for components, prefix in _COMPONENTS[:2]:
             ours = write_ids.of_table(components, prefix, name)
@@ -250,10 +250,11 @@ class EmbeddedCatalog:
 
 
 def _shown(table: Table) -> list[tuple[str, str]]:
-    """What a query can tell of a table's columns."""
+    """The names and types of a table's columns: what a query depends on."""
     return [(column.name, column.type) for column in table.columns]
 
 
-# What DROP forgets (the first two) and RENAME renames. Conflicts with a dropped table's writers
-# stay findable; of its locks only those of the DROP itself are left.
+# RENAME renames the rows of all three tables, DROP deletes those of the first two. WRITE_SET stays,
+# so conflicts with a dropped table's writers are still found. Locks need no change: only the DROP
+# itself has a lock on the table.
 _COMPONENTS = ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC"), (WRITE_SET, "WS"))

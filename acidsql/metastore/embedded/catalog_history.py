@@ -1,14 +1,15 @@
 """Changes of the catalog that open transactions may not see: rows of WRITE_SET.
 
-They lie beside what transactions have written, because a snapshot asks the same question of both:
-what was committed by somebody whom it does not see? They have letters of their own. A change is
-noted in the store transaction that makes it, under the number of the transaction that holds the
-table's EXCLUSIVE lock. So the changes of one name follow one another as their transactions do.
+They are in WRITE_SET, as are changes of rows, because a transaction asks the same question about
+both: which changes came from transactions that my snapshot does not see? They have letters of their
+own. The store transaction that changes the catalog also notes the change, under the number of the
+transaction that holds the table's EXCLUSIVE lock. So the changes of one name are in the order of
+their transactions.
 
-A change stays even if its transaction is aborted afterwards. So a snapshot sees the changes of all
-transactions that had ended by then, in whatever way. One that was taken after a change, but before
-the end of its transaction, takes the change for unseen, and so its reader is told too much, never
-too little.
+A change of the catalog stays even if its transaction is aborted afterwards. So a snapshot sees the
+changes of all transactions that had ended before it, whether they committed or aborted. A snapshot
+may also be taken after a change, but before the end of the change's transaction. Then the change
+counts as unseen: the reader gets an error that was not necessary, but never misses a change.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ WS, T = WRITE_SET.c, TXNS.c
 
 
 def is_catalog_change() -> ColumnElement[bool]:
-    """The condition that a row of WRITE_SET is one of these."""
+    """The condition that a row of WRITE_SET is a change of the catalog."""
     return WS.WS_OPERATION_TYPE.in_([_TABLE, _PARTITION])
 
 
 def note(
     connection: Connection, txn_id: int | None, name: TableName, partition: str | None = None
 ) -> None:
-    """Remember a change.
+    """Note a change.
 
     Args:
-        connection: In the store transaction that makes it.
-        txn_id: The transaction that makes it; None: nobody else is there, and nobody will ask.
+        connection: The connection of the store transaction that makes the change.
+        txn_id: The transaction that makes the change. None: no other session uses the store, so
+            nothing is noted.
         name: The table.
-        partition: The one that is gone; None: the name means something else.
+        partition: The partition that was dropped. None: the name means something else now.
     """
     if txn_id is None:
         return
@@ -62,8 +64,8 @@ def find(
 ) -> list[CatalogChange]:
     """See ``CatalogHistory.catalog_changes``.
 
-    A change that the snapshot does not see came after the transaction had begun, so the highest
-    number that was issued by then is at least the transaction's own.
+    A change that the snapshot does not see came after the transaction began. So the change's commit
+    id, the highest transaction number at that time, is at least the transaction's own number.
     """
     found = (
         select(WS.WS_TXNID, WS.WS_PARTITION, T.TXN_USER, T.TXN_HOST, T.TXN_AGENT_INFO)

@@ -1,7 +1,7 @@
-"""TXN_COMPONENTS: what a transaction changes where; at its end COMPLETED_TXN_COMPONENTS, WRITE_SET.
+"""TXN_COMPONENTS: what a transaction changes; at its end COMPLETED_TXN_COMPONENTS and WRITE_SET.
 
-It is recorded with the locks, before anything is known of the rows, so mostly for whole tables. The
-commit knows the partitions that were written to, and narrows it to them.
+``lock`` records the changes before the rows are known, so mostly for whole tables. The commit knows
+the partitions that were written to, and narrows the changes to them.
 
 Source: Hive ``EnqueueLockFunction``, ``CommitTxnFunction``, ``AddDynamicPartitionsCommand``.
 """
@@ -33,7 +33,7 @@ _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVE
 
 
 def recorded(connection: Connection, txn_id: int) -> list[Change]:
-    """What the transaction has recorded."""
+    """The changes that the transaction has recorded."""
     found = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
     ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
@@ -44,12 +44,12 @@ def recorded(connection: Connection, txn_id: int) -> list[Change]:
 
 
 def of(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> list[Change]:
-    """What these components record, each thing once, with the transaction's write ids."""
+    """The changes of these components, each once, with the transaction's write ids."""
     return _with_write_ids(connection, txn_id, _recordable(components))
 
 
 def record(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
-    """Add what these components record; what is there already stays as it is."""
+    """Record the changes of these components, except those that are recorded already."""
     wanted = _recordable(components)
     if wanted:
         there = recorded(connection, txn_id)
@@ -59,7 +59,7 @@ def record(connection: Connection, txn_id: int, components: Iterable[LockCompone
 
 
 def restore(connection: Connection, txn_id: int, components: Iterable[LockComponent]) -> None:
-    """Let what is recorded be what these components record."""
+    """Replace the recorded changes by the changes of these components."""
     _forget(connection, txn_id)
     _insert(connection, txn_id, of(connection, txn_id, components))
 
@@ -89,7 +89,10 @@ def narrowed(
     changed: Iterable[Change],
     written: Mapping[TableName, Sequence[Partition]],
 ) -> list[Change]:
-    """The same changes, where a table's partitions are known those instead of the whole table."""
+    """The changes, with whole tables narrowed to the partitions that were written to.
+
+    A table that ``written`` does not have stays whole.
+    """
     done: list[Change] = []
     names: dict[TableName, list[str]] = {}
     for change in changed:
@@ -104,15 +107,15 @@ def narrowed(
 
 
 def complete(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
-    """Leave at the commit what the compactor reads, and what other committers compare with."""
-    if changed:  # a narrowed statement may have written nowhere
+    """At the commit, write the rows for the compactor and for the conflict checks of others."""
+    if changed:  # after narrowing there may be none: the statement wrote to no partition
         _note_completed(connection, txn_id, changed)
         _note_write_set(connection, txn_id, changed)
     _forget(connection, txn_id)
 
 
 def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
-    # For the whole transaction, as in Hive.
+    # One flag for the whole transaction, as in Hive.
     flag = "Y" if any(one.operation in _CHANGES_OLD_ROWS for one in changed) else "N"
     places = dict.fromkeys(
         (one.database, one.table, one.partition, one.write_id) for one in changed
@@ -134,8 +137,8 @@ def _note_completed(connection: Connection, txn_id: int, changed: Sequence[Chang
 
 
 def _note_write_set(connection: Connection, txn_id: int, changed: Sequence[Change]) -> None:
-    # With its own number this is the interval in which it lived: whoever began in it may not
-    # have seen it, and whoever began later has.
+    # The highest transaction number so far. A transaction with a number up to it may not see this
+    # commit; a transaction with a higher number sees it.
     commit_id = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
     rows = [
         {

@@ -1,8 +1,8 @@
 """Directories of dropped tables: entries of COMPACTION_QUEUE that have a location.
 
 As in Hive 4's soft delete, such an entry is *ready for cleaning* from the start, and its location
-is a property. No compaction has ended there (CQ_NEXT_TXN_ID is NULL): so it is not mistaken for
-one, and a compaction that was asked for with a property ``location`` deletes nothing.
+is a property. CQ_NEXT_TXN_ID is NULL, because no compaction has ended. This tells the entry from a
+compaction: a compaction that somebody requested with a property ``location`` deletes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCATION = "location"
 
 
 def is_cleanup() -> ColumnElement[bool]:
-    """The condition that an entry of the queue is such a directory."""
+    """The condition that an entry of the queue is a directory to delete."""
     return and_(
         CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, CQ.CQ_NEXT_TXN_ID.is_(None)
     )
@@ -45,7 +45,7 @@ def enqueue(connection: Connection, name: TableName, location: str, now_ms: int)
 
 
 def pending(connection: Connection) -> list[PendingCleanup]:
-    """What is queued, oldest first."""
+    """The queued directories, oldest first."""
     found = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
     return [
         PendingCleanup(
@@ -58,5 +58,5 @@ def pending(connection: Connection) -> list[PendingCleanup]:
 
 
 def remove(connection: Connection, cleanup_id: int) -> None:
-    """Take one from the queue; one that is gone is passed over."""
+    """Take a directory from the queue; an entry that is gone is no error."""
     connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == cleanup_id, is_cleanup()))

@@ -1,10 +1,11 @@
-"""COMPLETED_COMPACTIONS: how much of the history is kept.
+"""COMPLETED_COMPACTIONS: which entries of the history are kept.
 
-For each table or partition, newest first, so many of each state; and what did not succeed no longer
-than a time-out, where something at least as thorough has succeeded after it.
+For each table or partition, the newest entries of each state are kept, up to a number. An entry
+that did not succeed is deleted after a time-out, if a compaction of the same type, or a major one,
+has succeeded since.
 
-Source: Hive 4.0 ``PurgeCompactionHistoryFunction``. It keeps aborted entries for ever; here they
-count with those that were not begun.
+Source: Hive 4.0 ``PurgeCompactionHistoryFunction``. Hive keeps aborted entries for ever; here they
+count as entries that were not begun.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CC = COMPLETED_COMPACTIONS.c
 
 
 def outdated(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
-    """The numbers of the entries that are to be forgotten."""
+    """The numbers of the entries to delete."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
     found = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
     rows = connection.execute(found.order_by(*place, CC.CC_ID.desc()))

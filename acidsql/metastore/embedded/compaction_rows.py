@@ -1,7 +1,7 @@
-"""COMPACTION_QUEUE and COMPLETED_COMPACTIONS: what a compaction is, row by row.
+"""COMPACTION_QUEUE and COMPLETED_COMPACTIONS: reads and writes the row of one compaction.
 
-An entry is in one of the two tables, under one number. Directories of dropped tables are in the
-queue, too (``cleanups``).
+An entry is in one of the two tables, and keeps its number. The queue also has the directories of
+dropped tables (``cleanups``).
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from acidsql.metastore.embedded.schema import (
 from acidsql.metastore.embedded.write_ids import of_table
 
 CQ = COMPACTION_QUEUE.c
-_MESSAGE_LIMIT = 4000  # for a person; the column would take more than a server's packet can
+_MESSAGE_LIMIT = 4000  # enough to read; a longer text may not fit into a packet of the server
 _BOTH = [
     column.name.removeprefix("CC_") for column in COMPLETED_COMPACTIONS.c if column.name != "CC_END"
 ]
 
 
 def at(table: SqlTable, prefix: str, name: TableName, partition: str | None) -> ColumnElement[bool]:
-    """The condition that a row is about a partition, or (None) about none."""
+    """The condition that a row is about this partition; None: about no partition."""
     column = table.c[f"{prefix}_PARTITION"]
     there = column.is_(None) if partition is None else column == partition
     return and_(of_table(table, prefix, name), there)
 
 
 def short(text: str, column: ColumnElement[Any]) -> str:
-    """As much of a text as the column holds."""
+    """The text, cut to the length of the column."""
     return text[: getattr(column.type, "length", None) or _MESSAGE_LIMIT]
 
 
 def pool_name(pool: str) -> str:
-    """As pools are stored and compared, as in Hive: in lower case."""
+    """The name of a pool as it is stored and compared: in lower case, as in Hive."""
     return short(pool.lower(), CQ.CQ_POOL_NAME)
 
 
 def followed_by(message: str | None, more: str) -> str | None:
-    """A message with another one after it, which it may end with already."""
+    """A message with ``more`` appended, unless the message ends with ``more`` already."""
     if not message or not more:
         return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
     if message == more or message.endswith(f"; {more}"):
@@ -67,7 +67,7 @@ def followed_by(message: str | None, more: str) -> str | None:
 def new_row(
     connection: Connection, prefix: str, request: CompactionRequest, message: str
 ) -> dict[str, Any]:
-    """The values of a new entry, with the next number; its state and times are the caller's."""
+    """The values of a new entry with the next number. The caller adds state and times."""
     values = {
         "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
         "DATABASE": request.table.database,
@@ -85,7 +85,7 @@ def new_row(
 
 
 def info(row: Row[Any], prefix: str) -> CompactionInfo:
-    """A row of the queue ("CQ") or of the history ("CC")."""
+    """The entry of a row of the queue ("CQ") or of the history ("CC")."""
     value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
     return CompactionInfo(
         id=value["ID"],
@@ -115,7 +115,7 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
 
 
 def working(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
-    """The entry, if this transaction's worker has it."""
+    """The entry, if it is WORKING for this transaction; otherwise None."""
     theirs = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
     return connection.execute(
         select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *theirs)
@@ -123,7 +123,7 @@ def working(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any]
 
 
 def cleanable(connection: Connection, compaction_id: int) -> Row[Any] | None:
-    """The entry, if it is a compaction that is ready for cleaning."""
+    """The entry, if it is a compaction that is ready for cleaning; otherwise None."""
     return connection.execute(
         select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, is_cleanable())
     ).first()
@@ -142,7 +142,7 @@ def change(connection: Connection, compaction_id: int, **values: object) -> None
 
 
 def requeue(connection: Connection, compaction_id: int) -> None:
-    """Let an entry be as it was before a worker took it."""
+    """Reset an entry to its state before a worker took it."""
     change(
         connection,
         compaction_id,
@@ -160,7 +160,7 @@ def end(
     now_ms: int,
     message: str | None = None,
 ) -> None:
-    """Move an entry of the queue into the history; a message replaces the one that it has."""
+    """Move an entry of the queue into the history. A ``message`` replaces the entry's own."""
     values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _BOTH}
     values |= {"CC_STATE": state.value, "CC_END": now_ms}
     if message is not None:
@@ -170,10 +170,10 @@ def end(
 
 
 def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: int) -> None:
-    """Note that a compaction is done; its transaction commits in the same store transaction.
+    """Note that a compaction has ended; its transaction commits in the same store transaction.
 
     Raises:
-        TxnError: COMPACTION_LOST: the entry is not this transaction's any more.
+        TxnError: COMPACTION_LOST: the entry does not belong to this transaction any more.
     """
     row = working(connection, compacted.id, txn_id)
     if row is None:
@@ -189,7 +189,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
         connection,
         compacted.id,
         CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
-        # Who begins from now on sees what was written instead of the old files.
+        # Transactions that begin from now on read the compacted files, not the old ones.
         CQ_NEXT_TXN_ID=connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one(),
         CQ_COMMIT_TIME=now_ms,
         CQ_HIGHEST_WRITE_ID=compacted.highest_write_id,
@@ -201,7 +201,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
 
 
 def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
-    """Let entries follow their table; directories of a dropped namesake stay what they are."""
+    """Rename the entries of a table, but not the directories of a dropped table of that name."""
     for table, prefix in _TABLES:
         connection.execute(
             update(table)
@@ -211,16 +211,16 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 
 
 def forget_table(connection: Connection, name: TableName) -> None:
-    """Forget a dropped table's entries and history: a namesake begins without failures.
+    """Delete a dropped table's entries and history, so a new table of that name has no failures.
 
-    A worker that has one of them is told when it commits.
+    A worker that has one of these entries gets COMPACTION_LOST when it commits.
     """
     for table, prefix in _TABLES:
         connection.execute(delete(table).where(of_table(table, prefix, name), *_no_cleanup(table)))
 
 
 def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
-    """The same for a dropped partition, and what was changed in it."""
+    """As ``forget_table``, for a dropped partition; also its rows of COMPLETED_TXN_COMPONENTS."""
     for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
         connection.execute(delete(table).where(at(table, prefix, name, partition)))
 

@@ -1,8 +1,8 @@
 """Compactions: ``CompactionQueue`` over Hive's COMPACTION_QUEUE and COMPLETED_COMPACTIONS.
 
-Store transactions that write follow one another, so nobody else takes what is found INITIATED
-here. A worker's entry is safe from the moment it is taken to the commit that ends it: both ask
-whether it is WORKING for this transaction.
+Only one store transaction writes at a time, so no two workers take the same INITIATED entry. All
+that a worker does with its entry later, up to the commit, first checks that the entry is still
+WORKING for the worker's transaction.
 
 Source: Hive ``CompactionTxnHandler`` (3.1), ``CompactFunction``, ``FindNextCompactFunction``,
 ``ReadyToCleanHandler``, ``MarkCleanedFunction`` (4.0).
@@ -59,7 +59,7 @@ _AT_ONCE = 1000  # numbers in one statement: databases have a limit
 
 
 class EmbeddedCompactions:
-    """The ``CompactionQueue`` part of the embedded metastore; see there for each promise."""
+    """The ``CompactionQueue`` of the embedded metastore; the methods are described there."""
 
     _store: Store
 
@@ -137,7 +137,7 @@ class EmbeddedCompactions:
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
         """See ``CompactionQueue.revoke``."""
-        with self._store.read() as connection:  # usually there are none: no need to lock
+        with self._store.read() as connection:  # usually there are none: do not block writers
             if not _lost(connection, self._store.now_ms(connection) - worker_timeout_ms):
                 return []
         with self._store.write() as connection:
@@ -211,7 +211,7 @@ class EmbeddedCompactions:
                 return
             name = TableName(row.CQ_DATABASE, row.CQ_TABLE)
             here = compaction_rows.at(COMPLETED_TXN_COMPONENTS, "CTC", name, row.CQ_PARTITION)
-            # Who committed a change without a write id has written nothing.
+            # A transaction without a write id has written nothing, so its rows can go, too.
             done = or_(CTC.CTC_WRITEID <= row.CQ_HIGHEST_WRITE_ID, CTC.CTC_WRITEID.is_(None))
             connection.execute(delete(COMPLETED_TXN_COMPONENTS).where(here, done))
             now_ms = self._store.now_ms(connection)
@@ -226,7 +226,7 @@ class EmbeddedCompactions:
             if row is None:
                 return
             now_ms, first_ms = self._store.now_ms(connection), max(1, retention_ms)
-            # As in Hive the retention itself tells how often it was doubled: 1, 2, 4, … times.
+            # As in Hive, the number of attempts follows from the retention: 1, 2, 4, … × the first.
             attempts = (row.CQ_RETRY_RETENTION // first_ms).bit_length()
             if attempts >= max_attempts:
                 compaction_rows.end(connection, row, CompactionState.FAILED, now_ms, message)
@@ -239,7 +239,7 @@ class EmbeddedCompactions:
                 CQ_ERROR_MESSAGE=compaction_rows.followed_by(row.CQ_ERROR_MESSAGE, message),
             )
 
-    # ── what might need one ──────────────────────────────────────────────────────────────────
+    # ── what might need a compaction ─────────────────────────────────────────────────────────
 
     def candidates(self) -> list[Candidate]:
         """See ``CompactionQueue.candidates``."""
@@ -292,7 +292,7 @@ class EmbeddedCompactions:
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
         """See ``CompactionQueue.purge_compaction_history``."""
-        with self._store.read() as connection:  # usually there are none: no need to lock
+        with self._store.read() as connection:  # usually there are none: do not block writers
             now_ms = self._store.now_ms(connection)
             if not compaction_history.outdated(connection, keep, now_ms):
                 return
@@ -303,7 +303,7 @@ class EmbeddedCompactions:
 
 
 def _now(connection: Connection) -> datetime:
-    """The database's clock, as it fills in CTC_TIMESTAMP: in a zone of its own."""
+    """The database's clock in the database's own time zone, as in CTC_TIMESTAMP."""
     is_sqlite = connection.dialect.name == "sqlite"
     clock = func.current_timestamp() if is_sqlite else func.localtimestamp()
     now: datetime = connection.execute(select(type_coerce(clock, DateTime))).scalar_one()
@@ -321,13 +321,13 @@ def _of_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> Colu
 
 
 def _oldest(connection: Connection, wanted: ColumnElement[bool]) -> int | None:
-    """The entry that is taken next."""
+    """The number of the entry that ``take_next`` takes, or None."""
     found = select(func.min(CQ.CQ_ID)).where(CQ.CQ_STATE == INITIATED, wanted)
     return connection.execute(found).scalar()
 
 
 def _lost(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
-    """Entries of workers that are dead or too slow; of those the transaction, which is open."""
+    """Entries of dead workers (→ None) and of slow workers (→ their open transaction)."""
     found = (
         select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
         .outerjoin_from(COMPACTION_QUEUE, TXNS, T.TXN_ID == CQ.CQ_TXN_ID)
@@ -344,7 +344,7 @@ def _lost(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
 
 
 def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState | None:
-    """Take an INITIATED entry out of the queue; returns what any entry is found as."""
+    """Take an entry out of the queue if it is INITIATED. Returns the state before that."""
     queued = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
     row = connection.execute(queued).first()
     if row is None:
@@ -357,7 +357,7 @@ def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState 
 
 
 def _wrote_and_was_aborted() -> ColumnElement[bool]:
-    """Without a write id nothing can have been written, nor can it be any more."""
+    """The condition for an aborted transaction with a write id: without one it wrote nothing."""
     return and_(T.TXN_STATE == TxnState.ABORTED.value, TC.TC_WRITEID.is_not(None))
 
 

@@ -1,9 +1,9 @@
-"""WRITE_SET: what others committed since a transaction began, compared with what it changes.
+"""Compares a transaction's changes with others' commits since it began, which are in WRITE_SET.
 
-The rules are in ``conflict_rules``. A rival that a snapshot does not see has committed after the
-transaction began, since the snapshot was taken later: so its commit id, the highest number ever
-issued at its commit, is at least the transaction's own number, and the index by table and commit
-id finds it without reading the history.
+``conflict_rules`` has the rules. A rival that the snapshot does not see committed after the
+transaction began, because the transaction took its snapshot later than that. A rival's commit id is
+the highest transaction number at its commit, so it is at least the transaction's own number. The
+index by table and commit id therefore finds rivals without a scan of all rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WS, T2W, T = WRITE_SET.c, TXN_TO_WRITE_ID.c, TXNS.c
 def find(
     connection: Connection, txn_id: int, snapshot: ValidTxnList, changed: Sequence[Change]
 ) -> list[WriteConflict]:
-    """What others committed, unseen by the snapshot, that cannot be together with these changes."""
+    """Conflicts of these changes with others' commits that the snapshot does not see."""
     if not changed:
         return []
     tables = {one.table_name for one in changed}
@@ -43,7 +43,7 @@ def refuse(
     changed: Sequence[Change],
     resolved: Collection[int],
 ) -> None:
-    """Raise WriteConflictError if ``find`` finds a transaction that is not among ``resolved``."""
+    """Raise WriteConflictError if ``find`` finds a transaction that is not in ``resolved``."""
     found = find(connection, txn_id, snapshot, changed)
     left = [conflict for conflict in found if conflict.txn_id not in resolved]
     if left:
@@ -56,7 +56,7 @@ def _committed_since(
     tables: Collection[TableName],
     operations: Collection[Operation],
 ) -> Sequence[Row[Any]]:
-    """Rows of WRITE_SET, each with its writer and with its write id if that is known."""
+    """Rows of WRITE_SET, each with its transaction and, if known, its write id."""
     same_write = and_(
         T2W.T2W_TXNID == WS.WS_TXNID,
         T2W.T2W_DATABASE == WS.WS_DATABASE,

@@ -1,6 +1,6 @@
-"""What differs between the databases that a metastore can be kept in.
+"""The differences between the kinds of database for a metastore that SQLAlchemy does not hide.
 
-All else is SQLAlchemy's. The values of ``Dialect`` are in ``sqlite``, ``postgresql`` and ``mysql``.
+``sqlite``, ``postgresql`` and ``mysql`` have the values of ``Dialect``.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ class Dialect:
     """One kind of database. Statements are in its own SQL.
 
     Attributes:
-        driver: The one driver that is used, by SQLAlchemy's name.
+        driver: The driver, by SQLAlchemy's name.
         open: A URL and ``acidsql.metastore.busy.timeout`` in milliseconds → connections.
-        read: What begins a store transaction that only reads, and sees one moment.
-        write: What begins one that writes, and lets others that write wait.
-        upgrade: What begins the one that creates or changes the schema, and lets others wait.
-        now: Asks for the milliseconds since the epoch.
-        advice: A part of the database's error message → what a person can do about it.
-        extra: The optional dependency of acidsql that brings the driver.
+        read: Statements that begin a store transaction that only reads, and sees one moment.
+        write: Statements that begin a store transaction that writes. Other writers wait.
+        upgrade: Statements that begin a store transaction that creates or changes the schema.
+            Other such transactions wait.
+        now: A query for the milliseconds since the epoch.
+        advice: A part of the database's error message → what the user can do about the error.
+        extra: The optional dependency of acidsql that installs the driver.
 
-    Of the statements in ``read``, ``write`` and ``upgrade`` one that returns rows is a lock: it
-    must return something true.
+    A statement in ``read``, ``write`` or ``upgrade`` that returns rows takes a lock. Its first
+    value must be true; otherwise the lock was not granted.
     """
 
     driver: str
@@ -42,8 +43,8 @@ class Dialect:
 
 
 def idle_timeout_ms(busy_timeout_ms: int) -> int:
-    """How long a server waits for the next word of a client that has begun a store transaction.
+    """How long a server waits for the next statement of a client in a store transaction.
 
-    A client that hangs is thrown out while those who wait for it still have time left.
+    The server disconnects a client that hangs, before the clients that wait for it time out.
     """
     return max(1000, busy_timeout_ms // 2)

@@ -1,8 +1,8 @@
 """Connections, store transactions and the store's clock, for every kind of database.
 
-Store transactions that write follow one another: each begins with a lock (see ``Dialect.write``)
-and so reads all that the one before it has left. That lock stands for every mutex and
-``SELECT … FOR UPDATE`` of Hive's TxnHandler (hive-transactions.md §1.4).
+Only one store transaction writes at a time: each begins with a lock (see ``Dialect.write``), and so
+sees all changes of earlier ones. The lock replaces every mutex and ``SELECT … FOR UPDATE`` of
+Hive's TxnHandler (hive-transactions.md §1.4).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from acidsql.metastore.embedded.upgrade import create_or_upgrade, is_up_to_date
 
 _DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
 _SCHEME = re.compile(r"(?P<dialect>[a-z]+)(\+(?P<driver>\w+))?://")
-# What drivers raise for options that they do not know and packages that they miss.
+# Drivers raise these for unknown options and missing packages.
 _BAD_OPTION = (TypeError, ValueError, RuntimeError, ImportError)
 
 
 class Store:
-    """An opened database: hands out store transactions and tells the time.
+    """An opened database: its store transactions and its clock.
 
     Args:
-        url: SQLAlchemy's.
-        warehouse: Location of the database ``default``, used where the store is created.
+        url: A URL of SQLAlchemy.
+        warehouse: Location of the database ``default``, used when the store is created.
         clock: Milliseconds since the epoch; None for the database's own clock.
         busy_timeout_ms: How long to wait for another process that is writing.
 
     Raises:
-        MetastoreError: The store cannot be opened, or it is not ours.
+        MetastoreError: The store cannot be opened, or it is no metastore of acidsql.
     """
 
     def __init__(
@@ -59,13 +59,14 @@ class Store:
             raise
 
     def read(self) -> AbstractContextManager[Connection]:
-        """A store transaction that only reads: it sees one moment and waits for no writer."""
+        """A store transaction that only reads. It sees one moment, and waits for no writer."""
         return self._begin(self._dialect.read)
 
     def write(self) -> AbstractContextManager[Connection]:
         """A store transaction that may write: all of its changes happen, or none (I12).
 
-        Where the connection is lost during COMMIT, MetastoreError says that nobody knows which.
+        If the connection is lost during COMMIT, MetastoreError says that the changes may have
+        happened.
         """
         return self._begin(self._dialect.write, writes=True)
 
@@ -76,7 +77,7 @@ class Store:
         return int(connection.execute(text(self._dialect.now)).scalar_one())
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self.engine.dispose()
 
     def _create_or_upgrade(self, warehouse: str) -> None:
@@ -85,7 +86,7 @@ class Store:
                 return
         with self._begin(self._dialect.upgrade, writes=True) as connection:
             create_or_upgrade(connection, warehouse)
-        self.engine.dispose()  # closes the connection: so MySQL's GET_LOCK is let go
+        self.engine.dispose()  # closing the connection releases MySQL's GET_LOCK
 
     @contextmanager
     def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
@@ -95,7 +96,7 @@ class Store:
                 for statement in statements:
                     self._execute(connection, statement)
                 yield connection
-                unknown = writes  # from here on: what fails is COMMIT
+                unknown = writes  # an error from here on comes from COMMIT
         except SQLAlchemyError as error:
             raise self._error(error, unknown=unknown) from error
 
@@ -172,7 +173,7 @@ def _open(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine
 
 
 def _without_password(url: str) -> str:
-    """What messages and logs may show; of the options only those that say where it is."""
+    """The URL for messages and logs, with only those options that say where the database is."""
     if url.startswith("sqlite"):
         return url
     try:

@@ -1,33 +1,35 @@
-"""Forgetting: rows that no transaction, open or yet to come, can ask for any more.
+"""Deletes rows that no open or future transaction can need.
 
-*The mark.* MIN_HISTORY_LEVEL has for each open transaction X the lowest number that was open when X
-began, M(X) ≤ X. Take a snapshot S after X began, while X is open. What is open in S was open when X
-began already, or began after X; so no number below M(X) is open in S, nor above its high-water
-mark: S has it as committed or as aborted, for good. The mark is the least M of all open
-transactions, or the next number where nothing is open. So below it every snapshot that an open
-transaction took, or that was taken while a lease is open, agrees with every one that will be taken.
-READ_ONLY transactions (leases) have an M of their own and so keep what their old snapshots hide;
-as they write nothing, they lower nobody else's.
+*The mark.* For each open transaction X, MIN_HISTORY_LEVEL has M(X) ≤ X, the lowest transaction
+number that was open when X began. Take a snapshot S after X began, while X is open. A transaction
+that is open in S was open when X began, or began after X. So no number below M(X) is open in S, and
+none is above S's high-water mark: in S each of them is committed or aborted, for good. The mark is
+the lowest M of all open transactions, or the next transaction number if none is open. All these
+snapshots agree about numbers below the mark: the snapshots of open transactions, the snapshots that
+were taken under a lease that is still open, and all later snapshots. READ_ONLY transactions
+(leases) have an M, too, and so keep what their old snapshots hide. They write nothing, so they do
+not lower the M of other transactions.
 
-*TXN_TO_WRITE_ID.* A write id without a row counts as visible (``write_ids``). Rows of committed
-transactions below the mark are visible in all those snapshots: they can go. Rows of aborted ones
-must stay, wherever they are, even when the compactor has deleted what they wrote and
-``forget_aborted`` was told so: a writer that does not know that it was aborted may publish its
-directory after that, nobody looks for it again, and it would be seen as soon as the row goes,
-however long one waits with that. Those of open ones are not below the mark. (Hive stops at the
-lowest aborted transaction, since it reads a table's high-water mark from the rows that are left.
-Ours is the name's counter, which is never forgotten.)
+*TXN_TO_WRITE_ID.* A write id without a row counts as visible (``write_ids``). In all those
+snapshots, write ids of committed transactions below the mark are visible, so their rows are
+deleted. Rows of open transactions are not below the mark. Rows of aborted transactions must stay
+for ever, even after the compactor has deleted their files and called ``forget_aborted``. A writer
+that does not know that it was aborted may publish its directory after that, and nobody looks for
+such a directory. Readers would see the directory as soon as the row is gone, however late that is.
+(Hive stops at the lowest aborted transaction, because Hive reads a table's high-water mark from the
+remaining rows. Here the high-water mark is the name's counter, which is never deleted.)
 
-*WRITE_SET.* An open transaction that may write asks for rows with a commit id from its own number
-on (``conflicts``), so what lies below the lowest of them can go. For changes of the catalog those
-that only read ask, too (``catalog_history``).
+*WRITE_SET.* An open transaction that may write asks for rows with a commit id of its own number or
+higher (``conflicts``). So rows below the lowest of these transactions are deleted. READ_ONLY
+transactions, too, ask for changes of the catalog (``catalog_history``), so these rows are deleted
+only below the mark.
 
-*TXNS.* A committed row says what became of the transaction, and who it was if it is another's
-rival: it goes when it is old, below the mark, and no row of WRITE_SET refers to it. An aborted one
-is an exception in snapshots: it goes when it is old and nothing that it wrote can be there. What a
-compaction writes has no write id of its own, but is hidden by the number of its transaction
-(``base_5_v17``): so an aborted compaction's row stays. A transaction that took a compaction and
-published nothing should rather commit.
+*TXNS.* The row of a committed transaction says how the transaction ended and, if it is a rival of
+another, who it was. The row is deleted if it is old, below the mark, and no row of WRITE_SET refers
+to it. An aborted transaction is an exception in snapshots. Its row is deleted if it is old and no
+data of the transaction can exist. A compaction writes under no write id of its own; the number of
+its transaction hides its directory (``base_5_v17``). So the row of an aborted compaction stays.
+Therefore a compaction that published nothing should commit its transaction, not abort it.
 """
 
 from __future__ import annotations
@@ -63,22 +65,22 @@ T, AUX = TXNS.c, AUX_TABLE.c
 
 
 def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
-    """True if nobody has done it for so long."""
+    """True if the last housekeeping is at least ``interval_ms`` ago."""
     found = select(AUX.MT_KEY2).where(AUX.MT_KEY1 == HOUSE_KEEPER)
     last_ms = connection.execute(found).scalar()
-    # A time in the future is no reason to wait for it: the clock was set back.
+    # If the clock was set back, the last time may lie in the future. Then it does not count.
     return last_ms is None or not 0 <= now_ms - last_ms < interval_ms
 
 
 def note(connection: Connection, now_ms: int) -> None:
-    """Remember that it is done now."""
+    """Note the time of this housekeeping."""
     again = update(AUX_TABLE).where(AUX.MT_KEY1 == HOUSE_KEEPER).values(MT_KEY2=now_ms)
     if connection.execute(again).rowcount == 0:
         connection.execute(insert(AUX_TABLE).values(MT_KEY1=HOUSE_KEEPER, MT_KEY2=now_ms))
 
 
 def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
-    """Delete what nobody can ask for any more; see above for what that is."""
+    """Delete the rows that the module's docstring describes."""
     lowest_writer, mark = _bounds(connection)
     _forget_write_set(connection, lowest_writer, mark)
     _forget_write_ids(connection, mark)
@@ -88,7 +90,7 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
 
 
 def _bounds(connection: Connection) -> tuple[int, int]:
-    """The lowest open transaction that may write, and the mark; the next number if none is."""
+    """The lowest open transaction that may write (or the next number), and the mark."""
     is_open = T.TXN_STATE == TxnState.OPEN.value
     lowest_writer = select(func.min(T.TXN_ID)).where(is_open, T.TXN_TYPE != TxnType.READ_ONLY.value)
     found = select(

@@ -1,9 +1,9 @@
-"""Locks: HIVE_LOCKS, granted all or none, in the order of their numbers.
+"""Locks in HIVE_LOCKS: granted all or none, in the order of their numbers.
 
-One call to ``lock`` is one external id; its components have internal ids 1, 2, …. A component
-waits for locks with a lower external id only, waiting ones included: nobody overtakes. Whoever
-looks at a lock of its own that must wait on looks for a circle, too, and ends it. The rules
-themselves are in ``lock_rules``.
+Each call of ``lock`` gets one external id; its components have the internal ids 1, 2, …. A
+component waits only for locks with a lower external id, acquired or waiting, so no lock overtakes
+another. If a transaction checks its lock and must wait on, it also looks for a circle of waiting
+transactions, and ends the circle. ``lock_rules`` has the rules.
 
 Source: Hive 4.0 ``EnqueueLockFunction``, ``CheckLockFunction``.
 """
@@ -46,7 +46,7 @@ HL = HIVE_LOCKS.c
 
 
 class EmbeddedLocks:
-    """The part of ``TxnStore`` about locks; see there for each method's promise."""
+    """The part of ``TxnStore`` about locks; the methods are described there."""
 
     _store: Store
 
@@ -81,7 +81,7 @@ class EmbeddedLocks:
             if state is LockState.ACQUIRED:
                 return LockResponse(lock_id, state)
             answer = _acquire_or_break(connection, txn_id, lock_id, now_ms)
-        # Not before the store has it: an error inside would take the abort back.
+        # Raise only after the store transaction: an error inside it would undo the abort.
         if isinstance(answer, TxnAbortedError):
             raise answer
         return answer
@@ -102,14 +102,14 @@ class EmbeddedLocks:
 
     def show_locks(self) -> list[LockInfo]:
         """See ``TxnStore.show_locks``."""
-        # 'a' before 'w': acquired before waiting.
+        # 'a' (acquired) sorts before 'w' (waiting).
         order = (HL.HL_LOCK_STATE, HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
         with self._store.read() as connection:
             return [_info(row) for row in connection.execute(select(HIVE_LOCKS).order_by(*order))]
 
 
 def _state(connection: Connection, txn_id: int, lock_id: int) -> LockState | None:
-    """All components of a lock are in one state."""
+    """The state of a lock, which all of its components share; None if there is no such lock."""
     found = select(HL.HL_LOCK_STATE).where(HL.HL_TXNID == txn_id, HL.HL_LOCK_EXT_ID == lock_id)
     letter = connection.execute(found.limit(1)).scalar()
     return None if letter is None else LockState(letter)
@@ -132,7 +132,7 @@ def _enqueue(
             "HL_PARTITION": one.partition,
             "HL_LOCK_STATE": LockState.WAITING.value,
             "HL_LOCK_TYPE": one.lock_type.value,
-            "HL_LAST_HEARTBEAT": 0,  # it lives as long as its transaction
+            "HL_LAST_HEARTBEAT": 0,  # only the transaction has heartbeats
             "HL_USER": txn.TXN_USER,
             "HL_HOST": txn.TXN_HOST,
             "HL_AGENT_INFO": statement,
@@ -146,10 +146,10 @@ def _enqueue(
 def _acquire_or_break(
     connection: Connection, txn_id: int, lock_id: int, now_ms: int
 ) -> LockResponse | TxnAbortedError:
-    """Try to acquire, ending each circle of waiting transactions that leads through this one.
+    """Try to acquire, and end each circle of waiting transactions that contains this one.
 
     Returns:
-        The error if it is the one that had to be aborted, else as ``_try_to_acquire``.
+        The error if this transaction itself was aborted, otherwise as ``_try_to_acquire``.
     """
     while True:
         response = _try_to_acquire(connection, lock_id, now_ms)
@@ -158,7 +158,7 @@ def _acquire_or_break(
         circle = find_circle(txn_id, _near_waiting(connection, txn_id))
         if not circle:
             return response
-        victim = max(circle)  # the youngest: it has probably done the least
+        victim = max(circle)  # the youngest has probably done the least work
         reason = circle_in_words(circle, victim)
         end(connection, [victim], TxnState.ABORTED, reason)
         if victim == txn_id:
@@ -166,7 +166,7 @@ def _acquire_or_break(
 
 
 def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockResponse:
-    """Grant all components, or leave all waiting and note who is in the way of which."""
+    """Grant all components; or leave all waiting, and note which lock blocks which component."""
     mine = HL.HL_LOCK_EXT_ID == lock_id
     own = _read(connection, mine)
     found = _first_blocked(own, _read(connection, HL.HL_LOCK_EXT_ID < lock_id, _near(own)))
@@ -194,7 +194,7 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
 def _first_blocked(
     own: Sequence[LockInfo], earlier: Iterable[LockInfo]
 ) -> tuple[LockInfo, LockInfo] | None:
-    """The first of our components that must wait, and for what."""
+    """The first of our components that must wait, and the lock that blocks it."""
     near = ByThing((lock, lock) for lock in earlier)
     for mine in own:
         for blocker in blockers(mine, near):
@@ -203,15 +203,15 @@ def _first_blocked(
 
 
 def _near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
-    """All locks on what is waited for; none where nobody but this transaction waits."""
+    """All locks near waiting locks; none if only this transaction waits."""
     waiting = _read(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
     if all(lock.txn_id == txn_id for lock in waiting):
-        return []  # nobody waits in a circle alone
+        return []  # a circle needs two waiting transactions
     return _read(connection, _near(waiting))
 
 
 def _near(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
-    """Locks on the same tables, or on the whole of the same databases."""
+    """The condition for locks that can overlap: on the same tables, or on their databases."""
     things = {(lock.database, lock.table) for lock in locks}
     whole = {database for database, table in things if table is None}
     near: list[ColumnElement[bool]] = [HL.HL_DB.in_(whole)]

@@ -1,8 +1,8 @@
 """MySQL and MariaDB: a server, over PyMySQL.
 
 As on PostgreSQL, a store transaction that writes locks the one row of TXN_LOCK_TBL and runs at
-READ COMMITTED. DDL commits by itself here: whatever changes the schema can be run again after it
-broke off half-way (see ``migrations``).
+READ COMMITTED. In MySQL, DDL commits by itself. So every change of the schema can run again after
+an interruption (see ``migrations``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from acidsql.metastore.embedded.dialect import BUSY, Dialect, idle_timeout_ms
 
 _CONNECT_SECONDS = 10
-_GRACE_SECONDS = 30  # for an answer, beyond what it may wait for a lock
+_GRACE_SECONDS = 30  # for an answer, in addition to the longest wait for a lock
 
 
 def _open(url: str, busy_timeout_ms: int) -> Engine:
@@ -43,11 +43,11 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
 
 def _session(server: str, busy_seconds: int, busy_timeout_ms: int) -> dict[str, str]:
-    # MySQL knows no other limit than that for any idle connection; the pool makes a new one.
+    # MySQL has a time-out only for any idle connection; the pool then opens a new one.
     idle = "idle_transaction_timeout" if "MariaDB" in server else "wait_timeout"
     return {
         "time_zone": "'+00:00'",
-        "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",  # nothing is cut off silently
+        "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",  # too long a text is an error
         "innodb_lock_wait_timeout": str(busy_seconds),
         "lock_wait_timeout": str(busy_seconds),
         idle: str(idle_timeout_ms(busy_timeout_ms) // 1000),
@@ -62,7 +62,8 @@ MYSQL = Dialect(
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ),
     write=("START TRANSACTION", "SELECT TXN_LOCK FROM TXN_LOCK_TBL FOR UPDATE"),
-    # Held until the connection is closed. Names of locks are the server's, not the database's.
+    # The lock is held until the connection is closed. Names of locks are shared by all databases
+    # of the server.
     upgrade=(
         "SELECT GET_LOCK(SHA2(CONCAT('acidsql metastore ', DATABASE()), 224),"
         " @@SESSION.innodb_lock_wait_timeout)",

@@ -1,4 +1,4 @@
-"""PARTITIONS and PARTITION_KEY_VALS: what a commit adds and takes away."""
+"""PARTITIONS and PARTITION_KEY_VALS: reads, adds and drops partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = tuple[str | None, ...]
 
 
 def read(connection: Connection, table_id: int) -> list[Partition]:
-    """A table's partitions, by values, NULL first."""
+    """A table's partitions, sorted by values, NULL first."""
     found = (
         select(PARTITIONS.c.PART_ID, PARTITIONS.c.LOCATION, PARTITION_KEY_VALS.c.PART_KEY_VAL)
         .join(PARTITION_KEY_VALS)
@@ -37,10 +37,10 @@ def read(connection: Connection, table_id: int) -> list[Partition]:
 
 
 def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) -> None:
-    """Make partitions known; those already known are passed over.
+    """Add partitions; those that exist already are skipped.
 
     Raises:
-        CatalogError: The table is not there, or has another number of partition columns.
+        CatalogError: There is no such table, or it has another number of partition columns.
     """
     for name, new in added.items():
         table_id = rows.need_table(connection, name)
@@ -55,8 +55,10 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
 def drop(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[Values]]
 ) -> None:
-    """Make partitions unknown, and what compactors know of them; those that are not there are
-    passed over. Raises as ``add``."""
+    """Delete partitions and their compaction entries; a partition that does not exist is no error.
+
+    Raises as ``add``.
+    """
     for name, gone in dropped.items():
         table_id = rows.need_table(connection, name)
         keys = _keys(connection, table_id)

@@ -1,7 +1,8 @@
 """PostgreSQL: a server, over psycopg.
 
-A store transaction that writes locks the one row of TXN_LOCK_TBL and then runs at READ COMMITTED:
-each of its statements sees all that earlier writers have committed, and no later one can begin.
+A store transaction that writes locks the one row of TXN_LOCK_TBL, and runs at READ COMMITTED. So
+each of its statements sees everything that earlier writers have committed, and no later writer can
+begin.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from sqlalchemy import Engine, create_engine, event, make_url
 
 from acidsql.metastore.embedded.dialect import BUSY, Dialect, idle_timeout_ms
 
-# libpq's words. A server that is gone is noticed after a minute, even in the middle of an answer.
+# libpq's options. A server that is gone is noticed after a minute, even in the middle of an answer.
 _CONNECT = {
     "connect_timeout": "10",
     "keepalives": "1",
@@ -27,21 +28,21 @@ _CONNECT = {
 
 def _open(url: str, busy_timeout_ms: int) -> Engine:
     parsed = make_url(url).set(drivername="postgresql+psycopg")
-    # What a person says in the URL comes first.
+    # Options in the user's URL win.
     options = {name: value for name, value in _CONNECT.items() if name not in parsed.query}
     engine = create_engine(
         parsed, connect_args=options, pool_pre_ping=True, use_native_hstore=False
     )
     session = (
         "SET default_transaction_isolation = 'read committed';"
-        "SET synchronous_commit = on;"  # a commit survives a power cut, whatever the server's rule
+        "SET synchronous_commit = on;"  # a commit survives a power cut, even if the default is off
         f"SET lock_timeout = {busy_timeout_ms};"
         f"SET idle_in_transaction_session_timeout = {idle_timeout_ms(busy_timeout_ms)}"
     )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
-        connection.autocommit = True  # or the next rollback would undo it
+        connection.autocommit = True  # otherwise the next rollback would undo the settings
         connection.execute(session)
         connection.autocommit = False
 
@@ -51,7 +52,7 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 POSTGRESQL = Dialect(
     driver="psycopg",
     open=_open,
-    # The driver has sent BEGIN before the first of them.
+    # The driver sends BEGIN before the first of these statements.
     read=("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",),
     write=('SELECT "TXN_LOCK" FROM "TXN_LOCK_TBL" FOR UPDATE',),
     upgrade=("SELECT 1 FROM pg_advisory_xact_lock(x'61636964'::int)",),  # "acid"

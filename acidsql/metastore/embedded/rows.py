@@ -1,4 +1,4 @@
-"""A ``Table`` value ⇄ the rows of the catalog tables that it is spread over."""
+"""Reads and writes a ``Table`` value as rows of several catalog tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from acidsql.metastore.embedded.schema import (
     TBLS,
 )
 
-# As a Hive names them.
+# The class names of a Hive metastore.
 _CLASSES = {
     ORC: {
         "INPUT_FORMAT": "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
@@ -45,7 +45,7 @@ _FORMAT_OF: dict[str | None, str] = {
 
 
 def table_id(connection: Connection, name: TableName) -> int | None:
-    """The table's TBL_ID; None if it is not there."""
+    """The table's TBL_ID; None if there is no such table."""
     found = select(TBLS.c.TBL_ID).join(DBS)
     found = found.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
     return connection.execute(found).scalar()
@@ -63,7 +63,7 @@ def need_table(connection: Connection, name: TableName) -> int:
 
 
 def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
-    """The table of that TBL_ID, which must be there."""
+    """The table of that TBL_ID, which must exist."""
     row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
     checks = _of(connection, KEY_CONSTRAINTS, table_id, "POSITION")
     return Table(
@@ -114,7 +114,7 @@ def _of(connection: Connection, table: SqlTable, table_id: int, order: str) -> S
 
 @functools.cache
 def _rows_of(table: SqlTable, order: str) -> Select[Any]:
-    """Built once: each statement of a person's reads a table or two, from five of these."""
+    """Cached: each statement reads a table or two, with up to six of these queries for each."""
     return select(table).where(table.c.TBL_ID == bindparam("id")).order_by(table.c[order])
 
 
@@ -145,7 +145,7 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
 def add_columns(
     connection: Connection, table_id: int, columns: Sequence[Column], *, start: int
 ) -> None:
-    """Append data columns; ``start`` is how many there are."""
+    """Append data columns; ``start`` is the number of existing ones."""
     new = [
         {
             "TBL_ID": table_id,
@@ -162,13 +162,13 @@ def add_columns(
 
 
 def replace_columns(connection: Connection, table_id: int, columns: Sequence[Column]) -> None:
-    """Put these data columns in the place of those that are there."""
+    """Replace all data columns."""
     connection.execute(delete(COLUMNS_V2).where(COLUMNS_V2.c.TBL_ID == table_id))
     add_columns(connection, table_id, columns, start=0)
 
 
 def replace_bucket_columns(connection: Connection, table_id: int, names: Sequence[str]) -> None:
-    """Let CLUSTERED BY be of these columns."""
+    """Replace the columns of CLUSTERED BY."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
     _insert(connection, BUCKETING_COLS, _buckets(table_id, names))
 
@@ -184,7 +184,7 @@ def set_properties(connection: Connection, table_id: int, properties: Mapping[st
 
 
 def unset_properties(connection: Connection, table_id: int, keys: Sequence[str]) -> None:
-    """Forget TBLPROPERTIES; those that are not there are passed over."""
+    """Remove TBLPROPERTIES; a property that does not exist is no error."""
     named = TABLE_PARAMS.c.PARAM_KEY.in_(keys)
     connection.execute(delete(TABLE_PARAMS).where(TABLE_PARAMS.c.TBL_ID == table_id, named))
 
@@ -237,7 +237,7 @@ def _checks(table_id: int, checks: Mapping[str, str]) -> list[dict[str, object]]
 
 
 def insert_one(connection: Connection, table: SqlTable, **values: object) -> int:
-    """Insert one row; returns the key that the database gave it."""
+    """Insert one row. Returns the primary key that the database gave it."""
     key = connection.execute(insert(table).values(values)).inserted_primary_key
     assert key is not None
     return int(key[0])

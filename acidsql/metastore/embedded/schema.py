@@ -1,9 +1,9 @@
-"""The tables, with Hive's names and letters (``hive-schema-3.1.0``, ``4.0.0``).
+"""The store's tables, with Hive's names and letters (``hive-schema-3.1.0``, ``4.0.0``).
 
-The transaction tables are Hive's. Of the catalog, Hive's chain TBLS → SDS → CDS → COLUMNS_V2 is
-shortened: what hangs on a storage descriptor there hangs on the table here. Four things are
-ours: TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID and DROPPED_WRITE_IDS (see ``write_ids``), and the
-text in VERSION.
+The transaction tables are Hive's. The catalog is Hive's without SDS and CDS: rows that belong to a
+storage descriptor in Hive (TBLS → SDS → CDS → COLUMNS_V2) belong to the table here. acidsql adds
+TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID and DROPPED_WRITE_IDS (see ``write_ids``), and its own text in
+VERSION.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAME = String(256)
 PARTITION = String(767)
 LOCATION = String(4000)
 PERSON = String(128)  # users and hosts
-AGENT = String(1024)  # Hive: 128; a statement's beginning should be readable in messages
+AGENT = String(1024)  # Hive: 128. Messages should show more of a statement's beginning.
 LETTER = String(1)
 
 
@@ -48,7 +48,7 @@ def _id(name: str, *, primary_key: bool = False, nullable: bool = False) -> Colu
 
 
 def _counter(table: str, column: str) -> Table:
-    """One row that holds the next number."""
+    """A table whose one row holds the next number."""
     return Table(table, metadata, Column(column, BigInteger, nullable=False))
 
 
@@ -90,7 +90,7 @@ TBLS = Table(
     Column("NUM_BUCKETS", Integer, nullable=False),
     Column("COMMENT", Text),
     Column("FIRST_WRITE_ID", BigInteger, nullable=False),
-    # Of Hive's SDS and SERDES; NULL in what was made before there was anything but ORC.
+    # From Hive's SDS and SERDES. NULL in rows from the time when ORC was the only format.
     Column("INPUT_FORMAT", LOCATION),
     Column("OUTPUT_FORMAT", LOCATION),
     Column("SLIB", LOCATION),
@@ -193,7 +193,7 @@ TXNS = Table(
     Column("TXN_META_INFO", AGENT),
     Column("TXN_TYPE", Integer, nullable=False),
     Column("TXN_TIMEOUT", BigInteger),  # ours: milliseconds
-    # Committed rows are kept; every question is about the few that are not.
+    # Most rows are committed ones, but most queries ask for open or aborted ones.
     Index("TXNS_STATE_INDEX", "TXN_STATE", "TXN_ID"),
 )
 
@@ -263,7 +263,7 @@ WRITE_SET = Table(
     Index("WRITE_SET_INDEX", "WS_DATABASE", "WS_TABLE", "WS_COMMIT_ID"),
 )
 
-# For each open transaction the lowest that was open when it began: what its snapshot may not see.
+# For each open transaction, the lowest one that was open when it began (see ``housekeeping``).
 MIN_HISTORY_LEVEL = Table(
     "MIN_HISTORY_LEVEL",
     metadata,
@@ -297,7 +297,7 @@ NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")
 
 # ── mutexes ──────────────────────────────────────────────────────────────────────────────────
 
-# Its one row is what a store transaction that writes locks first (not on SQLite).
+# A store transaction that writes first locks the one row of this table (not on SQLite).
 TXN_LOCK_TBL = _counter("TXN_LOCK_TBL", "TXN_LOCK")
 
 # MT_KEY1 names a service, MT_KEY2 is when it last ran, in milliseconds since the epoch.
@@ -313,7 +313,7 @@ AUX_TABLE = Table(
 
 
 def _of_compactions(prefix: str) -> list[Column[Any]]:
-    """What the queue and its history both have."""
+    """The columns that the queue and its history have in common."""
     return [
         Column(f"{prefix}_ID", BigInteger, primary_key=True, autoincrement=False),
         Column(f"{prefix}_DATABASE", NAME, nullable=False),
@@ -333,7 +333,7 @@ def _of_compactions(prefix: str) -> list[Column[Any]]:
         Column(f"{prefix}_ERROR_MESSAGE", Text),
         Column(f"{prefix}_POOL_NAME", PERSON),
         Column(f"{prefix}_NUMBER_OF_BUCKETS", Integer),
-        Column(f"{prefix}_ORDER_BY", Text),  # Hive: 4000; half of it would sort otherwise
+        Column(f"{prefix}_ORDER_BY", Text),  # Hive: 4000. A cut text would sort differently.
     ]
 
 
@@ -341,7 +341,7 @@ COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     metadata,
     *_of_compactions("CQ"),
-    Column("CQ_CLEANER_START", BigInteger),  # of the cleaner's last attempt, which failed
+    Column("CQ_CLEANER_START", BigInteger),  # when the cleaner last failed
     Column("CQ_RETRY_RETENTION", BigInteger, nullable=False, server_default="0"),
 )
 

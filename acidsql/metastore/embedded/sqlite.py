@@ -1,8 +1,8 @@
 """SQLite: a file on this machine, one writer at a time.
 
-A store transaction that writes begins with ``BEGIN IMMEDIATE``, so that it holds the write lock
-before its first read: that one lock stands for every mutex and ``SELECT … FOR UPDATE`` of Hive's
-TxnHandler (hive-transactions.md §1.4). Readers never wait for it where the file is in WAL mode.
+A store transaction that writes begins with ``BEGIN IMMEDIATE``, so it holds the write lock before
+its first read. This lock replaces every mutex and ``SELECT … FOR UPDATE`` of Hive's TxnHandler
+(hive-transactions.md §1.4). If the file is in WAL mode, readers never wait for the lock.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _URL = re.compile(r"sqlite(\+pysqlite)?://(/(?P<path>[^?#]*))?")
 
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
-    """The URL of an SQLite file; any character may stand in the path."""
+    """The URL of an SQLite file; the path may have any characters."""
     return "sqlite:///" + quote(str(Path(path).absolute()))
 
 
 def _open(url: str, busy_timeout_ms: int) -> Engine:
     match = _URL.fullmatch(url)
-    # Read by ourselves: SQLAlchemy 2.0 and 2.1 differ on what %20 in a path means.
+    # Parsed here, because SQLAlchemy 2.0 and 2.1 read %20 in a path differently.
     path = unquote(match["path"] or "") if match else ""
     if path in ("", ":memory:"):
         raise MetastoreError(
@@ -46,7 +46,7 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
-        # None: the sqlite3 module begins no transactions of its own.
+        # With None the sqlite3 module begins no transactions by itself.
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON")
         _use_wal(connection, busy_timeout_ms)
@@ -56,9 +56,9 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout_ms: int) -> None:
-    """Write-ahead logging where the file system allows it; else SQLite stays as it was.
+    """Switch to write-ahead logging if the file system allows it.
 
-    Changing the mode does not wait for others by itself, as other operations do.
+    SQLite's own time-out does not apply to a change of the mode, so this function waits itself.
     """
     deadline = time.monotonic() + busy_timeout_ms / 1000
     while True:
@@ -79,7 +79,7 @@ SQLITE = Dialect(
     read=("BEGIN",),
     write=("BEGIN IMMEDIATE",),
     upgrade=("BEGIN IMMEDIATE",),
-    # julianday('now') counts whole milliseconds inside; ROUND undoes the division's last bit.
+    # julianday('now') has whole milliseconds; ROUND removes the division's error in the last bit.
     now="SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
     advice={
         "unable to open": "Does its directory exist, and may you write to it?",

@@ -1,4 +1,4 @@
-"""The whole of it: one database as a ``Metastore``."""
+"""One database as a whole ``Metastore``."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from acidsql.settings import Settings
 class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCompactions):
     """Tables, transactions, locks, compactions: one database, shared by any number of processes.
 
-    Every method is one store transaction: it happens wholly or, where it raises, not at all
-    (I12). An instance may be used from several threads, not across a fork's open call.
+    Every method is one store transaction: all of its changes happen or, if it raises, none (I12).
+    Several threads may use an instance. A process must not fork during a call.
 
     Args:
-        url: ``sqlite:////directory/file`` (see ``sqlite_url``): the directory must exist, on a
-            disk of this machine; the file is made when it is opened. Or
-            ``postgresql+psycopg://…``, ``mysql+pymysql://…``, ``mariadb+pymysql://…``: the
-            database must exist; its tables are made when it is opened, and brought up to date.
+        url: ``sqlite:////directory/file`` (see ``sqlite_url``). The directory must exist, on a
+            disk of this machine; opening makes the file. Or ``postgresql+psycopg://…``,
+            ``mysql+pymysql://…``, ``mariadb+pymysql://…``. The database must exist; opening makes
+            its tables or brings them up to date.
         warehouse: Location of the database ``default``; used when the tables are made.
         clock: Milliseconds since the epoch, for tests; None for the database's own clock.
         settings: For ``acidsql.metastore.busy.timeout``.
 
     Raises:
-        MetastoreError: It cannot be opened, or it is something else or newer.
+        MetastoreError: The database cannot be opened, is no metastore of acidsql, or belongs to
+            a newer acidsql.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCo
 
     @property
     def url(self) -> str:
-        """Where it is, without a password."""
+        """The URL without a password."""
         return self._store.name
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Properties as one text, as Hive's ``StringableMap`` writes them.
+"""Writes properties as one text, and parses it, like Hive's ``StringableMap``.
 
-``<n>:``, then for each of n entries ``<length>:<key><length>:<value>``. A length counts UTF-16 code
-units, as Java does; -1 is null.
+The text is ``<n>:``, then for each of n entries ``<length>:<key><length>:<value>``. A length counts
+UTF-16 code units, as in Java; -1 stands for null.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def encode(properties: Mapping[str, str]) -> str:
 
 
 def decode(text: str | None) -> dict[str, str]:
-    """The properties of such a text; null is no property. Raises FormatError."""
+    """The properties in such a text, without those that have a null. Raises FormatError."""
     if not text:
         return {}
     try:
@@ -42,7 +42,7 @@ def _length(text: str) -> int:
 
 
 def _number(units: bytes) -> tuple[int, bytes]:
-    """The number before the first colon, and what follows that."""
+    """The number before the first colon, and the rest after that colon."""
     at = 0
     while units[at : at + 2] != b":\0":
         if at >= len(units):

@@ -1,4 +1,4 @@
-"""Making a table: what must be free for it, and its rows."""
+"""Creates a table: checks that name and location are free, and writes the rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from acidsql.metastore.embedded.schema import DBS, TBLS
 
 
 def database_id(connection: Connection, name: str) -> int | None:
-    """The row of a database, or None."""
+    """The DB_ID of a database, or None."""
     return connection.execute(select(DBS.c.DB_ID).where(DBS.c.NAME == name)).scalar()
 
 
 def need_database(connection: Connection, name: str) -> int:
-    """The row of a database. Raises CatalogError SCHEMA_NOT_FOUND."""
+    """The DB_ID of a database. Raises CatalogError SCHEMA_NOT_FOUND."""
     db_id = database_id(connection, name)
     if db_id is None:
         raise CatalogError(
@@ -33,7 +33,10 @@ def need_database(connection: Connection, name: str) -> int:
 def create(
     connection: Connection, table: Table, first_write_id: int = 1, txn_id: int | None = None
 ) -> None:
-    """Add a table, with the rows that ``txn_id`` wrote. Raises as ``Catalog.create_table``."""
+    """Add a table, in which ``txn_id`` may have written already.
+
+    Raises as ``Catalog.create_table``.
+    """
     db_id = need_database(connection, table.name.database)
     need_no_table(connection, table.name)
     need_free_location(connection, table.location)
@@ -42,7 +45,7 @@ def create(
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
-    """Refuse a name that is taken."""
+    """Raise CatalogError if a table of that name exists."""
     if rows.table_id(connection, name) is not None:
         raise CatalogError(
             f"The table '{name}' is there already.",
@@ -53,9 +56,9 @@ def need_no_table(connection: Connection, name: TableName) -> None:
 
 
 def need_free_location(connection: Connection, location: str) -> None:
-    """Refuse a directory that is another table's, lies in one, or contains one.
+    """Raise CatalogError if the directory is, lies in, or contains another table's directory.
 
-    DROP deletes a directory with all that is in it.
+    Otherwise DROP would delete the other table's files, because it deletes the whole directory.
     """
     owner = DBS.c.NAME + "." + TBLS.c.TBL_NAME
     tables = connection.execute(select(owner, TBLS.c.LOCATION).join_from(TBLS, DBS)).all()

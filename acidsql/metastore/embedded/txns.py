@@ -1,8 +1,8 @@
 """Transactions and write ids: ``TxnStore`` without its locks.
 
-A committed transaction's row stays, in state ``c`` (Hive 4), until the housekeeper forgets it: so a
-COMMIT whose reply was lost can be repeated, or asked about. Numbers come from NEXT_TXN_ID (Hive
-3.1): no gaps to reason about.
+A committed transaction's row stays in state ``c`` (Hive 4) until the housekeeper deletes it. So a
+session that lost the reply to COMMIT can repeat the COMMIT, or ask for the state. Numbers come from
+NEXT_TXN_ID (Hive 3.1), so they have no gaps.
 
 Source: Hive ``TxnHandler`` (3.1), ``CommitTxnFunction``, ``AbortTxnsFunction`` (4.0).
 """
@@ -56,7 +56,7 @@ _PERSON_LIMIT, _TEXT_LIMIT = 128, 1024  # widths of TXN_USER and TXN_AGENT_INFO
 
 
 class EmbeddedTxns:
-    """The part of ``TxnStore`` about transactions; see there for each method's promise."""
+    """The part of ``TxnStore`` about transactions; the methods are described there."""
 
     _store: Store
 
@@ -152,8 +152,9 @@ class EmbeddedTxns:
                 .order_by(T.TXN_ID)
             ).all()
         others = [(number, state) for number, state in rows if number != txn_id]
-        # Unlike Hive's client, the list is not cut at the transaction's own number: it is taken
-        # after the locks, and a younger one that committed while we waited must be seen.
+        # Unlike in Hive's client, the list does not end at the transaction's own number. It is
+        # taken after the locks, and so must show a younger transaction that committed while this
+        # one waited.
         return ValidTxnList(
             mark,
             tuple(number for number, state in others if state == TxnState.OPEN.value),
@@ -240,7 +241,7 @@ class EmbeddedTxns:
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         """See ``TxnStore.abort_timed_out``."""
-        with self._store.read() as connection:  # usually there are none: no need to lock
+        with self._store.read() as connection:  # usually there are none: do not block writers
             if not _timed_out(connection, self._store.now_ms(connection), timeout_ms):
                 return []
         with self._store.write() as connection:
@@ -248,13 +249,13 @@ class EmbeddedTxns:
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
         """See ``TxnStore.house_keep``."""
-        with self._store.read() as connection:  # every session asks: no need to lock
+        with self._store.read() as connection:  # every session asks: do not block writers
             if not housekeeping.is_due(connection, self._store.now_ms(connection), interval_ms):
                 return False
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             if not housekeeping.is_due(connection, now_ms, interval_ms):
-                return False  # somebody else was faster
+                return False  # another session was faster
             housekeeping.note(connection, now_ms)
             _abort_timed_out(connection, now_ms, timeout_ms)
             housekeeping.forget(connection, now_ms, retention_ms)
@@ -263,7 +264,7 @@ class EmbeddedTxns:
 
 def beat(connection: Connection, txn_id: int, now_ms: int) -> None:
     """Note a heartbeat of an open transaction. Raises TxnAbortedError, NoSuchTxnError."""
-    # Only an open one: a dead transaction does not rise from a late heartbeat.
+    # The condition on the state: a late heartbeat must not revive a transaction that has ended.
     alive = connection.execute(
         update(TXNS)
         .where(T.TXN_ID == txn_id, T.TXN_STATE == TxnState.OPEN.value)
@@ -279,7 +280,7 @@ def need_open(connection: Connection, txn_id: int) -> Row[Any]:
 
 
 def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> str:
-    """Let others see this statement in an open transaction's place; returns what they see."""
+    """Note the statement of an open transaction. Returns the text as other sessions see it."""
     shown = agent_info[:_TEXT_LIMIT]
     if shown != row.TXN_AGENT_INFO:
         again = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
@@ -288,7 +289,7 @@ def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> st
 
 
 def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str = "") -> None:
-    """I12: the state changes and the locks go, in one store transaction."""
+    """I12: change the state and delete the locks, in one store transaction."""
     if not txn_ids:
         return
     this: BindParameter[int] = bindparam("ended")
@@ -303,7 +304,7 @@ def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason:
 
 
 def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
-    """What the session of an aborted transaction is told."""
+    """The error for the session of an aborted transaction."""
     return TxnAbortedError(
         f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id, reason=reason
     )
@@ -311,7 +312,7 @@ def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
 
 def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | None:
     """The lowest open transaction that may write. Raises TxnError TOO_MANY_OPEN_TXNS."""
-    # Nobody's snapshot has a READ_ONLY one as an exception: it writes nothing.
+    # A READ_ONLY transaction is no exception in snapshots, because it writes nothing.
     writer = case((T.TXN_TYPE != TxnType.READ_ONLY.value, T.TXN_ID))
     found = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
     count, lowest = connection.execute(found).one()
@@ -360,7 +361,7 @@ def _abort_timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> li
 
 
 def _timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> Sequence[int]:
-    # A transaction is measured by what its own session promised, not by a hastier one's setting.
+    # The time-out of the transaction's own session counts, not a shorter one of the caller.
     found = select(T.TXN_ID).where(
         T.TXN_STATE == TxnState.OPEN.value,
         T.TXN_LAST_HEARTBEAT < now_ms - func.coalesce(T.TXN_TIMEOUT, timeout_ms),

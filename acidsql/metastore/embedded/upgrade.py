@@ -1,6 +1,6 @@
-"""Which schema a database has, and what is to be done about it.
+"""Finds out which schema a database has, and creates or upgrades it.
 
-Of a store that is up to date one question is asked, and Alembic stays unimported.
+A store that is up to date gets one query only, and Alembic is not imported.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ _ALEMBICS = "alembic_version"
 
 
 def is_up_to_date(connection: Connection) -> bool:
-    """Whether it is a store of ours for which nothing has to be done."""
+    """True if the database is a metastore of acidsql with the present schema."""
     question = select(VERSION.c.SCHEMA_VERSION, VERSION.c.VERSION_COMMENT)
     try:
         row = connection.execute(question).first()
     except DBAPIError:
-        return False  # there is no such table, or it is another's
+        return False  # the table is missing, or it belongs to something else
     return row is not None and tuple(row) == (SCHEMA_VERSION, VERSION_COMMENT)
 
 
 def create_or_upgrade(connection: Connection, warehouse: str) -> None:
-    """Create the schema in an empty database, or bring an older one to the present.
+    """Create the schema in an empty database, or upgrade an older schema.
 
-    Must run in a store transaction begun with ``Dialect.upgrade``, so that of two processes one
-    does it.
+    The caller must begin the store transaction with ``Dialect.upgrade``, so that only one of two
+    processes does it.
 
     Raises:
         MetastoreError: The database belongs to something else, or to a newer acidsql.
@@ -43,20 +43,20 @@ def create_or_upgrade(connection: Connection, warehouse: str) -> None:
             known=SCHEMA_VERSION,
         )
     if version < SCHEMA_VERSION:
-        # Imported here: it takes a while, and is needed once in a store's life.
+        # Imported only here, because the import is slow and a store needs it rarely.
         from acidsql.metastore.embedded.migrations import migrate
 
         migrate(connection, warehouse, version)
 
 
 def _version(connection: Connection) -> int:
-    """The version of a store of ours; 0: the database is empty, or was left half-made."""
+    """The schema version of the store. 0: the database is empty, or was left half-made."""
     names = set(inspect(connection).get_table_names())
     if not names or _is_barely_begun(connection, names):
         return 0
     if VERSION.name not in names:
         raise _not_ours("it has other tables")
-    # A real Hive metastore has a table VERSION too, with other columns.
+    # A real Hive metastore has a table VERSION, too, with other columns.
     columns = {column["name"] for column in inspect(connection).get_columns(VERSION.name)}
     if not columns >= {"SCHEMA_VERSION", "VERSION_COMMENT"}:
         raise _not_ours("its VERSION table is another one")
@@ -67,7 +67,7 @@ def _version(connection: Connection) -> int:
 
 
 def _is_barely_begun(connection: Connection, names: set[str]) -> bool:
-    """Where DDL commits by itself: a process died before it could say that the store is ours."""
+    """True if a process died before it wrote VERSION's row (if DDL commits by itself)."""
     if connection.dialect.name not in ("mysql", "mariadb") or not names <= {_ALEMBICS, "VERSION"}:
         return False
     quote = connection.dialect.identifier_preparer.quote

@@ -1,15 +1,16 @@
 """Write ids: one for each table and transaction, never used twice under one table name.
 
-A write id whose transaction has committed, or that no row knows, is visible; one whose transaction
-is open or aborted is not. So rows of aborted transactions are kept for ever, and those of committed
-ones only until all see them (``housekeeping``).
+A write id is visible if its transaction has committed or if it has no row in TXN_TO_WRITE_ID. It is
+hidden if its transaction is open or aborted. So the rows of aborted transactions are kept for ever,
+those of committed transactions only until all snapshots see them (``housekeeping``).
 
-**Names that are used again.** A writer whose transaction was aborted may not know it and publish
-its directory late, perhaps into the directory of a new table of the same name. Therefore a name
-keeps its counter when its table is dropped or renamed away, and when the name gets a new table
-the ids that never committed are moved to DROPPED_WRITE_IDS. They are hidden in any table of that
-name below its TBLS.FIRST_WRITE_ID, the counter when it was created: nothing that is its own can
-lie below. (A table that adopts an existing directory has FIRST_WRITE_ID 1, as all is its own.)
+**Names that are used again.** A writer may not know that its transaction was aborted. It may then
+publish its directory late, perhaps into the directory of a new table of the same name. Therefore a
+name keeps its counter when its table is dropped or renamed. When the name gets a new table, the
+write ids that never committed move to DROPPED_WRITE_IDS. A table of that name hides those of them
+that are below its TBLS.FIRST_WRITE_ID. That is the value of the counter when the table was created,
+so no write id of the table itself is below it. (A table that adopts an existing directory has
+FIRST_WRITE_ID 1, because all write ids in the directory are its own.)
 
 Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFunction``.
 """
@@ -60,8 +61,8 @@ def of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[boo
 
 
 def _of_bound(table: SqlTable, prefix: str) -> ColumnElement[bool]:
-    """The same with the parameters ``database`` and ``name``, for what is built only once: every
-    statement of a person's asks for write ids, and to build a question takes longer than it."""
+    """The same with the parameters ``database`` and ``name``, for queries that are built only
+    once. Each statement asks for write ids, and building the query takes longer than running it."""
     return and_(
         table.c[f"{prefix}_DATABASE"] == bindparam("database"),
         table.c[f"{prefix}_TABLE"] == bindparam("name"),
@@ -74,8 +75,8 @@ def _bound(name: TableName, **others: int) -> dict[str, str | int]:
 
 _NEXT = select(NWI.NWI_NEXT).where(_of_bound(NEXT_WRITE_ID, "NWI"))
 
-# What a snapshot does not see is young, or aborted by now. Two questions, since an OR of them would
-# read every row of the table.
+# A write id that a snapshot does not see belongs to a young transaction, or to one that is aborted
+# by now. This is a UNION, because an OR of both conditions would read every row of the table.
 _OF_TABLE = select(T2W.T2W_WRITEID, T2W.T2W_TXNID).where(_of_bound(TXN_TO_WRITE_ID, "T2W"))
 _UNSURE = union(
     _OF_TABLE.where(T2W.T2W_TXNID >= bindparam("oldest")),
@@ -84,7 +85,7 @@ _UNSURE = union(
     ),
 )
 
-# Ids of earlier tables of this name that must not be seen in the present one.
+# Write ids of earlier tables of this name that the present table must hide.
 _DROPPED = select(DWI.DWI_WRITEID).where(
     _of_bound(DROPPED_WRITE_IDS, "DWI"),
     DWI.DWI_WRITEID
@@ -96,7 +97,7 @@ _DROPPED = select(DWI.DWI_WRITEID).where(
 
 
 def allocate(connection: Connection, txn_id: int, name: TableName) -> int:
-    """The transaction's write id in the table; made at the first call."""
+    """The transaction's write id in the table; the first call allocates it."""
     known = find(connection, txn_id, name)
     if known is not None:
         return known
@@ -128,13 +129,13 @@ def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
 
 
 def next_write_id(connection: Connection, name: TableName) -> int:
-    """The number that the next transaction gets."""
+    """The write id that the next transaction gets in the table."""
     found = connection.execute(_NEXT, _bound(name)).scalar()
     return 1 if found is None else int(found)
 
 
 def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> ValidWriteIdList:
-    """Which write ids of the table the snapshot sees; Hive's rule (§2.4)."""
+    """The write ids of the table that the snapshot sees (hive-transactions.md §2.4)."""
     last = next_write_id(connection, name) - 1
     unsure = _unsure(connection, snapshot, name)
     mark = _high_water_mark(last, unsure, snapshot)
@@ -151,17 +152,18 @@ def valid(connection: Connection, snapshot: ValidTxnList, name: TableName) -> Va
 
 
 def _unsure(connection: Connection, snapshot: ValidTxnList, name: TableName) -> dict[int, int]:
-    """All write ids that the snapshot may not see, with their transactions."""
+    """All write ids that the snapshot may not see, each with its transaction."""
     oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
     found = connection.execute(_UNSURE, _bound(name, oldest=oldest))
     return {row.T2W_WRITEID: row.T2W_TXNID for row in found}
 
 
 def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnList) -> int:
-    """The highest write id that is not of a transaction that began after the snapshot.
+    """The highest write id whose transaction did not begin after the snapshot.
 
-    Hive asks for the highest one of a transaction that had begun by then. That is the same, but
-    it would be too low where the rows of such transactions are forgotten.
+    Hive asks for the highest write id of a transaction that began before the snapshot. Both are
+    the same number while all rows exist. But Hive's number would be too low after the housekeeper
+    has deleted rows of such transactions.
     """
     while last in unsure and unsure[last] > snapshot.high_water_mark:
         last -= 1
@@ -174,13 +176,13 @@ def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnLis
 def begin_table(
     connection: Connection, name: TableName, first_write_id: int, txn_id: int | None = None
 ) -> int:
-    """Prepare a name for a new table; returns its FIRST_WRITE_ID.
+    """Prepare a name for a new table. Returns the table's FIRST_WRITE_ID.
 
     Args:
-        connection: In a store transaction that writes.
-        name: The new table's.
-        first_write_id: 1, or the number above an adopted directory's highest.
-        txn_id: The transaction that has written the new table's first rows already.
+        connection: The connection of a store transaction that writes.
+        name: The new table's name.
+        first_write_id: 1, or the number after the highest write id of an adopted directory.
+        txn_id: The transaction that has already written the new table's first rows.
     """
     own = None if txn_id is None else find(connection, txn_id, name)
     _retire(connection, name, own)
@@ -194,8 +196,8 @@ def begin_table(
 def rename(connection: Connection, name: TableName, new_name: TableName) -> None:
     """Move the rows to a name that may have belonged to another table before.
 
-    The directory stays, so the write ids do; the old name keeps its counter and the ids that
-    never committed, since a later table may get both the name and the directory.
+    The table keeps its directory, and so its write ids. The old name keeps its counter and its
+    write ids that never committed, because a later table may get both the name and the directory.
     """
     _retire(connection, new_name)
     _remember_dropped(connection, name)
@@ -210,7 +212,7 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 
 
 def _retire(connection: Connection, name: TableName, keep: int | None = None) -> None:
-    """Free the name of a dropped table's rows; what never committed stays hidden."""
+    """Delete a name's rows of a dropped table; write ids that never committed stay hidden."""
     _remember_dropped(connection, name, keep)
     theirs = [of_table(TXN_TO_WRITE_ID, "T2W", name)]
     if keep is not None:

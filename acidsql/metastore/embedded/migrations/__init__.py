@@ -1,10 +1,10 @@
-"""How the schema came to be, one revision after the other; Alembic runs those that are missing.
+"""The revisions of the schema; Alembic runs those that a database lacks.
 
-A new revision is a file in ``versions``, made by hand after the others, whose ``upgrade`` uses
-``steps``: asks before it creates, so that it can run again where the database commits DDL by
-itself and the last attempt died half-way. It sets VERSION.SCHEMA_VERSION to its own number, which
-is ``schema.SCHEMA_VERSION`` then. What the revisions make together is ``schema.metadata``; a test
-compares them.
+A new revision is a file in ``versions``, written by hand like the others. Its ``upgrade`` uses
+``steps``, which check before they create. So a revision can run again if the database commits DDL
+by itself and the last attempt died half-way. The revision sets VERSION.SCHEMA_VERSION to its own
+number; set ``schema.SCHEMA_VERSION`` to that number, too. All revisions together make
+``schema.metadata``; a test compares the two.
 """
 
 from acidsql.metastore.embedded.migrations.run import migrate

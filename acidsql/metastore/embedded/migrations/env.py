@@ -1,4 +1,4 @@
-"""What Alembic runs first: it hands the caller's connection to the revisions."""
+"""Alembic runs this script first. It hands the caller's connection to the revisions."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Alembic, used with a connection that is there already and without an ``alembic.ini``."""
+"""Runs Alembic on the caller's connection, without an ``alembic.ini``."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, inspect
 
-# Alembic keeps the environment that is running in module globals.
+# Alembic keeps its running environment in module globals.
 _one_at_a_time = threading.Lock()
 
 
 def migrate(connection: Connection, warehouse: str, version: int) -> None:
-    """Run the revisions that are missing, in the store transaction that the caller has begun.
+    """Run the missing revisions in the caller's store transaction.
 
     Args:
-        connection: With it; see ``Dialect.upgrade``.
+        connection: The connection of that store transaction (see ``Dialect.upgrade``).
         warehouse: Location of the database ``default``.
-        version: VERSION.SCHEMA_VERSION; 0: nothing is there, or it was left half-made.
+        version: VERSION.SCHEMA_VERSION. 0: the database is empty, or was left half-made.
     """
     with _one_at_a_time, _scripts() as directory:
         config = Config()
@@ -31,13 +31,13 @@ def migrate(connection: Connection, warehouse: str, version: int) -> None:
         config.set_main_option("path_separator", "os")
         config.attributes.update(connection=connection, warehouse=warehouse)
         if version == 1 and not inspect(connection).has_table("alembic_version"):
-            command.stamp(config, "0001")  # made before there were revisions
+            command.stamp(config, "0001")  # the store is older than the revisions
         command.upgrade(config, "head")
 
 
 @contextmanager
 def _scripts() -> Iterator[Path]:
-    """The directory that Alembic reads; a copy where we lie in a zip (spark-submit --py-files)."""
+    """The directory for Alembic; a copy if acidsql lies in a zip (spark-submit --py-files)."""
     here = resources.files("acidsql.metastore.embedded.migrations")
     if isinstance(here, Path):
         yield here

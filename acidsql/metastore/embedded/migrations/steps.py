@@ -1,7 +1,7 @@
-"""What revisions are made of; each step does only what is still to be done.
+"""The steps of revisions. Each step does only what is still to be done.
 
-Tables are written down in one way for all databases. ``dressed`` gives them what a database needs
-to treat names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are three.
+Revisions define tables in the same way for all databases. ``dressed`` adds what a database needs to
+compare names as SQLite does: by code point, so that ``a``, ``A`` and ``a `` are three names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sqlalchemy.schema import CreateColumn
 from acidsql.metastore.embedded.schema import VERSION_COMMENT
 
 MYSQLS = ("mysql", "mariadb")
-# InnoDB: 3072 bytes for a key, 4 for a character, 8 for the BIGINT beside it. Hive's 767 would be
-# four bytes too many.
+# InnoDB allows 3072 bytes in a key: 4 for each character, and 8 for the BIGINT in the same key.
+# Hive's 767 characters would be four bytes too many.
 _IN_KEY = {767: 766}
 
 # SQLite numbers rows itself only in a column whose type is exactly INTEGER.
 ID = BigInteger().with_variant(Integer, "sqlite")
-# It says whose the database is, so it never changes.
+# This table says that the database belongs to acidsql, so its definition never changes.
 VERSION = Table(
     "VERSION",
     MetaData(),
@@ -46,8 +46,10 @@ VERSION = Table(
 
 
 def claim(connection: Connection) -> None:
-    """Make the database ours, before there is anything in it: the rest may have to wait for the
-    next attempt."""
+    """Mark the database as acidsql's before it has other tables.
+
+    If this attempt dies half-way, the next attempt recognizes the database and goes on.
+    """
     create(connection, VERSION.metadata)
     seed(connection, VERSION, VER_ID=1, SCHEMA_VERSION=0, VERSION_COMMENT=VERSION_COMMENT)
 
@@ -58,12 +60,12 @@ def set_version(connection: Connection, version: int) -> None:
 
 
 def create(connection: Connection, metadata: MetaData) -> None:
-    """Create those of the tables, and of their indexes, that are not there."""
+    """Create the tables and indexes that do not exist."""
     there = set(inspect(connection).get_table_names())
     for table in dressed(metadata, connection.dialect).sorted_tables:
         if table.name not in there:
             table.create(connection, checkfirst=False)
-        elif connection.dialect.name in MYSQLS:  # the last attempt may have died in between
+        elif connection.dialect.name in MYSQLS:  # the last attempt may have died before an index
             known = _indexes(connection, table)
             for index in table.indexes:
                 if index.name not in known:
@@ -71,7 +73,7 @@ def create(connection: Connection, metadata: MetaData) -> None:
 
 
 def add_columns(connection: Connection, metadata: MetaData) -> None:
-    """Give tables that are there those of the columns that they do not have yet."""
+    """Add the columns that existing tables lack."""
     quote = connection.dialect.identifier_preparer.quote
     for table in dressed(metadata, connection.dialect).sorted_tables:
         known = {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -82,20 +84,20 @@ def add_columns(connection: Connection, metadata: MetaData) -> None:
 
 
 def _indexes(connection: Connection, table: Table) -> set[str]:
-    # SQLAlchemy's inspector overlooks those with PARTITION in their definition on MySQL.
+    # On MySQL, SQLAlchemy's inspector misses indexes with PARTITION in their definition.
     named = "SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS "
     where = "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = :table"
     return set(connection.execute(text(named + where), {"table": table.name}).scalars())
 
 
 def seed(connection: Connection, table: Table, **values: object) -> None:
-    """Insert the row that a table begins with, where the table is empty."""
+    """Insert a table's first row if the table is empty."""
     if connection.execute(select(table).limit(1)).first() is None:
         connection.execute(insert(table).values(values))
 
 
 def dressed(metadata: MetaData, dialect: SqlDialect) -> MetaData:
-    """The tables as they are in this kind of database."""
+    """The tables as this kind of database needs them."""
     if dialect.name == "sqlite":
         return metadata
     copy = MetaData()
@@ -119,7 +121,7 @@ def _for_mysql(table: Table, dialect: SqlDialect) -> None:
         for column in constraint.columns
     }
     for column in table.columns:
-        if isinstance(column.type, Text):  # TEXT ends at 64 KB; a column's type may be longer
+        if isinstance(column.type, Text):  # TEXT has 64 KB; the text of a column type may be longer
             column.type = MEDIUMTEXT()
         elif column in exact and isinstance(column.type, String):
             length = column.type.length or 0

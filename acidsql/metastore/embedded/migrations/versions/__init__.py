@@ -1,1 +1,1 @@
-"""The revisions, in order. What stands in one is never changed: stores were made by it."""
+"""The revisions, in order. A revision is never changed, because stores were made with it."""

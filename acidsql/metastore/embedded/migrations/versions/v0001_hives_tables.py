@@ -1,4 +1,4 @@
-"""Hive's tables: the schema of acidsql 0.1, in which SQLite files were made without Alembic."""
+"""Hive's tables: the schema of acidsql 0.1, which made SQLite files without Alembic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ down_revision = None
 
 NAME, PARTITION, LOCATION = String(256), String(767), String(4000)
 PERSON, AGENT, LETTER = String(128), String(1024), String(1)
-# 256 + 256 + 767 characters are too many for a key of MySQL's; nobody asks for uniqueness here.
+# 256 + 256 + 767 characters are too long for a key in MySQL. The index is not unique, so a prefix
+# of the partition is enough.
 OF_PARTITION = {"CTC_PARTITION": 255}
 
 metadata = MetaData()

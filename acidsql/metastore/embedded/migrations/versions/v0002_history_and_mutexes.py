@@ -1,4 +1,4 @@
-"""What conflict detection and housekeeping ask, and the row that writers lock."""
+"""Tables for housekeeping, and the row that writers lock."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def upgrade(connection: Connection, warehouse: str) -> None:
 
 
 def _keep_history_of_the_open(connection: Connection) -> None:
-    """What was open when each of them began is not known any more: perhaps everything."""
+    """Give open transactions a row. Nobody knows which transactions were open when they began, so
+    the lowest possible number, 1, stands there."""
     known = select(MIN_HISTORY_LEVEL.c.MHL_TXNID)
     still_open = select(TXNS.c.TXN_ID, literal(1, BigInteger)).where(
         TXNS.c.TXN_STATE == "o", TXNS.c.TXN_ID.not_in(known)

@@ -11,7 +11,7 @@ down_revision = "0002"
 
 metadata = MetaData()
 
-Table("TBLS", metadata, Column("TBL_ID", ID, primary_key=True))  # it is there: named for the key
+Table("TBLS", metadata, Column("TBL_ID", ID, primary_key=True))  # exists; the foreign key needs it
 Table(
     "SORT_COLS",
     metadata,

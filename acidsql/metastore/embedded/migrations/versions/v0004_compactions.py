@@ -1,4 +1,4 @@
-"""Hive 4's columns of the queue of compactions, and its history."""
+"""Hive 4's columns of the queue of compactions, and the history of compactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ revision = "0004"
 down_revision = "0003"
 
 NAME, PARTITION, PERSON, LETTER = String(256), String(767), String(128), String(1)
-# 256 + 256 + 767 characters are too many for a key of MySQL's; nobody asks for uniqueness here.
+# 256 + 256 + 767 characters are too long for a key in MySQL. The index is not unique, so a prefix
+# of the partition is enough.
 OF_PARTITION = {"CC_PARTITION": 255}
 
 queue, history = MetaData(), MetaData()
@@ -30,7 +31,7 @@ queue, history = MetaData(), MetaData()
 COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     queue,
-    Column("CQ_ID", BigInteger, primary_key=True, autoincrement=False),  # there, as is the next
+    Column("CQ_ID", BigInteger, primary_key=True, autoincrement=False),  # exists, as the next does
     Column("CQ_TBLPROPERTIES", Text),
     Column("CQ_START", BigInteger),
     Column("CQ_WORKER_ID", PERSON),
@@ -91,8 +92,10 @@ def upgrade(connection: Connection, warehouse: str) -> None:
 
 
 def _measure_as_hive_does(connection: Connection) -> None:
-    """The lengths of locations were counted in characters; Hive's are UTF-16 code units. They
-    differ where a location has, say, an emoji. Such an entry is the location, up to its end."""
+    """Correct the lengths of locations: they were characters, and Hive counts UTF-16 code units.
+
+    The two differ if a location has, for example, an emoji. The location ends with the text.
+    """
     number, properties = COMPACTION_QUEUE.c.CQ_ID, COMPACTION_QUEUE.c.CQ_TBLPROPERTIES
     found = select(number, properties).where(properties.startswith(BEFORE_LOCATION))
     for key, text in connection.execute(found).all():

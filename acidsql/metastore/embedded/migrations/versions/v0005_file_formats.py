@@ -1,4 +1,4 @@
-"""What a table's files are, in the words of Hive's SDS and SERDES."""
+"""The format of a table's files, in columns of Hive's SDS and SERDES."""
 
 from __future__ import annotations
 
