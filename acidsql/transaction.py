@@ -311,7 +311,7 @@ class Transaction:
         kept = {path for _, path in self._directories(self.works)}
         gone = (path for path in self._undone if path not in kept)
         left = [path for path in gone if filesystem_for(path).exists(path)]
-        reason = f"'{left[0]}' of an undone statement is there" if left else self._broken
+        reason = f"'{left[0]}' of an undone statement still exists" if left else self._broken
         if reason is not None:
             raise TxnError(
                 f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",

@@ -151,7 +151,8 @@ class TransactionCommands:
     def _hold(self, locks: Sequence[LockComponent], text: str) -> None:
         if self._transactions.current is None:
             raise UnsupportedError(
-                "LOCK is only held by a transaction, to its end: say BEGIN first (Hive 10271).",
+                "LOCK needs a transaction, which holds the lock until it ends: say BEGIN first "
+                "(Hive 10271).",
                 condition="LOCK_REQUEST_UNSUPPORTED",
             )
         self._transactions.current.txn.lock(locks, agent_info=text)

@@ -84,7 +84,7 @@ def acid_state(
     *,
     history_is_kept: bool = False,
 ) -> AcidState:
-    """Choose what a snapshot reads.
+    """Choose the files and directories that a snapshot reads.
 
     Args:
         children: The visible children of the directory, in any order.

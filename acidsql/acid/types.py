@@ -111,7 +111,7 @@ class _Parser:
 
     def error(self, what: str) -> FormatError:
         return FormatError(
-            f"'{self.text}' is no type that is known: {what} at character {self.at + 1}",
+            f"'{self.text}' is no known type: {what} at character {self.at + 1}",
             type=self.text,
         )
 

@@ -52,23 +52,20 @@ class EmbeddedCatalog:
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> list[Database]:
-        """See ``Catalog.databases``."""
         with self._store.read() as connection:
             found = connection.execute(select(DBS).order_by(DBS.c.NAME))
             return [Database(row.NAME, row.DB_LOCATION_URI, row.DESC) for row in found]
 
     def get_database(self, name: str) -> Database | None:
-        """See ``Catalog.get_database``."""
         with self._store.read() as connection:
             row = connection.execute(select(DBS).where(DBS.c.NAME == name)).first()
             return None if row is None else Database(row.NAME, row.DB_LOCATION_URI, row.DESC)
 
     def create_database(self, database: Database) -> None:
-        """See ``Catalog.create_database``."""
         with self._store.write() as connection:
             if tables.database_id(connection, database.name) is not None:
                 raise CatalogError(
-                    f"The database '{database.name}' is there already.",
+                    f"The database '{database.name}' exists already.",
                     condition="SCHEMA_ALREADY_EXISTS",
                     sqlstate="42P06",
                     schemaName=database.name,
@@ -82,7 +79,6 @@ class EmbeddedCatalog:
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
-        """See ``Catalog.drop_database``."""
         if name == DEFAULT_DATABASE:
             raise CatalogError(
                 "The database 'default' cannot be dropped.",
@@ -114,13 +110,11 @@ class EmbeddedCatalog:
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
     def tables(self, database: str) -> list[str]:
-        """See ``Catalog.tables``."""
         with self._store.read() as connection:
             found = select(TBLS.c.TBL_NAME).join(DBS).where(DBS.c.NAME == database)
             return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
 
     def get_table(self, name: TableName) -> Table | None:
-        """See ``Catalog.get_table``."""
         with self._store.read() as connection:
             table_id = rows.table_id(connection, name)
             return None if table_id is None else rows.read_table(connection, name, table_id)
@@ -128,13 +122,11 @@ class EmbeddedCatalog:
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:
-        """See ``Catalog.create_table``."""
         with self._write(txn_id) as connection:
             tables.create(connection, table, first_write_id)
             catalog_history.note(connection, txn_id, table.name)
 
     def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
-        """See ``Catalog.drop_table``."""
         with self._write(txn_id) as connection:
             return self._drop_table(connection, name, txn_id)
 
@@ -157,7 +149,6 @@ class EmbeddedCatalog:
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """See ``Catalog.rename_table``."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             db_id = tables.need_database(connection, new_name.database)
@@ -194,7 +185,6 @@ class EmbeddedCatalog:
         unset_properties: Sequence[str] = (),
         txn_id: int | None = None,
     ) -> None:
-        """See ``Catalog.alter_table``."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
@@ -222,7 +212,6 @@ class EmbeddedCatalog:
                 catalog_history.note(connection, txn_id, name)
 
     def partitions(self, name: TableName) -> list[Partition]:
-        """See ``Catalog.partitions``."""
         with self._store.read() as connection:
             table_id = rows.table_id(connection, name)
             return [] if table_id is None else partitions.read(connection, table_id)
@@ -230,21 +219,18 @@ class EmbeddedCatalog:
     # ── directories of dropped tables ────────────────────────────────────────────────────────
 
     def pending_cleanups(self) -> list[PendingCleanup]:
-        """See ``Catalog.pending_cleanups``."""
         with self._store.read() as connection:
             return cleanups.pending(connection)
 
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
-        """See ``Catalog.queue_cleanup``."""
         with self._write(txn_id) as connection:
             tables.need_no_table(connection, name)
             tables.need_free_location(connection, location)
             return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def mark_cleaned(self, cleanup_id: int) -> None:
-        """See ``Catalog.mark_cleaned``."""
         with self._store.write() as connection:
             cleanups.remove(connection, cleanup_id)
 

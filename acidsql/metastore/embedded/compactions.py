@@ -66,7 +66,6 @@ class EmbeddedCompactions:
     # ── the queue ────────────────────────────────────────────────────────────────────────────
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """See ``CompactionQueue.compact``."""
         with self._store.write() as connection:
             here = compaction_rows.at(COMPACTION_QUEUE, "CQ", request.table, request.partition)
             found = select(CQ.CQ_ID, CQ.CQ_STATE).where(here, CQ.CQ_STATE.in_((INITIATED, WORKING)))
@@ -87,7 +86,6 @@ class EmbeddedCompactions:
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
-        """See ``CompactionQueue.take_next``."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
@@ -107,17 +105,14 @@ class EmbeddedCompactions:
             return compaction_rows.info(connection.execute(taken).one(), "CQ")
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
-        """See ``CompactionQueue.has_work``."""
         with self._store.read() as connection:
             wanted = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
             return _oldest(connection, wanted) is not None
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """See ``CompactionQueue.mark_failed``."""
         self._end_working(compaction_id, txn_id, CompactionState.FAILED, message)
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """See ``CompactionQueue.mark_refused``."""
         self._end_working(compaction_id, txn_id, CompactionState.REFUSED, message)
 
     def _end_working(
@@ -130,13 +125,11 @@ class EmbeddedCompactions:
                 compaction_rows.end(connection, row, state, now_ms, message)
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
-        """See ``CompactionQueue.give_back``."""
         with self._store.write() as connection:
             if compaction_rows.working(connection, compaction_id, txn_id) is not None:
                 compaction_rows.requeue(connection, compaction_id)
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
-        """See ``CompactionQueue.revoke``."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             if not _lost(connection, self._store.now_ms(connection) - worker_timeout_ms):
                 return []
@@ -151,7 +144,6 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """See ``CompactionQueue.did_not_initiate``."""
         here = compaction_rows.at(COMPLETED_COMPACTIONS, "CC", request.table, request.partition)
         newest = select(CC.CC_STATE, CC.CC_ERROR_MESSAGE).where(here).order_by(CC.CC_ID.desc())
         state = CompactionState.DID_NOT_INITIATE.value
@@ -166,13 +158,11 @@ class EmbeddedCompactions:
             connection.execute(insert(COMPLETED_COMPACTIONS).values(new))
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
-        """See ``CompactionQueue.abort_compactions``."""
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             return {number: _abort(connection, number, now_ms) for number in dict.fromkeys(ids)}
 
     def compactions(self) -> list[CompactionInfo]:
-        """See ``CompactionQueue.compactions``."""
         with self._store.read() as connection:
             found = [
                 compaction_rows.info(row, prefix)
@@ -184,7 +174,6 @@ class EmbeddedCompactions:
     # ── cleaning ─────────────────────────────────────────────────────────────────────────────
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
-        """See ``CompactionQueue.ready_to_clean``."""
         lowest_open = select(func.min(T.TXN_ID)).where(T.TXN_STATE == TxnState.OPEN.value)
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)
@@ -204,7 +193,6 @@ class EmbeddedCompactions:
         )
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
-        """See ``CompactionQueue.mark_compaction_cleaned``."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -220,7 +208,6 @@ class EmbeddedCompactions:
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        """See ``CompactionQueue.retry_cleaning_later``."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable(connection, compaction_id)
             if row is None:
@@ -242,7 +229,6 @@ class EmbeddedCompactions:
     # ── what might need a compaction ─────────────────────────────────────────────────────────
 
     def candidates(self) -> list[Candidate]:
-        """See ``CompactionQueue.candidates``."""
         where = (CTC.CTC_DATABASE, CTC.CTC_TABLE, CTC.CTC_PARTITION)
         changed = select(*where, func.max(CTC.CTC_TIMESTAMP)).group_by(*where)
         place = (TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION)
@@ -270,14 +256,12 @@ class EmbeddedCompactions:
         return sorted(found.values(), key=lambda one: _by_name(one.table, one.partition))
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
-        """See ``CompactionQueue.aborted_write_ids``."""
         found = select(TC.TC_WRITEID).distinct().join_from(TXN_COMPONENTS, TXNS)
         found = found.where(_wrote_and_was_aborted(), of_table(TXN_COMPONENTS, "TC", table))
         with self._store.read() as connection:
             return list(connection.execute(found.order_by(TC.TC_WRITEID)).scalars())
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
-        """See ``CompactionQueue.forget_aborted``."""
         aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
         here = (of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
         with self._store.write() as connection:
@@ -286,12 +270,10 @@ class EmbeddedCompactions:
                 connection.execute(delete(TXN_COMPONENTS).where(*here, some))
 
     def now_ms(self) -> int:
-        """See ``CompactionQueue.now_ms``."""
         with self._store.read() as connection:
             return self._store.now_ms(connection)
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
-        """See ``CompactionQueue.purge_compaction_history``."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             now_ms = self._store.now_ms(connection)
             if not compaction_history.outdated(connection, keep, now_ms):

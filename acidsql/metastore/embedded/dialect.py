@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-BUSY = "Another process kept it for longer than acidsql.metastore.busy.timeout."
+BUSY = "Another process held its lock for longer than acidsql.metastore.busy.timeout."
 
 
 @dataclass(frozen=True, slots=True)

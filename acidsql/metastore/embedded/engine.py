@@ -127,9 +127,9 @@ class Store:
                 f"The metastore {self.name} did not answer to COMMIT: {reason}.",
                 *told[:1],
             ]
-            sentences.append("It may have committed all the same.")
+            sentences.append("It may have committed nevertheless.")
         else:
-            sentences = [f"The metastore {self.name} did not do it: {reason}.", *told[:1]]
+            sentences = [f"The metastore {self.name} reported an error: {reason}.", *told[:1]]
             sentences.append("Nothing was changed.")
         return MetastoreError(" ".join(sentences), store=self.name, reason=reason)
 

@@ -24,11 +24,12 @@ higher (``conflicts``). So rows below the lowest of these transactions are delet
 transactions, too, ask for changes of the catalog (``catalog_history``), so these rows are deleted
 only below the mark.
 
-*TXNS.* The row of a committed transaction says how the transaction ended and, if it is a rival of
-another, who it was. The row is deleted if it is old, below the mark, and no row of WRITE_SET refers
-to it. An aborted transaction is an exception in snapshots. Its row is deleted if it is old and no
-data of the transaction can exist. A compaction writes under no write id of its own; the number of
-its transaction hides its directory (``base_5_v17``). So the row of an aborted compaction stays.
+*TXNS.* The row of a committed transaction says how the transaction ended. If the transaction is a
+rival of another one, the row also says which user's statement it was. The row is deleted if it is
+old, below the mark, and no row of WRITE_SET refers to it. An aborted transaction is an exception in
+snapshots. Its row is deleted if it is old and no data of the transaction can exist. A compaction
+has no write id of its own; only the number of its transaction hides its directory
+(``base_5_v17``). So the row of an aborted compaction stays.
 Therefore a compaction that published nothing should commit its transaction, not abort it.
 """
 

@@ -53,7 +53,6 @@ class EmbeddedLocks:
     def lock(
         self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
     ) -> LockResponse:
-        """See ``TxnStore.lock``."""
         with self._store.write() as connection:
             txn = need_open(connection, txn_id)
             statement = txn.TXN_AGENT_INFO
@@ -66,7 +65,6 @@ class EmbeddedLocks:
             return _try_to_acquire(connection, lock_id, now_ms)
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        """See ``TxnStore.check_lock``."""
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             beat(connection, txn_id, now_ms)
@@ -87,7 +85,6 @@ class EmbeddedLocks:
         return answer
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
-        """See ``TxnStore.unlock``."""
         with self._store.write() as connection:
             if _state(connection, txn_id, lock_id) is LockState.ACQUIRED:
                 raise TxnError(
@@ -101,7 +98,6 @@ class EmbeddedLocks:
             )
 
     def show_locks(self) -> list[LockInfo]:
-        """See ``TxnStore.show_locks``."""
         # 'a' (acquired) sorts before 'w' (waiting).
         order = (HL.HL_LOCK_STATE, HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
         with self._store.read() as connection:

@@ -72,7 +72,7 @@ MYSQL = Dialect(
     advice={
         "Lock wait timeout": BUSY,
         "GET_LOCK": BUSY,
-        "idle timeout": "This process stood still in the middle of it, and was thrown out.",
+        "idle timeout": "This process paused for too long, and the server disconnected it.",
         "Connection refused": "Does the server run there?",
     },
     extra="mysql",

@@ -59,7 +59,7 @@ POSTGRESQL = Dialect(
     now="SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)",
     advice={
         "lock timeout": BUSY,
-        "idle-in-transaction": "This process stood still in the middle of it, and was thrown out.",
+        "idle-in-transaction": "This process paused for too long, and the server disconnected it.",
         "Connection refused": "Does the server run there?",
     },
     extra="postgresql",

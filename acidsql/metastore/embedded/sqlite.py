@@ -85,6 +85,6 @@ SQLITE = Dialect(
         "unable to open": "Does its directory exist, and may you write to it?",
         "locked": BUSY,
         "busy": BUSY,
-        "not a database": "The file is something else.",
+        "not a database": "The file is something else, not an SQLite database.",
     },
 )

@@ -49,5 +49,4 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCo
         return self._store.name
 
     def close(self) -> None:
-        """See ``Metastore.close``."""
         self._store.close()

@@ -48,7 +48,7 @@ def need_no_table(connection: Connection, name: TableName) -> None:
     """Raise CatalogError if a table of that name exists."""
     if rows.table_id(connection, name) is not None:
         raise CatalogError(
-            f"The table '{name}' is there already.",
+            f"The table '{name}' exists already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             sqlstate="42P07",
             relationName=name,

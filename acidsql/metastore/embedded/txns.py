@@ -70,7 +70,6 @@ class EmbeddedTxns:
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
     ) -> int:
-        """See ``TxnStore.open_txn``."""
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
@@ -96,12 +95,10 @@ class EmbeddedTxns:
             return txn_id
 
     def heartbeat(self, txn_id: int) -> None:
-        """See ``TxnStore.heartbeat``."""
         with self._store.write() as connection:
             beat(connection, txn_id, self._store.now_ms(connection))
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
-        """See ``TxnStore.restore_components``."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             changes.restore(connection, txn_id, components)
@@ -112,7 +109,6 @@ class EmbeddedTxns:
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
-        """See ``TxnStore.write_conflicts``."""
         with self._store.read() as connection:
             if components is None:
                 changed = changes.recorded(connection, txn_id)
@@ -123,13 +119,11 @@ class EmbeddedTxns:
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
-        """See ``TxnStore.catalog_changes``."""
         with self._store.read() as connection:
             need_open(connection, txn_id)
             return catalog_history.find(connection, txn_id, snapshot, table)
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
-        """See ``TxnStore.allocate_write_id``."""
         with self._store.write() as connection:
             row = need_open(connection, txn_id)
             if TxnType(row.TXN_TYPE) is TxnType.READ_ONLY:
@@ -142,7 +136,6 @@ class EmbeddedTxns:
             return write_ids.allocate(connection, txn_id, table)
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        """See ``TxnStore.valid_txns``."""
         with self._store.read() as connection:
             mark = int(connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one()) - 1
             states = (TxnState.OPEN.value, TxnState.ABORTED.value)
@@ -164,7 +157,6 @@ class EmbeddedTxns:
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """See ``TxnStore.valid_write_ids``."""
         with self._store.read() as connection:
             return {name: write_ids.valid(connection, valid_txns, name) for name in tables}
 
@@ -181,7 +173,6 @@ class EmbeddedTxns:
         cleaned: int | None = None,
         compacted: Compacted | None = None,
     ) -> None:
-        """See ``TxnStore.commit_txn``."""
         with self._store.write() as connection:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:
@@ -206,7 +197,6 @@ class EmbeddedTxns:
             end(connection, [txn_id], TxnState.COMMITTED)
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
-        """See ``TxnStore.abort_txn``."""
         with self._store.write() as connection:
             state = _state_of(_row(connection, txn_id))
             if state is TxnState.ABORTED:
@@ -216,12 +206,10 @@ class EmbeddedTxns:
             end(connection, [txn_id], TxnState.ABORTED, reason)
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """See ``TxnStore.txn_state``."""
         with self._store.read() as connection:
             return _state_of(_row(connection, txn_id))
 
     def show_txns(self) -> list[TxnInfo]:
-        """See ``TxnStore.show_txns``."""
         states = (TxnState.OPEN.value, TxnState.ABORTED.value)
         found = select(TXNS).where(T.TXN_STATE.in_(states)).order_by(T.TXN_ID)
         with self._store.read() as connection:
@@ -240,7 +228,6 @@ class EmbeddedTxns:
             ]
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
-        """See ``TxnStore.abort_timed_out``."""
         with self._store.read() as connection:  # usually there are none: do not block writers
             if not _timed_out(connection, self._store.now_ms(connection), timeout_ms):
                 return []
@@ -248,7 +235,6 @@ class EmbeddedTxns:
             return _abort_timed_out(connection, self._store.now_ms(connection), timeout_ms)
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
-        """See ``TxnStore.house_keep``."""
         with self._store.read() as connection:  # every session asks: do not block writers
             if not housekeeping.is_due(connection, self._store.now_ms(connection), interval_ms):
                 return False
