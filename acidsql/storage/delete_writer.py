@@ -1,6 +1,6 @@
 """Step 2 of a statement's job (see ``event_writer``): delete keys → delete files.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from acidsql.storage.staged_file import Group, OpenFiles, StagedFile, runs, stag
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Step 2: write sorted delete keys, yield step 1's records and our own."""
+    """Step 2: write sorted delete keys, and yield the records of both steps."""
     writer = _DeleteWriter(spec, task)
     seen: set[tuple[int, int]] = set()
     for batch in batches:
@@ -52,9 +52,10 @@ def write_deletes(
 
 
 class _DeleteWriter:
-    """Writes delete keys, one file for each (partition, bucket id).
+    """Writes delete keys into one file for each (partition, bucket id).
 
-    The keys of a file ascend, and it has few others among them: see ``write._sort_prefix``.
+    The keys of a file ascend. Keys of a few other files may come between them, because partitions
+    with the same hash come mixed (see ``write._sort_prefix``).
     """
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
@@ -77,20 +78,20 @@ class _DeleteWriter:
         ]
 
     def _groups(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """The keys of each file, in their order."""
+        """The keys of each file, in the order in which they came."""
         names = (PARTITION, BUCKET_ID)
         parts = list(runs(keys.num_rows, [keys.column(name) for name in names]))
         firsts = pa.array([start for start, _ in parts])
         groups = [tuple(row.values()) for row in keys.select(names).take(firsts).to_pylist()]
-        if len(set(groups)) < len(groups):  # hashes of partitions met
+        if len(set(groups)) < len(groups):  # partitions with the same hash came mixed
             by = [(name, "ascending") for name in names]
-            yield from self._groups(keys.take(pc.sort_indices(keys, by)))  # which is stable
+            yield from self._groups(keys.take(pc.sort_indices(keys, by)))  # a stable sort
             return
         for group, (start, end) in zip(groups, parts, strict=True):
             yield group, keys.slice(start, end - start)
 
     def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
-        """Drop repeated keys (counting them), keep the deletes among the rest."""
+        """Count and drop repeated keys; write the deletes among the other keys."""
         triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = file.repeats(triple)
         if not self._spec.allow_duplicate_deletes:
@@ -116,17 +117,20 @@ class _DeleteWriter:
 
 
 class _DeleteFile:
-    """A file of delete events, if there is one yet, and the last key that was meant for it."""
+    """A file of delete events, and the last key that came for it.
+
+    The file is opened for its first delete event. Keys that only matched open no file.
+    """
 
     def __init__(self) -> None:
         self.staged: StagedFile[EventFileWriter] | None = None
         self._last: tuple[int, int, int] | None = None
 
     def repeats(self, triple: list[np.ndarray]) -> np.ndarray:
-        """Which keys equal the one before them; the first is compared with the last batch's.
+        """Tell for each key whether it equals the key before it, in this batch or the last one.
 
         Raises:
-            WriteError: They do not ascend, so repeats could pass unseen (I4).
+            WriteError: The keys do not ascend, so a repeated key could stay unseen (I4).
         """
         before = self._last or tuple(int(column[0]) for column in triple)
         same = np.ones(len(triple[0]), dtype=bool)
@@ -144,7 +148,7 @@ class _DeleteFile:
 
 
 def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
-    """The tasks of step 1 that the keys are from; there may have been none."""
+    """The tasks of step 1 that made these keys; empty if there was no step 1."""
     pairs = pa.Table.from_batches([keys.select([SOURCE_TASK, SOURCE_ATTEMPT])]).drop_null()
     different = pairs.group_by(pairs.column_names, use_threads=False).aggregate([])
     return set(zip(*different.to_pydict().values(), strict=True))

@@ -1,9 +1,10 @@
-"""Insert events without those that a delete event names, where that is a join.
+"""Live rows by a join: insert events without the rows that delete events name.
 
-It is one where ``deletion_vectors`` would take too much memory. Spark joins fastest by one BIGINT.
-A row id is three numbers (and its partition's, where Hive counts anew in each), so they are mixed
-into one, by which rows meet; whether they are the same row is then looked at. Two row ids may mix
-to the same number: that costs time, and nothing else.
+The join is used if ``deletion_vectors`` would take too much memory. Spark joins fastest by one
+BIGINT. A row id is three numbers, and the number of its partition belongs to them, because Hive
+numbers rows anew in each partition. So these numbers are mixed into one BIGINT for the join, and
+the join condition also compares them in full. If two row ids mix to the same BIGINT, the result is
+still right.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.orc_reader import row_count
 from acidsql.storage.parallel import in_threads
 
-# So many delete events are sent to every task (some 60 bytes each in its memory); of more, each
-# task gets its share. Spark itself would go by bytes on disk, and an event may take hardly any.
+# At most so many delete events are broadcast (an event takes some 60 bytes of a task's memory);
+# more events are shuffled. Spark itself would decide by the bytes on disk, which may be very few.
 SENT_MAX = 3_000_000
 _SURELY_FEW_BYTES = 64 * 1024
-MUCH_LATER = 16 * 1024 * 1024  # bytes of files; for fewer another scan is not worth its while
+MUCH_LATER = 16 * 1024 * 1024  # bytes of files; for less data a second scan does not pay
 _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
 
 
 def parted(listings: Sequence[Listing], *, by_time: bool) -> tuple[list[Listing], list[Listing]]:
-    """What delete events may name rows of, with those events; and what none names a row of.
+    """Split the files: first those with rows that delete events may name, then all others.
 
-    ``by_time``: statements that came after all delete events wrote none of the rows that those
-    name. Where that is much, it is read by a scan of its own, without the join.
+    The first part has the files of delete events too. The second part is read without the join.
+    With ``by_time``, files of statements after the last delete event go to the second part, if they
+    are large enough: no delete event can name their rows.
     """
     changed = [listing for listing in listings if listing.deletes]
     unchanged = [listing for listing in listings if not listing.deletes]
@@ -57,9 +59,10 @@ def parted(listings: Sequence[Listing], *, by_time: bool) -> tuple[list[Listing]
 
 
 def _later(listing: Listing) -> tuple[EventFile, ...]:
-    """The files of statements that came after all that deleted something.
+    """The files of statements that came after the last statement with delete events.
 
-    A base has rows of all write ids up to its own, a range of write ids those of many statements.
+    A base is never among them: it has rows of all write ids up to its own. A delta of several write
+    ids has rows of many statements, so its lowest write id counts.
     """
     last = max(
         (file.directory.max_write_id, _statement(file.directory, STATEMENT_ID_MAX))
@@ -78,25 +81,25 @@ def _statement(directory: AcidDirectory, otherwise: int) -> int:
 
 
 def key_columns(partitions: int) -> list[str]:
-    """What tells one row from all others of so many partitions, all of them numbers."""
-    # Hive numbers rows anew in each partition, so of several a row id alone is not unique.
+    """The columns, all numbers, that identify a row among the rows of so many partitions."""
+    # Hive numbers rows anew in each partition, so a row id is unique in one partition only.
     keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
 
 
 def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Leave out what is deleted.
+    """Leave out deleted rows.
 
     Args:
         events: Insert events, with ``key_columns``.
-        deletes: The row ids that delete events name; columns as ``key_columns``.
-        files: What those are read from.
+        deletes: The row ids that delete events name, as ``key_columns``.
+        files: The files of these delete events.
     """
     keys = deletes.columns
     named = deletes.selectExpr(
         f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys)
     )
-    # Not by "=", which Spark would take for more columns to join by.
+    # The keys are not compared by "=": Spark would join by every column that "=" compares.
     differing = " | ".join(
         f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
@@ -105,18 +108,18 @@ def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[Event
 
 
 def _mixed(keys: Sequence[str]) -> str:
-    """SQL of the number that rows meet by."""
+    """SQL of the BIGINT for the join."""
     numbers = (
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
     )
     if PARTITION_NUMBER in keys:
-        # The cast matters: a hash is another one of another type.
+        # The cast matters: another type gives another hash.
         numbers += f" ^ xxhash64(CAST({PARTITION_NUMBER} AS BIGINT))"
     return f"({numbers})"
 
 
 def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Tell Spark whether to send them all to every task."""
+    """Hint to Spark whether to broadcast the delete events."""
     if _are_many(files):
         return deletes.hint("merge")
     threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
@@ -131,6 +134,6 @@ def _are_many(files: Sequence[EventFile]) -> bool:
 
 
 def event_count(path: str, length: int | None) -> int:
-    """How many events a file has. Raises SnapshotTooOldError if it is gone."""
+    """The number of events in a file. Raises SnapshotTooOldError if the file is gone."""
     with naming_missing(path):
         return row_count(path, length)

@@ -1,11 +1,12 @@
-"""Delete events as bits, one for each row of what a statement wrote into a bucket.
+"""Delete events as bits: one bit for each row that a statement wrote into a bucket.
 
-Hive counts a statement's rows in each bucket from 0, so the bits lie in pages of 65,536 rows, of
-which only those exist where something was deleted. They travel to every task, where a row finds its
-page by one number and its bit by counting: no job that reads delete events, and no join by row id.
-Events far apart from each other would take much memory that way, and are left to ``deletes``.
+Hive numbers the rows of a statement in each bucket from 0. So the bits lie in pages of 65,536 rows,
+and only pages with a deleted row exist. Spark broadcasts the pages to every task. There a row finds
+its page by one number, and its bit by its row number. So no job reads delete events, and there is
+no join by row id. Delete events with row ids far apart would need too many pages; ``deletes``
+handles them.
 
-The files are read in the driver: delete events hold row ids, and no rows.
+The driver reads the files of delete events, because they hold row ids and no rows.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from acidsql.storage.listing import Listing
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.parallel import in_threads
 
-PAGES_MAX = 4096  # of 8 KiB
-_FILES = 16  # that are in memory at a time
+PAGES_MAX = 4096  # pages of 8 KiB each
+_FILES = 16  # files in memory at a time
 _RUNS_MAX = _FILES * PAGES_MAX
-_PAGE_BITS = 16  # of a row id: its place in its page
+_PAGE_BITS = 16  # the bits of a rowId that give the row's place in its page
 _WORD_BITS = 6
-_WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # of a page
+_WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # words in a page
 
 _SENT = f"{PREFIX}sent_"
 _OWN = f"{PREFIX}own_"
 _OF_PAGE = ("partition", "write_id", "property", "page")
 
 _Ints = npt.NDArray[np.int64]
-# Partition number, write id, bucket property, page of a row id.
+# Partition number, write id, bucket property, page number.
 _Page = tuple[int, int, int, int]
 
 
@@ -57,14 +58,14 @@ class DeletionVectors:
 
     Attributes:
         pages: One column for each page: partition number, write id, bucket property, page number.
-        words: One row for each page: words of 64 rows each, the lowest bit for the first.
+        words: One row for each page: words of 64 rows each; the lowest bit is the first row's.
     """
 
     pages: _Ints
     words: _Ints
 
     def without_deleted(self, events: DataFrame) -> DataFrame:
-        """Leave out what is deleted of insert events, which have the columns of a row id."""
+        """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
         sent = dict(zip(_OF_PAGE, map(pa.array, self.pages), strict=True))
@@ -80,13 +81,13 @@ class DeletionVectors:
         keyed = pages.selectExpr("*", f"{_key(_SENT)} AS {_SENT}key")
         own = (f"{sql} AS {_OWN}{name}" for name, sql in _COUNTED.items())
         counted = jvm.select(events, "*", *own)
-        # Not by "=" but for the key: Spark would take the others for more columns to join by.
+        # Only the key is compared by "=": Spark would join by every column that "=" compares.
         condition = f"{_key(_OWN)} = {_SENT}key AND {_IS_SAME_PAGE} AND {_IS_SET}"
         left = counted.join(F.broadcast(keyed), F.expr(condition), "left_anti")
         return left.drop(*(f"{_OWN}{name}" for name in _COUNTED))
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
-        """The same of row ids at hand: of each whether it is deleted.
+        """Tell for each of these row ids whether its row is deleted.
 
         Args:
             keys: Partition numbers, write ids, bucket properties and row ids.
@@ -99,7 +100,7 @@ class DeletionVectors:
         return deleted
 
     def _places(self, pages: Sequence[_Ints]) -> _Ints:
-        """Where each of these is among the pages; -1: nowhere."""
+        """The index of each of these pages in ``self.pages``; -1 if the page does not exist."""
         if not len(self.words):
             return np.full(len(pages[0]), -1, np.int64)
         own, asked = np.zeros(len(self.words), np.int64), np.zeros(len(pages[0]), np.int64)
@@ -123,11 +124,11 @@ def deletion_vectors(
 
     Args:
         listings: The partitions.
-        write_ids: The snapshot's.
-        numbers: What the insert events' ``PARTITION_NUMBER`` is, by directory.
+        write_ids: The valid write ids of the snapshot.
+        numbers: The ``PARTITION_NUMBER`` of insert events, by partition directory.
 
     Returns:
-        None if they take too much memory this way.
+        The bits; None if there are too many events or pages, or if an event has a null.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -138,7 +139,7 @@ def deletion_vectors(
     if _count(reads) > SENT_MAX:
         return None
     bits = _Bits()
-    # Some files at a time, because what they hold is in memory until its bits are set.
+    # Some files at a time: their events stay in memory until their bits are set.
     for start in range(0, len(reads), _FILES):
         some = reads[start : start + _FILES]
         found = in_threads(lambda one: _keys(*one), some)
@@ -156,9 +157,9 @@ def _count(reads: Sequence[tuple[int, FileRead]]) -> int:
 
 
 def _keys(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
-    """Partition number, write id, bucket property, row id of each event, as columns.
+    """Partition number, write id, bucket property and row number of each event, as columns.
 
-    None: there are nulls, which Hive does not write.
+    None if there are nulls, which Hive does not write.
     """
     with naming_missing(str(read.path)):
         batches = list(read_deletes(read))
@@ -175,8 +176,8 @@ class _Bits:
     """Bits by page.
 
     Attributes:
-        slots: Where in ``words`` a page is.
-        words: Of so many pages, and of some more.
+        slots: The index of each page in ``words``.
+        words: The words of these pages, with space for more pages.
     """
 
     def __init__(self) -> None:
@@ -184,9 +185,9 @@ class _Bits:
         self.words = np.zeros((1, _WORDS), np.int64)
 
     def set(self, keys: Sequence[_Ints]) -> bool:
-        """Set the bits of some files' events; False: they are of too many pages."""
+        """Set the bits of the events of some files; False if there are too many pages."""
         pages = np.stack([*keys[:3], keys[3] >> _PAGE_BITS])
-        # The events of a file are sorted, so that those of a page stand together.
+        # The events of a file are sorted, so the events of one page stand together.
         begins = np.flatnonzero(np.r_[True, np.any(np.diff(pages) != 0, axis=0)][: pages.shape[1]])
         slots = self._slots_of(pages[:, begins]) if len(begins) <= _RUNS_MAX else None
         if slots is None:
@@ -207,7 +208,8 @@ class _Bits:
         return np.array(found, np.int64)[inverse.reshape(-1)]
 
 
-# What a row's page and bit are told by. None is ever null: the condition takes half the time then.
+# The columns that give a row's page and bit. None of them is ever null: without nulls Spark
+# evaluates the condition in half the time.
 _NUMBER = f"coalesce({ROW_ID}, {2**63 - 1}L)"
 _COUNTED = {
     "partition": f"coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L)",
@@ -220,7 +222,10 @@ _COUNTED = {
 
 
 def _key(prefix: str) -> str:
-    """SQL of one number for a page, which seldom two have: what they differ in has few bits."""
+    """SQL of one number for each page.
+
+    Two pages seldom have the same number, because their values differ in few bits.
+    """
     return (
         f"(shiftleft({prefix}write_id, 50) ^ shiftleft({prefix}partition, 40) "
         f"^ shiftleft({prefix}property, 10) ^ {prefix}page)"

@@ -1,19 +1,20 @@
-"""Events → files, inside a Spark task (or in the driver, for a few literal rows).
+"""Events → files, in a Spark task (or in the driver, for few rows).
 
-A statement is written by one Spark job of two steps::
+One Spark job of two steps writes a statement's events::
 
     step 1   rows of the statement's query ─┬─► insert files, where the rows are
                                             └─► delete keys and match marks ─► shuffle by bucket id
     step 2   delete keys, sorted ─────────────► delete files
 
-Both steps report one record for each file they wrote and each task they saw; the records travel
-with the keys through the shuffle and are all that the driver gets (I7). A record carries the task
-attempt that made it: a retried or speculative task can never be published beside its twin,
-because the driver refuses a statement that saw two attempts of one task (see ``publish``). Where
-a query only deletes, and gives the same rows each time, Spark makes the keys: there is no step 1.
+Both steps report one record for each file they wrote and each task they saw. The records travel
+with the keys through the shuffle; the driver gets nothing else (I7). A record names the task
+attempt that made it. The driver refuses a statement if the records name two attempts of one task
+(see ``publish``), so the files of a retried or speculative task are never published beside those of
+the other attempt. If a query only deletes, and gives the same rows each time, there is no step 1:
+Spark makes the delete keys.
 
-Step 2 is in ``delete_writer``. Both run in workers: they import neither pyspark nor anything of the
-driver's.
+Step 2 is in ``delete_writer``. Both modules run in workers: they import neither pyspark nor modules
+of the driver.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from acidsql.storage.staged_file import Group, OpenFiles, StagedFile, runs, stag
 def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Step 1 of a statement that only inserts: write all rows, yield the records."""
+    """Step 1 of a statement that only inserts: write all rows and yield the records."""
     writer = _InsertWriter(spec, task)
     for batch in batches:
         if batch.num_rows:
@@ -63,7 +64,7 @@ def write_inserts(
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Step 1: write the rows that are inserted, pass on the keys of those deleted or matched."""
+    """Step 1: write the inserted rows, and pass on the keys of deleted or matched rows."""
     writer = _InsertWriter(spec, task)
     for batch in batches:
         if not batch.num_rows:
@@ -84,10 +85,10 @@ def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
 
 
 class _InsertWriter:
-    """Writes new rows. They come sorted by partition and bucket, so few files are open at a time.
+    """Writes new rows. Rows of one file come together, so few files are open at a time.
 
-    Row ids go on counting over all files of a task, which keeps them unique within (write id,
-    bucket property) even across partitions (I3).
+    The row numbers of a task go on from one file to the next. So they are unique within (write id,
+    bucket property), even across partitions (I3).
     """
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
@@ -140,7 +141,7 @@ class _InsertWriter:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
 
     def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """Runs of rows that go into one file. A task's rows arrive sorted, so runs are long."""
+        """Runs of rows that go into one file. A task's rows come sorted, so the runs are long."""
         partitions = _partitions(self._spec, batch)
         buckets = self._buckets(batch)
         if partitions is None and buckets is None:
@@ -187,20 +188,27 @@ def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
 
 
 def bucket_ids(properties: np.ndarray) -> np.ndarray:
-    """``bucket_codec.decode`` for many: version 0 is the bare bucket id."""
+    """Bucket ids of many bucket properties, as ``bucket_codec.decode`` gives for one.
+
+    In version 0 the bucket property is the bare bucket id.
+    """
     encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> bucket_codec.BUCKET_SHIFT
     return np.where(properties >> bucket_codec.VERSION_SHIFT == 1, encoded, properties)
 
 
 def _carry(records: list[Record]) -> pa.RecordBatch:
-    """Records as rows of KEY_SCHEMA, to travel through the shuffle beside the keys."""
+    """Records as rows of KEY_SCHEMA, so that they travel through the shuffle with the keys."""
     columns = [pa.nulls(len(records), field.type) for field in KEY_SCHEMA]
     columns[-1] = pa.array([record.to_json() for record in records], pa.string())
     return pa.record_batch(columns, schema=KEY_SCHEMA)
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """The directory of each row: that of the row it replaces, else made of its values."""
+    """The partition directory of each row.
+
+    A new version of a row goes to the directory of the old version. For any other row, the
+    directory name is made from the row's partition values.
+    """
     if not spec.partition_columns or spec.static_partition is not None:
         return None
     replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None

@@ -1,9 +1,9 @@
-"""Files → directories: what a statement wrote becomes a delta, complete or not at all.
+"""Files → directories: a statement's files become a complete delta or base, or nothing.
 
-A statement's files lie in a hidden staging directory below the table's. Publishing makes one
-staged directory for each final one (marker file first, then the bucket files), syncs it, and
-renames it into place, so that no reader ever sees a directory without its marker or with half its
-files. Even then the events are invisible until the store commits their write id.
+A statement's files lie in a hidden staging directory below the table's directory. For each final
+directory, publishing makes a staged one (first the marker file, then the bucket files), syncs it,
+and renames it into place. So no reader ever sees a directory without its marker or with half its
+files. The events stay invisible until the store commits their write id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from acidsql.storage.event_records import Record, WriteSpec
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.plain_file import HowToWrite, insert_writer
 
-_STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # what staging_directory makes
+_STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_directory makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Published:
     """What a statement left on disk.
 
     Attributes:
-        inserted: New rows that replace none.
-        updated: New versions of rows.
-        deleted: Rows that are gone (not those that were updated).
-        files: Bucket files.
-        bytes: Their bytes.
-        write_id: None if nothing was published.
+        inserted: The number of new rows, without new versions of rows.
+        updated: The number of new versions of rows.
+        deleted: The number of deleted rows, without updated rows.
+        files: The number of bucket files.
+        bytes: The size of the bucket files.
+        write_id: The statement's write id; None if nothing was published.
         directories: Paths of the directories, in order.
-        partitions: The partition directories touched, ``p1=a/p2=1``; "" if unpartitioned.
-        overwrote: They hold nothing else any more.
+        partitions: The changed partition directories, ``p1=a/p2=1``; "" if unpartitioned.
+        overwrote: The statement replaced the former contents of these partitions.
     """
 
     inserted: int = 0
@@ -58,18 +58,18 @@ class Published:
 
 
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
-    """Where a statement's files wait; hidden from every reader by its first letter."""
+    """The staging directory of a statement. Its first letter hides it from every reader."""
     return f"{location}/_tmp_{write_id:07d}_{statement_id:04d}_{unique}"
 
 
 def staged_write_id(name: str) -> int | None:
-    """The write id in the name of such a directory; None for any other name."""
+    """The write id in the name of a staging directory; None for any other name."""
     found = _STAGED.fullmatch(name)
     return int(found[1]) if found else None
 
 
 def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
-    """The file records among a job's records, if nothing speaks against publishing them.
+    """Check a job's records, and return the records of the files to publish.
 
     Raises:
         WriteError: The job mixed two attempts of one task, or wrote one bucket id twice.
@@ -108,15 +108,15 @@ def publish(
 ) -> Published:
     """Move checked files into their directories.
 
-    Where it fails it deletes what it has moved, if it can.
+    If this fails, it tries to delete the directories that it has moved into place.
 
     Args:
         fs: The table's file system.
         location: The table's directory.
         spec: What the files were written with.
-        files: What ``check`` gave.
-        directories: Each is added before it is moved into its place; whoever must be certain that
-            nothing is left of a failure looks there.
+        files: The result of ``check``.
+        directories: Receives each directory before the directory is moved into place. After a
+            failure, the caller finds here which directories may be left.
         overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
 
     Raises:
@@ -155,15 +155,21 @@ def publish(
 
 
 def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:
-    """A file without rows: what is in a base where INSERT OVERWRITE had none, after TRUNCATE, or
-    when a compaction found nothing but deleted rows."""
+    """Write a file without rows into the staging directory.
+
+    An empty base needs such a file: after an INSERT OVERWRITE without rows, after TRUNCATE, or
+    after a compaction that found only deleted rows.
+    """
     path = f"{spec.staging}/empty-{abs(hash(partition))}"
     insert_writer(fs.open_output(path), spec).close()
     return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
 
 
 def discard(fs: FileSystem, directories: Iterable[str]) -> None:
-    """Delete what an aborted statement left; what cannot be deleted stays invisible for ever."""
+    """Delete the directories of an aborted statement.
+
+    A directory that cannot be deleted stays invisible for ever.
+    """
     for directory in directories:
         try:
             fs.delete_directory(directory)
@@ -184,7 +190,7 @@ def _raise_duplicate(rows: int, merge: bool) -> None:
 
 
 def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
-    """I9: keys and files must come from the same attempt of each task of step 1."""
+    """I9: delete keys and files must come from the same attempt of each task of step 1."""
     done: dict[int, set[int]] = {}
     for kind in ("done", "seen"):
         for record in by_kind.get(kind, []):
@@ -212,7 +218,7 @@ def fill(
     markers: Mapping[str, bytes],
     name_of: Callable[[int], str],
 ) -> None:
-    """Make a directory of these files, markers first, and sync it.
+    """Make a directory, move these files into it, markers first, and sync it.
 
     Raises:
         WriteError: A file is missing or has another length than its writer reported.
@@ -233,17 +239,17 @@ def fill(
 
 
 def _move(fs: FileSystem, staged: str, target: str, moved: list[str]) -> None:
-    # Noted first: a rename may happen and its reply be lost.
+    # The target is noted first: a rename may succeed although its reply is lost.
     moved.append(target)
     try:
         fs.rename(staged, target)
     except FileExistsError:
-        moved.remove(target)  # somebody else's
+        moved.remove(target)  # the directory there belongs to somebody else
         raise
 
 
 def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
-    """Make a partition's directory, each level synced into the one above."""
+    """Make a partition's directory, and sync each directory above it."""
     if fs.exists(parent):
         return
     fs.create_directory(parent)

@@ -1,4 +1,4 @@
-"""A statement's events, written and put into place: *do* and *keep* but for the commit."""
+"""Write a statement's events and publish them: the steps *do* and *keep*, without the commit."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _SEND_NOTHING = {
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """What is to be written.
+    """What to write.
 
     Attributes:
         table: The target.
-        write_id: Of the transaction in the table.
-        statement_ids: Of the delete events and of the insert events, in this order.
-        static_partition: The one directory that new rows go to, where the statement names it;
-            "" of an unpartitioned table.
+        write_id: The transaction's write id in the table.
+        statement_ids: The statement ids of the delete events and of the insert events.
+        static_partition: The one directory of all new rows, if the statement names it; "" for an
+            unpartitioned table.
         overwrite: Insert events become a base.
-        merge: How a row that is changed twice is called.
+        merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
         allow_duplicate_deletes: A row may be deleted twice.
-        partitions_max: New rows may go to so many partitions.
-        loaded: The files of others, by LOAD DATA.
+        partitions_max: New rows may go to at most so many partitions.
+        loaded: The files are copies of other files, by LOAD DATA.
     """
 
     table: Table
@@ -66,12 +66,13 @@ class Save:
 
 
 class Writing:
-    """One statement's write to one table: ``events`` or ``rows`` or neither, then ``publish``.
+    """One statement's write to one table: at most one of the writing methods, then ``publish``.
 
-    Used as a context manager it removes its staging directory whatever happens.
+    As a context manager it always removes its staging directory.
 
     Attributes:
-        directories: Those that ``publish`` has moved, or was about to move when it failed.
+        directories: The directories that ``publish`` has moved into place, or may have moved before
+            it failed.
     """
 
     def __init__(self, fs: FileSystem, what: Save) -> None:
@@ -99,16 +100,18 @@ class Writing:
         if_small: bool = False,
         otherwise: Callable[[], DataFrame] | None = None,
     ) -> None:
-        """Write a query's events: here in the driver if they are few, else by a job, which
-        evaluates the query anew.
+        """Write a query's events.
+
+        The driver writes few events itself. Otherwise a job evaluates the query anew.
 
         Args:
             events: The query.
-            few: See ``collect_few``; 0: they are not.
-            if_small: The same.
-            otherwise: Gives another query of these events, with no hint to send MERGE's source to
-                every task. It is asked, or the same query again, where a table proves too large for
-                that: Spark takes one for as small as its files, which may be compressed well.
+            few: See ``collect_few``; 0: a job writes the events.
+            if_small: See ``collect_few``.
+            otherwise: Makes another query of the same events, without the hint to broadcast MERGE's
+                source. If a table is too large to broadcast, this query (by default ``events``
+                again) runs with broadcasts switched off. Spark estimates a table's size by its
+                files, which may be compressed well.
 
         Raises:
             ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
@@ -124,7 +127,7 @@ class Writing:
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
         table = self._what.table
-        # Arrow and Spark do not sort all values alike.
+        # Arrow and Spark sort some values differently.
         is_tried = few and not table.sort_columns
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
@@ -132,9 +135,9 @@ class Writing:
         return write_rows(collected, table, self._spec)
 
     def literal_rows(self, rows: DataFrame) -> None:
-        """Write a few literal rows here in the driver. Raises as ``events``."""
+        """Write a few literal rows in the driver. Raises as ``events``."""
         table = self._what.table
-        # Arrow and Spark do not sort all values alike.
+        # Arrow and Spark sort some values differently.
         collected = None if table.sort_columns else collect_rows(rows, table)
         if collected is None:
             self.events(rows)
@@ -142,37 +145,40 @@ class Writing:
             self._take(write_rows(collected, table, self._spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write a few rows of plain values, by column. Raises as ``events``."""
+        """Write a few rows of plain values, given by column. Raises as ``events``."""
         table = self._what.table
         self._take(write_rows(plain_rows(values, table), table, self._spec))
 
     def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
-        """Copy files of others beside the statement's own; without Spark the driver does it."""
+        """Copy the files of LOAD DATA into the staging directory.
+
+        Spark tasks copy the files; without Spark the driver does.
+        """
         if spark is None:
             return load.copy_in_driver(sources, self._spec)
         return load.copy_in_tasks(spark, sources, self._spec)
 
     def files(self, copies: list[Record]) -> None:
-        """Publish these copies as they are."""
+        """Take these copies as the files to publish."""
         self._take(copies)
 
     def empty(self, partition: str) -> None:
-        """Let a base without rows replace what a partition holds, unless rows went there."""
+        """Replace a partition's contents by an empty base, unless rows were written there."""
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._fs, self._spec, partition))
 
     def replace_static_partition(self) -> None:
-        """INSERT OVERWRITE replaces the directory that it names even with no rows at all."""
+        """Make INSERT OVERWRITE replace the partition that it names even if there are no rows."""
         if self._what.static_partition is not None:
             self.empty(self._what.static_partition)
 
     @property
     def partitions(self) -> set[str]:
-        """The partition directories that it will write to."""
+        """The partition directories to which ``publish`` will write."""
         return {file.partition for file in self._files}
 
     def publish(self) -> Published:
-        """Move the files into their directories; nothing was written: nothing is done."""
+        """Move the files into their directories. Without files there is nothing to do."""
         if not self._files:
             return Published()
         location = self._what.table.location

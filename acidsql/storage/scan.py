@@ -1,19 +1,18 @@
 """Events → live rows: a lazy DataFrame over the files that a snapshot sees.
 
-Spark's own ORC reader does the reading wherever it can. What it needs from us (all measured, all
-tested):
+Spark's own ORC reader reads the files wherever it can. It has these requirements (all measured,
+all tested):
 
-* every one of the six event columns must be referenced, or the read fails (I8);
-* no filter may be pushed down by Spark: ORC looks for an event column's name among the *user's*
-  columns, and finds none of those under ``row.x`` (``sargs``): ``coalesce`` keeps filters up;
-* no partition columns in the scan's schema: their values come from the file's path;
-* exact files, never a directory, and with every character of a glob escaped (``open_files``).
+* The query must reference every one of the six event columns, or the read fails (I8).
+* Spark must not push down a filter: ORC would look for an event column among the *user's* columns,
+  and would not find a user column as ``row.x``. ``coalesce`` prevents this (see ``sargs``).
+* The schema of the scan has no partition columns. Their values come from the file's path.
+* The scan names exact files, never a directory, and escapes glob characters (``open_files``).
 
-What it cannot read goes through a Python task: files without event columns, streamed files with a
-committed length, and tables with timestamps where the JVM's time zone has daylight saving.
+Python tasks read all other files: files without event columns, streamed files with a committed
+length, and tables with timestamps if the JVM's time zone has daylight saving time.
 
-One thing it reads wrongly and we leave so: the days 1582-10-05 to 1582-10-14, which are not in the
-hybrid calendar that Spark's reader goes through, come out ten days later.
+One known error: Spark's reader shows 1582-10-05 to 1582-10-14 ten days later (hybrid calendar).
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from acidsql.storage.worker_process import spare_later_tasks
 ROW__ID = "row__id"
 _KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 _ROW = "row"
-_NO_COLUMN = "__acidsql_none"  # in ``row``; no file has it
+_NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
 _PLANNED_MAX = 5000  # rows; see ``local_rows``
 
 
@@ -75,10 +74,10 @@ class Scan:
     """What to read.
 
     Attributes:
-        table: Columns, partition columns, location.
+        table: The table: its columns, partition columns and location.
         listings: The files, by partition directory.
-        write_ids: The snapshot's; events of others are dropped where a file holds any.
-        demand: What matters of the rows: other rows need not be read.
+        write_ids: The valid write ids of the snapshot. Events of other write ids are dropped.
+        demand: The rows and columns that matter. Other rows need not be read.
     """
 
     table: Table
@@ -88,7 +87,7 @@ class Scan:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """A number for each partition directory that has delete events; 0 for the others."""
+        """The number of each partition directory; 0 for directories without delete events."""
         return {
             **{listing.partition: 0 for listing in self.listings},
             **partition_numbers([one.partition for one in self.listings if one.deletes]),
@@ -101,16 +100,16 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     Args:
         spark: The session.
         what: What to read.
-        few: If what is demanded may hold of no more rows than that (ten times as many, where only
-            their ids matter besides), and to see it is cheap, these alone are shown. They are read
-            here in the driver; columns that do not matter are NULL in them.
+        few: How many rows the driver may read itself. If it finds cheaply that the demand may hold
+            for at most so many rows (ten times as many if only columns of the condition matter),
+            the result has these rows alone. In them, columns that do not matter are NULL.
 
     Returns:
-        One row for each live row, in no order. Columns: ``row__id`` (struct of writeid bigint,
-        bucketid int, rowid bigint), ``KEYS`` (its fields once more: Spark makes the struct for
-        every row before it joins or filters any; the row's directory below the table's, "" if
-        unpartitioned), the table's columns, its partition columns. Timestamps are
-        TIMESTAMP_NTZ, CHAR is padded.
+        One row for each live row, in no order. The columns are ``row__id`` (struct of writeid
+        bigint, bucketid int, rowid bigint), ``KEYS``, the table's columns and its partition
+        columns. ``KEYS`` has the fields of ``row__id`` again, because Spark would make the struct
+        for every row before it joins or filters rows, and the row's partition directory ("" if
+        unpartitioned). Timestamps are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
     vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
@@ -133,20 +132,20 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
 def _candidates(
     spark: SparkSession, what: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
-    """The rows that the condition may hold of; None: to look for them is not worth while."""
+    """The rows for which the condition may hold; None if the driver should not search for them."""
     condition = searchable(what.table, what.listings, what.demand.condition)
     if condition == ANYTHING:
         return None
     reads = numbered_reads(what.listings, what.write_ids, what.numbers)
     wanted = {i: c.name for i, c in enumerate(what.table.columns) if what.demand.concerns(c.name)}
     if columns_of(condition).issuperset(wanted.values()):
-        limit *= KEYS_FOR_A_ROW  # there are no rows beside them
+        limit *= KEYS_FOR_A_ROW  # the result needs row ids only, which are small
     found = search(reads, Search(what.table, condition, list(wanted), limit, deleted))
     return None if found is None else _found(spark, what, found, list(wanted))
 
 
 def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[int]) -> DataFrame:
-    """Rows that the driver has found, of which it has these columns."""
+    """The rows that the driver has found, with the values of the columns at these ordinals."""
     own = {i: column_name(i) for i in ordinals}
     ddl = _read_ddl((name, what.table.columns[i].type) for i, name in own.items())
     events = local_rows(spark, found, ddl, in_job=found.num_rows > _PLANNED_MAX)
@@ -162,7 +161,7 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
 
 
 def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
-    """Insert events, deleted or not, by how they are read."""
+    """All insert events, deleted or not: one DataFrame for each way to read files."""
     return [_events(spark, what, group, offset) for group in _by_reader(what, offset)]
 
 
@@ -171,7 +170,7 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 def empty(spark: SparkSession, table: Table) -> DataFrame:
-    """No rows, with the columns that ``scan`` gives: a stand-in to analyse a statement with."""
+    """No rows, with the columns of ``scan``: a stand-in for the analysis of a statement."""
     columns = [
         f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
         *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _KEY_TYPES.items()),
@@ -181,9 +180,10 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
 
 
 def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
-    """The columns that ``scan`` gives, over no files, which Spark does not know to be none.
+    """The columns of ``scan`` over an empty list of files.
 
-    Conditions stay where Spark has pushed them, above this. There is one column more, ``marker``.
+    Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
+    this relation. The relation has one more column, ``marker``.
     """
     kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
     ddl = ", ".join(
@@ -202,8 +202,9 @@ class _Group:
     """Files that are read the same way.
 
     Attributes:
-        listings: Of these files alone.
-        names: What the files call the event columns and the table's; None: Python tasks read them.
+        listings: Listings that name these files only.
+        names: The names that the files have for the event columns and for the table's columns;
+            None if Python tasks read the files.
     """
 
     listings: Sequence[Listing]
@@ -227,11 +228,11 @@ def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
 
 
 def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
-    """Files by what they call the table's columns.
+    """The files by the names that they have for the table's columns.
 
-    Hive 4 matches columns by position, so that a renamed one keeps its old data. ORC can do that
-    too, but not together with Spark's pruning of columns: it would count only what is left. So
-    each file is asked for the columns under the names that *it* has at their positions.
+    Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
+    but with Spark's column pruning it would count the remaining columns only. So the scan asks each
+    file for the names that *the file* has at these positions.
     """
     wanted = [column.name for column in table.columns]
     names = names_by_directory([file for listing in listings for file in listing.data])
@@ -248,7 +249,7 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
 
 
 def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) -> DataFrame:
-    """Insert events, flat: key columns, partition, all columns as the user sees them."""
+    """Insert events as flat rows: key columns, partition, all columns as the user sees them."""
     if group.names is None:
         return _python_events(spark, what, group.listings)
     named = list(zip(group.names.row, what.table.columns, strict=True))
@@ -274,13 +275,13 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
 
 
 def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
-    """The row ids that delete events name, lazily; columns as ``key_columns``."""
+    """The row ids that delete events name, lazily, with the columns of ``key_columns``."""
     files = [file for listing in what.listings for file in listing.deletes]
     names = names_by_directory(files)
     groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
     for file in files:
         own = names[file.path.rpartition("/")[0]]
-        # Where there are no names ORC counts: there it is the first column, of whatever type.
+        # Without column names ORC matches by position: _NO_COLUMN is then the first column.
         kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
         groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
     where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
@@ -305,12 +306,12 @@ def _paths(files: Sequence[EventFile]) -> list[str]:
 
 
 def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
-    """The filter of events of one kind: inserts or deletes.
+    """The filter that keeps the events of one kind: inserts or deletes.
 
-    It references all six event columns (I8), none of them in a pushable way, and drops events of
-    invisible write ids where there are any (I1). What every event of such a file is stands first,
-    so that the rest, which is there to be referenced, is hardly ever evaluated. Of ``row`` that is
-    a column that no file has: a mention of the whole would have all of its columns read.
+    The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
+    events of invisible write ids (I1). The usual case stands first, so that Spark hardly ever
+    evaluates the other terms: they only reference columns. The reference to ``row`` is to a field
+    that no file has, because Spark would read all fields for a reference to the whole of ``row``.
     """
     is_usual = f"coalesce(operation, -1) = {operation}"
     together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
@@ -345,7 +346,7 @@ def _dressed(events: DataFrame, table: Table) -> DataFrame:
 
 
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
-    """The same columns as ``_events``, read by Python tasks, one file or bucket a task."""
+    """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
     rows = python_rows(spark, what.table, plan_reads(listings, what.write_ids))
     names = [listing.partition for listing in listings]
     numbers = {name: what.numbers[name] for name in names}
@@ -372,14 +373,14 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
 
 
 def _read_ddl(columns: Iterable[tuple[str, str]]) -> str:
-    """What Python reads: row ids, partition directory, columns of the user's by name and type."""
+    """The DDL of rows that Python reads: row id, partition directory, these columns and types."""
     read = (f"{name} {shown_type(kind)}" for name, kind in columns)
     ids = (f"{name} {kind}" for name, kind in _KEY_TYPES.items())
     return ", ".join([*ids, *read])
 
 
 def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
-    """Rows that Python has read, with the user's columns; ``values``: SQL of what is in them."""
+    """Rows that Python has read, with the user's columns; ``values``: the SQL of each column."""
     columns = (
         f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for value, c in zip(values, table.columns, strict=True)

@@ -1,7 +1,7 @@
-"""The job that writes a statement's events: one Spark job, records back to the driver.
+"""The Spark job that writes a statement's events and returns records to the driver.
 
-The workers' part is in ``event_writer`` and ``delete_writer``; this is the driver's: how rows
-reach the right task.
+This module is the driver's part: it brings each row to the right task. The workers' part is in
+``event_writer`` and ``delete_writer``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ _KEYS_DDL = (
 )
 _KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
 _RECORD_DDL = f"{ew.RECORD} string"
-# A bucket property of Hive 3's make; else it is the bare bucket id.
+# Whether a bucket property has Hive 3's encoding; any other one is the bare bucket id.
 _IS_CODED = (
     f"{ew.BUCKET_PROPERTY} BETWEEN {bucket_codec.VERSION_1} AND {2 * bucket_codec.VERSION_1 - 1}"
 )
 
-# Partition values that share a directory; as one value they also meet in one task.
+# Values that mean the default partition, as NULL does. They become NULL, so that all rows of that
+# partition meet in one task.
 _NULLS = ["", DEFAULT_PARTITION]
 
-# Tables that got one in this process: the next statement need not find that out again.
+# Locations of tables that got a long row in this process. The next statement into such a table
+# uses measured batches at once.
 _HAVE_LONG_ROWS: set[str] = set()
 
 _Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -56,12 +58,12 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
     """Run the job.
 
     Args:
-        events: One row for each event or match; the columns that ``event_writer`` names.
+        events: One row for each event or match, with the columns that ``event_records`` names.
         table: The target.
         spec: What the tasks must know.
 
     Returns:
-        One record for each file written and each task seen; no rows (I7).
+        One record for each written file and each seen task; no rows (I7).
     """
     batches = None if table.location in _HAVE_LONG_ROWS else unmeasured(events)
     if batches is not None:
@@ -76,8 +78,9 @@ def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew
 
 def _written(batches: Batches, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
     events = batches.rows
-    # Who only deletes has no rows to write in step 1. A task of it that ran twice would go unseen,
-    # but the keys are the same each time.
+    # A statement that only deletes has no rows to write, so it needs no step 1. Without step 1's
+    # records the driver would not see a task that ran twice. This is safe if the query is
+    # repeatable: the keys are the same each time.
     keys_alone = repeatable(events) if ew.are_keys_alone(events.columns) else None
     if keys_alone is not None:
         records = _to_delete(_keys(events), spec)
@@ -92,7 +95,7 @@ def _written(batches: Batches, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
 
 def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
     names = placed.columns
-    # mapInArrow looks columns up by name, and takes dots and back-quotes in names for syntax.
+    # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
     placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
     if ew.ACTION not in names:
         return placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
@@ -100,7 +103,7 @@ def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    # Among equal keys the one that acts comes first, so that dropping repeats keeps it.
+    # Among equal keys the key that deletes comes first: ``delete_writer`` keeps the first.
     deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
         *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
     )
@@ -108,8 +111,8 @@ def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _keys(events: DataFrame) -> DataFrame:
-    """What step 1 makes of events that have no rows, but for its records."""
-    # No functions: in Spark 4.1 a session may have others under the same names.
+    """The delete keys that step 1 would make of events without rows, but no records."""
+    # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
     coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
     made = {
@@ -123,13 +126,14 @@ def _keys(events: DataFrame) -> DataFrame:
 
 
 def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
-    """One number for a key, by which Spark's sort decides all but ties, without reading the key.
+    """One number for each key. Spark sorts by the number, and reads the whole key only for ties.
 
-    It ascends with the key but for partitions, of which only the rows must stay together: their
-    hashes do, mostly (see ``delete_writer``). Row numbers that have too many bits for it make
-    ties; write ids that have, and there is none.
+    The number ascends with the key, except for the partition: keys of one partition must only stay
+    together, and a hash does that (``delete_writer`` handles partitions with the same hash). Row
+    numbers with too many bits give ties. If the write ids have too many bits, there is no prefix.
     """
-    # Of half a million partitions hardly ever more have one hash than files may be open.
+    # With 20 bits, even half a million partitions hardly ever put more partitions under one hash
+    # than files may be open.
     partition_bits = 20 if spec.partition_columns else 0
     write_bits = spec.write_id.bit_length()
     bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
@@ -153,7 +157,7 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
-    """Write a few events here in the driver, without a Spark job: both steps, one task."""
+    """Write a few events in the driver: both steps as one task, without a Spark job."""
     for name in _order(rows.column_names):
         values = rows.column(name)
         empty = pc.is_in(values, pa.array(_NULLS))
@@ -172,7 +176,7 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
 
 
 def _sorted_keys(keys: pa.Table) -> pa.Table:
-    """As ``write_events`` has Spark sort them; the records of step 1, which have no keys, last."""
+    """The keys in the order of ``write_events``; the records of step 1 (no keys) come last."""
     acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
     order = [(name, "ascending") for name in _KEY_ORDER]
     by = pc.sort_indices(keys.append_column("acts", acts), [*order, ("acts", "descending")])
@@ -180,7 +184,7 @@ def _sorted_keys(keys: pa.Table) -> pa.Table:
 
 
 def _one_null(events: DataFrame) -> DataFrame:
-    """NULL for every partition value that means the default partition."""
+    """Replace every partition value that means the default partition by NULL."""
     values = _order(events.columns)
     if not values:
         return events
@@ -196,31 +200,31 @@ def _one_null(events: DataFrame) -> DataFrame:
 
 
 def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
-    """Rows in the task, and in the order, that their files need."""
-    # Events that only delete have no values to bucket by.
+    """Bring rows into the task and into the order that their files need."""
+    # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
-        # Rows of one bucket of one partition make one file, so they must meet in one task.
+        # Rows of one bucket in one partition make one file, so they must meet in one task.
         events = events.select("*", _bucket_expression(events.sparkSession, table).alias(ew.BUCKET))
         events = events.repartition(*_order(events.columns))
     else:
-        # Each task writes its own bucket id, where its rows are; there are 4096 of them.
+        # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
         events = events.coalesce(BUCKET_ID_MAX + 1)
     by = [*_together(_order(events.columns)), *_sorting(table)]
     return events.sortWithinPartitions(*by) if by else events
 
 
 def _together(names: Sequence[str]) -> list[Column]:
-    """What brings the rows of each file together: in which order the files come does not matter.
+    """The sort key that brings the rows of each file together. The order of the files is free.
 
-    One number, which Spark sorts without comparing rows; it would have to compare partition values,
-    whose first letters are mostly the same.
+    The key is one number, so Spark sorts without comparing rows. The comparison of partition values
+    would be slow, because their first letters are mostly the same.
     """
     texts = (f"coalesce({name}, '')" if name != ew.BUCKET else name for name in names)
     return [F.expr(f"xxhash64({', '.join(texts)})")] if names else []
 
 
 def _sorting(table: Table) -> list[Column]:
-    """SORTED BY, as Hive sorts: nulls are the smallest values."""
+    """The order of SORTED BY. As in Hive, nulls are the smallest values."""
     return [
         F.col(quote(by.name)).desc_nulls_last()
         if by.descending
@@ -250,9 +254,12 @@ def _bucket_expression(spark: SparkSession, table: Table) -> Column:
 
 
 def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, version: int) -> bool:
-    """Whether Spark finds the right buckets of some values: its functions may not be its own."""
+    """Whether Spark computes the right buckets for test values.
+
+    A session may have redefined the functions that the SQL calls.
+    """
     values = pa.array([None, -2, -1, 0, 1, 100], pa.int8())
-    # Dates are numbers to Arrow, but only those of 32 bits.
+    # Arrow casts 32-bit integers to dates, but not 8-bit integers.
     columns = [values.cast(pa.int32()).cast(arrow_type(kind)) for kind in types]
     names = [f"{ew.PREFIX}{i}" for i in range(len(types))]
     rows = local_rows(spark, pa.table(dict(zip(names, columns, strict=True))))
