@@ -1,8 +1,7 @@
-"""How many rows Spark hands to Python at once.
+"""How many rows Spark hands to Python in one batch.
 
-Spark keeps a batch below ``maxBytesPerBatch`` by measuring it after each row, and that takes longer
-than all else that it does to hand rows over: half of the JVM's time in an INSERT … SELECT. A batch
-of rows none of which is long need not be measured.
+Spark measures a batch after each row to keep it below ``maxBytesPerBatch``. This takes half of the
+JVM's time in an INSERT … SELECT. If no row of a batch is long, Spark need not measure the batch.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ from acidsql.storage.orc_writer import BATCH_ROWS
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _DEFAULTS = {_RECORDS: "10000", _BYTES: "67108864b"}
-_NOT_MEASURED = str(2**31 - 1)  # what Spark takes for "no limit"
+_NOT_MEASURED = str(2**31 - 1)  # means "no limit" to Spark
 
-# Together at most 128 MiB: Spark's own bound is 64, but batches of only such rows hardly exist.
+# So a batch has at most 128 MiB of texts. Spark's own bound is 64 MiB, but a batch of such long
+# rows only hardly exists.
 _ROWS = 8192
-_TEXT_MAX = 16 * 1024  # bytes of a row's texts
-_COLUMNS_MAX = 512  # of at most 16 bytes each: 64 MiB
+_TEXT_MAX = 16 * 1024  # bytes of all texts of a row
+_COLUMNS_MAX = 512  # a column of fixed size has at most 16 bytes: 64 MiB for a batch
 
 _TEXTS = (T.StringType, T.BinaryType, T.CharType, T.VarcharType)
 _FIXED = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType,
     T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType,
 )  # fmt: skip
-_SHORT_TEXTS = (PARTITION, RECORD)  # a directory's name, what is told of a file
+_SHORT_TEXTS = (PARTITION, RECORD)  # the name of a directory, the record of a file
 
 _TOO_LONG = f"acidsql: a row has more than {_TEXT_MAX} bytes of text; batches are measured now."
 
@@ -43,7 +43,7 @@ class Batches:
 
     Attributes:
         rows: The rows.
-        settings: Of Spark, for the job.
+        settings: Spark settings for the job.
     """
 
     rows: DataFrame
@@ -51,7 +51,10 @@ class Batches:
 
 
 def measured(rows: DataFrame) -> Batches:
-    """Rows of any length, by more than 10,000, unless somebody has chosen their number."""
+    """Rows of any length, in batches that Spark measures.
+
+    A batch has more rows than Spark's default of 10,000, unless the user has set their number.
+    """
     spark = rows.sparkSession
     is_chosen = spark.conf.get(_RECORDS) != _DEFAULTS[_RECORDS]
     return Batches(rows, {} if is_chosen else {_RECORDS: str(BATCH_ROWS)})
@@ -61,9 +64,9 @@ def unmeasured(rows: DataFrame) -> Batches | None:
     """The same rows in batches that Spark does not measure; a long row fails the job.
 
     Returns:
-        None where somebody has chosen how large batches are, where the query may call code of
-        the user's (what that gets is not ours to bound), or where a column's values are neither of
-        fixed size nor texts.
+        The batches. None if the user has set the size of batches, if the query may call the user's
+        code (it must get the batches that Spark would give it), or if a column is neither of fixed
+        size nor a text.
     """
     spark = rows.sparkSession
     kinds = {column.name: column.dataType for column in rows.schema.fields}
@@ -80,10 +83,10 @@ def unmeasured(rows: DataFrame) -> Batches | None:
         return None
     if texts:
         rows = _without_long(rows, texts)
-    # After the guard, whose functions may be the session's own in Spark 4.1.
+    # Asked after _without_long: in Spark 4.1 its functions may be the user's.
     if may_call_user_code(rows):
         return None
-    # The same for all: threads of a session share its settings.
+    # All statements use the same values, because the threads of a session share its settings.
     return Batches(rows, {_RECORDS: str(_ROWS), _BYTES: _NOT_MEASURED})
 
 
@@ -93,8 +96,8 @@ def is_long_row(error: BaseException) -> bool:
 
 
 def _without_long(rows: DataFrame, texts: list[str]) -> DataFrame:
-    """The rows, and an error for each that is too long."""
-    # Not coalesce: Spark 4.1 lets a session have its own.
+    """The rows; a row that is too long raises an error."""
+    # The SQL does not call coalesce, because in Spark 4.1 a session may redefine it.
     lengths = [
         f"CASE WHEN {quote(name)} IS NULL THEN 0L ELSE CAST(octet_length({quote(name)}) AS BIGINT) "
         "END"

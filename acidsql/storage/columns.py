@@ -1,10 +1,10 @@
-"""A stored column as Spark reads it, and as the user sees it: SQL text, no Spark.
+"""SQL that turns a column as Spark reads it into the column that the user sees.
 
-Two of Hive's types need work. A TIMESTAMP is a wall clock, so it is shown as TIMESTAMP_NTZ, the
-only type of Spark's that prints the same in every session's time zone, daylight-saving gaps
-included. Spark's ORC reader knows the wall clock only as an instant of the JVM's time zone; from
-there it is moved back by that zone's offset. A CHAR(n) is padded with blanks to n, as Spark does
-with its own tables.
+Two of Hive's types need work. A TIMESTAMP is a wall clock, so the user sees a TIMESTAMP_NTZ: the
+only type of Spark's that prints the same in every time zone, also in the gaps of daylight saving
+time. Spark's ORC reader gives the wall clock as an instant in the JVM's time zone, so the SQL moves
+it back by that zone's offset. A CHAR(n) is padded with blanks to n, as Spark does for its own
+tables.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
 def quote(name: str) -> str:
-    """A name as an identifier of Spark's, whatever is in it."""
+    """A name as an identifier in Spark's SQL. The name may have any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """A text as a string literal of Spark's, whatever is in it.
+    """A text as a string literal in Spark's SQL. The text may have any characters.
 
-    Written as hexadecimal where it is not plain, because the meaning of a backslash depends on
-    the session (``spark.sql.parser.escapedStringLiterals``).
+    A text with special characters is written in hexadecimal, because the meaning of a backslash
+    depends on the session (``spark.sql.parser.escapedStringLiterals``).
     """
     if text.isascii() and text.isprintable() and not set(text) & {"'", "\\", '"', "$", "{"}:
         return f"'{text}'"
@@ -38,8 +38,8 @@ def literal(text: str) -> str:
 
 
 def read_type(hive_type: str) -> str:
-    """The DDL type that Spark's ORC reader is asked for."""
-    # TIMESTAMP alone may mean either of Spark's two (spark.sql.timestampType).
+    """The DDL type with which Spark's ORC reader reads a column."""
+    # The word TIMESTAMP may mean either of Spark's timestamp types (spark.sql.timestampType).
     return spark_ddl(hive_type, timestamp="timestamp_ltz")
 
 
@@ -49,18 +49,18 @@ def shown_type(hive_type: str) -> str:
 
 
 def has_timestamp(hive_types: Iterable[str]) -> bool:
-    """True if one of the types is, or holds, a TIMESTAMP."""
+    """True if one of the types is or contains a TIMESTAMP."""
     return any(parse_type(text).holds("timestamp") for text in hive_types)
 
 
 def shown(expression: str, hive_type: str, *, zone_offset_micros: int | None) -> str:
-    """SQL that turns a column as it was read into what the user sees.
+    """SQL that turns a column as Spark reads it into the column that the user sees.
 
     Args:
-        expression: The column as read.
-        hive_type: Its type in the table.
-        zone_offset_micros: What the JVM's time zone is ahead of UTC, in microseconds; None if
-            timestamps were read as wall clocks already.
+        expression: SQL of the column as read.
+        hive_type: The column's type in the table.
+        zone_offset_micros: The offset of the JVM's time zone from UTC, in microseconds; None if
+            timestamps are already read as wall clocks.
     """
     return _shown(expression, parse_type(hive_type), zone_offset_micros, 0)
 
@@ -84,14 +84,14 @@ def _shown(sql: str, node: HiveType, offset: int | None, depth: int) -> str:
 
 
 def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
-    """Rebuild an array, map or struct with each part converted.
+    """SQL that rebuilds an array, map or struct with each part converted.
 
     Args:
-        sql: The value.
-        node: Its type.
-        convert: ``(sql, type, depth) -> sql`` for a part; depth numbers lambda variables, which
-            may not shadow each other.
-        depth: How deep this value lies.
+        sql: SQL of the value.
+        node: The value's type.
+        convert: ``(sql, type, depth) -> sql`` for one part. The depth numbers the variables of
+            lambdas, because a variable must not hide another.
+        depth: The depth of this value.
     """
     x = f"__acidsql_x{depth}"
     if node.kind == "array":
@@ -109,8 +109,10 @@ def nested(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignor
 
 
 def as_char(rows: DataFrame, table: Table) -> DataFrame:
-    """Tell Spark which strings are CHAR: it then pads what they are compared with, as it does for
-    its own tables."""
+    """Tell Spark which strings are CHAR.
+
+    Spark then pads the values that a CHAR is compared with, as it does for its own tables.
+    """
     for column in table.all_columns:
         if column.type.startswith("char") and column.name in rows.columns:
             rows = rows.withMetadata(column.name, {_CHAR_TYPE: column.type})

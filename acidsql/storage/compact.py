@@ -1,10 +1,10 @@
-"""Compaction of one table or partition: what there is to do, the job, and the result in its place.
+"""Compaction of one table or partition: plan it, run the job, publish the result.
 
-A major compaction makes ``base_N`` of all that is decided below the lowest open write id: the live
-rows, under the row ids that they have. A minor one makes ``delta_a_b`` and ``delete_delta_a_b`` of
-the deltas above the base, and reads no base. Either way every snapshot that may see the result sees
-the same rows in it as before; older ones do not take it, and keep their files until the cleaner
-finds that nobody needs them any more.
+A major compaction takes all events whose write ids are decided and below the lowest open write id.
+It writes the live rows to ``base_N``; they keep their row ids. A minor compaction merges the deltas
+above the base into ``delta_a_b`` and ``delete_delta_a_b``, and does not read the base. A snapshot
+that may see the result sees the same rows as before. Older snapshots do not read the result; their
+files stay until the cleaner finds that no snapshot needs them.
 
 Source: Hive ``CompactorMR``, ``Worker``; hive-format, "Compaction and cleaning" and rule 7 of the
 safe write profile.
@@ -61,16 +61,16 @@ _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also storage
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """What a compaction of one table or partition would do.
+    """What a compaction of one table or partition will do.
 
     Attributes:
         table: The table.
         partition: The directory below the table's; "" if unpartitioned.
-        major: Into a base; else into deltas.
-        listing: What it takes, and what is obsolete already.
-        write_ids: What it takes is decided under these.
-        inserts: The directory that insert events go to.
-        deletes: That of the delete events; None of a major one.
+        major: The compaction makes a base; otherwise it makes deltas.
+        listing: The files to read, and the directories that are already obsolete.
+        write_ids: The write ids by which the compaction decides what it reads.
+        inserts: The name of the directory for insert events.
+        deletes: The name of the directory for delete events; None for a major compaction.
     """
 
     table: Table
@@ -88,7 +88,7 @@ class CompactionPlan:
 
     @property
     def directories(self) -> list[str]:
-        """The names of what is read, as a reader takes them."""
+        """The names of the files and directories that are read, in a reader's order."""
         state = self.listing.state
         base = [state.base.name] if state.base and self.major else []
         originals = list(state.originals) if self.major else []
@@ -96,12 +96,12 @@ class CompactionPlan:
 
     @property
     def bytes(self) -> int:
-        """What is read; files without event columns are not counted."""
+        """The size of the files that are read, without files that have no event columns."""
         return sum(file.size for file in (*self.listing.data, *self.listing.deletes))
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """The tasks. Looks into the footers of files without event columns."""
+        """The tasks. This reads the footers of files without event columns."""
         if self.table.is_insert_only:
             paths = [path for group in self.listing.originals for path in group.paths]
             reads = plain_reads({self.partition: paths})
@@ -131,26 +131,26 @@ def plan_compaction(
     visibility_txn_id: int = 0,
     anyway: bool = False,
 ) -> tuple[CompactionPlan | None, AcidState]:
-    """What there is to do, and how Hive's rules sort the directories.
+    """Plan a compaction, and sort the directories by Hive's rules.
 
     Args:
         fs: The table's file system.
         table: The table.
         partition: The directory below the table's; "" if unpartitioned.
-        write_ids: The compactor's.
+        write_ids: The valid write ids of the compactor.
         txns: The valid transactions.
-        major: Which compaction; of an insert-only table there is no other.
-        visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
-        anyway: Even of a single delta.
+        major: Plan a major compaction. A compaction of an insert-only table is always major.
+        visibility_txn_id: For the names of the results, if only Hive 4 must read them.
+        anyway: Compact even a single delta.
 
     Returns:
-        None where there are too few directories to make one of.
+        The plan, or None if there are too few directories to compact; and the directories' state.
 
     Raises:
         FormatError: The directory breaks Hive's rules.
     """
-    # Rows of a plain file have no write ids of their own: who must not see some of a range of them
-    # could not leave them out. Of a base that is too new for him he takes nothing.
+    # Rows of a plain file have no write ids. In a delta of several write ids, a snapshot could not
+    # leave out the rows of write ids that it must not see. A base it can leave out as a whole.
     major = major or table.is_insert_only
     (listing,) = list_table(
         fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
@@ -171,12 +171,12 @@ def plan_compaction(
 
 
 def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
-    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), and one of ours."""
+    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), and a rule of our own."""
     state = listing.state
     if major:
-        # What lies beside the deltas of an insert-only table no reader takes.
+        # Files beside the deltas of an insert-only table are not listed: no reader takes them.
         has_originals = any(not group.write_id for group in listing.originals)
-        # Once it is a base, no reader needs to be told which write ids of a range were aborted.
+        # A base has no aborted events, so its readers need not know which write ids were aborted.
         has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_range(state))
         return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1
     deletes = sum(delta.kind is Kind.DELETE_DELTA for delta in state.deltas)
@@ -184,14 +184,14 @@ def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
 
 
 def _range(state: AcidState) -> tuple[int, int]:
-    """The lowest and the highest write id of what is taken."""
+    """The lowest and the highest write id of the directories that are read."""
     first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
     base = state.base.max_write_id if state.base else ORIGINALS_BASE
     return first, max((delta.max_write_id for delta in state.deltas), default=base)
 
 
 def _above_base(listing: Listing) -> Listing:
-    """What a minor compaction reads."""
+    """The files that a minor compaction reads."""
     return replace(
         listing,
         data=tuple(file for file in listing.data if file.directory.kind is not Kind.BASE),
@@ -224,13 +224,13 @@ def _bucket(read: FileRead) -> int:
 class Compacting:
     """One compaction at work: ``run``, then ``publish``.
 
-    Used as a context manager it removes its staging directory whatever happens.
+    As a context manager it always removes its staging directory.
 
     Args:
         fs: The table's file system.
-        plan: What is to be done.
-        txn_id: Of the worker; in the staging directory's name, so that what a crash leaves can be
-            told from what is at work.
+        plan: What to do.
+        txn_id: The worker's transaction. The name of the staging directory has it, so the cleaner
+            can tell the files of a running compaction from the files that a crash left.
     """
 
     def __init__(self, fs: FileSystem, plan: CompactionPlan, txn_id: int) -> None:
@@ -255,12 +255,12 @@ class Compacting:
     def run(
         self, spark: SparkSession, go_on: Callable[[], None], at_once: int | None = None
     ) -> None:
-        """Fold, one task for each bucket id.
+        """Fold in one task for each bucket id.
 
         Args:
             spark: The session.
-            go_on: Asked before each job; it raises where there is to be none.
-            at_once: So many tasks in one job, one job after the other; None: all in one.
+            go_on: Called before each job; it raises if the compaction must stop.
+            at_once: The number of tasks in one job; jobs run one after the other. None: one job.
 
         Raises:
             FormatError, UnsupportedError: As ``fold.fold``.
@@ -272,12 +272,12 @@ class Compacting:
             self.records += _run(spark, folds[start : start + step], self.spec)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
-        """Instead of ``run``: spread the rows over bucket ids, under new row ids.
+        """Spread the rows over bucket ids, with new row ids. Called instead of ``run``.
 
         Args:
             spark: The session.
-            buckets: How many; None: as many as there are.
-            order_by: SQL of an order, over the table's columns.
+            buckets: The number of bucket ids; None: as many as there are.
+            order_by: SQL that orders rows by the table's columns.
 
         Raises:
             FormatError, UnsupportedError: As ``fold.fold``.
@@ -288,15 +288,14 @@ class Compacting:
 
     @property
     def written(self) -> tuple[int, int]:
-        """Files and bytes that were written."""
+        """The number of written files and bytes."""
         return len(self.records), sum(record.bytes for record in self.records)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
-        """Put the results into their places: complete, each by one rename.
+        """Move the complete results into their places, each by one rename.
 
         Args:
-            still_ours: Raises where the compaction is somebody else's by now. It is asked before
-                each rename.
+            still_ours: Called before each rename; it raises if another worker has the compaction.
 
         Returns:
             The directories.
@@ -321,7 +320,7 @@ class Compacting:
             fs.sync_directory(plan.path)
         except BaseException:
             if moved == 1 and len(ready) == 2:
-                # Where this fails, or it is not ours any more, the next worker takes it away.
+                # If this fails, or the compaction is not ours any more, the next worker does it.
                 with suppress(AcidSqlError, OSError):
                     still_ours()
                     fs.rename(ready[0][1], ready[0][0])
@@ -333,7 +332,7 @@ class Compacting:
         for record in self.records:
             by_kind[record.kind].append(record)
         if self.plan.major and not by_kind["insert"]:
-            # A base that holds nothing must hold a file all the same.
+            # A base without rows must still have a file.
             by_kind["insert"].append(empty_file(self._fs, self.spec, self.plan.partition))
         names = ((self.plan.deletes, "delete"), (self.plan.inserts, "insert"))
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
@@ -341,7 +340,7 @@ class Compacting:
     def _markers(self, name: str) -> dict[str, bytes]:
         markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
         if "_v" in name:
-            return markers  # seen when the worker's transaction is committed, and not before
+            return markers  # invisible until the worker's transaction commits
         if self.plan.major:
             return {**markers, METADATA_FILE: COMPACTED_METADATA}
         if len({record.kind for record in self.records}) == 2:
@@ -353,23 +352,23 @@ class Compacting:
 
 
 def staging_of(location: str, txn_id: int) -> str:
-    """Where a compaction's files wait; hidden from every reader by its first letter."""
+    """The staging directory of a compaction. Its first letter hides it from every reader."""
     return f"{location}/_tmp_compaction_{txn_id}_{uuid.uuid4().hex[:12]}"
 
 
 def staging_txn_of(name: str) -> int | None:
-    """The transaction in the name of such a directory, or of a statement's source; else None."""
+    """The transaction id in a staging directory's name (see also ``staging``); otherwise None."""
     found = _STAGED.fullmatch(name)
     return int(found[1]) if found else None
 
 
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
-    """Take away the halves of pairs that a dead worker has left: others than us might read them.
+    """Remove single halves of pairs that a dead worker left: another engine might read them.
 
-    By renaming, since one whose mark is deleted before its files would look whole.
+    A half is renamed: while files are deleted, a half without its mark would look complete.
     """
     for number, entry in enumerate(fs.list(path)):
-        # Looked at again each time: its twin may have come.
+        # List again each time: the other half may have come meanwhile.
         if is_half(fs, entry, {other.name for other in fs.list(path)}):
             fs.rename(entry.path, f"{away}-{number}")
 

@@ -1,6 +1,6 @@
-"""What travels between a statement's query, its tasks and the driver: names, specs, records.
+"""Names, specs and records that a statement's query, its tasks and the driver share.
 
-Workers import this: no pyspark, nothing of the driver's.
+Workers import this module: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pyarrow as pa
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.row_schema import RowSchema
 
-# The columns beside the user's: what a row is to become, and where. All begin with the reserved
-# prefix, so that no user column can be taken for one of them.
+# Columns beside the user's columns: they say which events a row gives, and where. Their names begin
+# with the reserved prefix, so no user column has such a name.
 PREFIX = "__acidsql_"
-ACTION = f"{PREFIX}action"  # a sum of the three below
-PARTITION_NUMBER = f"{PREFIX}partition_number"  # within one scan
+ACTION = f"{PREFIX}action"  # a sum of INSERT, DELETE and MATCHED
+PARTITION_NUMBER = f"{PREFIX}partition_number"  # a partition's number within one scan
 PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, "" if unpartitioned
 WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
 BUCKET_PROPERTY = f"{PREFIX}bucketid"
 ROW_ID = f"{PREFIX}rowid"
-KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)  # which row that is
-BUCKET = f"{PREFIX}bucket"  # CLUSTERED BY's number of a new row
+KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)  # identify the row that the query read
+BUCKET = f"{PREFIX}bucket"  # the bucket id of a new row, by CLUSTERED BY
 VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows
 
 INSERT, DELETE, MATCHED = 1, 2, 4
 
-# What step 1 hands to step 2, and step 2 to the driver.
+# Columns that step 1 hands to step 2, and step 2 to the driver.
 BUCKET_ID = f"{PREFIX}bucket_id"  # 12 bits
 SOURCE_TASK = f"{PREFIX}task"
 SOURCE_ATTEMPT = f"{PREFIX}attempt"
@@ -51,7 +51,7 @@ RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
 
 
 def are_keys_alone(columns: Iterable[str]) -> bool:
-    """Whether events of these columns have no rows: they can only delete."""
+    """Whether events with these columns have no rows. Such events can only delete."""
     return set(columns) <= set(KEY_SCHEMA.names)
 
 
@@ -63,20 +63,20 @@ class WriteSpec:
         staging: The statement's hidden directory; files are written there under unique names.
         write_id: The transaction's write id in the table.
         insert_statement_id: Statement id of the insert events.
-        delete_statement_id: That of the delete events; lower, so that Hive applies deletes to
-            older rows only.
+        delete_statement_id: Statement id of the delete events. It is lower than the id of the
+            insert events, so that Hive applies deletes to older rows only.
         row: The data columns.
-        not_null: What may not be null: a column of the batches, and the name that the user
-            knows it by (they differ for partition columns).
-        partition_columns: Names, for new rows' directories; empty if not partitioned.
-        static_partition: The one directory of new rows, where the statement names it.
-        is_bucketed: Rows come with their bucket number, sorted by partition and bucket.
-        allow_duplicate_deletes: Two source rows may match one row (MERGE's only, unconditional
-            DELETE); otherwise a second match is reported as a violation.
-        orc: How files are written.
-        insert_only: Rows lie in plain files, without event columns.
-        loaded: So do these, of whatever table: they are files of others.
-        parquet: The compression of Parquet files; None: files are ORC.
+        not_null: The columns that must not be null: for each the column's name in the batches, and
+            the name that the user knows (they differ for partition columns).
+        partition_columns: Names, for the directories of new rows; empty if not partitioned.
+        static_partition: The one directory of all new rows, if the statement names it.
+        is_bucketed: Rows come with their bucket id, and rows of one bucket come together.
+        allow_duplicate_deletes: Two source rows may match one row (for a MERGE whose only clause is
+            an unconditional DELETE); otherwise a second match is reported as a violation.
+        orc: How ORC files are written.
+        insert_only: Rows are written to plain files, without event columns.
+        loaded: The files are copies by LOAD DATA: plain files, in a table of any kind.
+        parquet: The compression of Parquet files; None if files are ORC.
     """
 
     staging: str
@@ -97,7 +97,7 @@ class WriteSpec:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Which task this is: its number in the stage, and its attempt, unique in the application."""
+    """A task: its number in the stage, and its attempt, which is unique in the application."""
 
     number: int
     attempt: int
@@ -108,13 +108,13 @@ class Record:
     """What a task tells the driver.
 
     Attributes:
-        kind: ``insert`` or ``delete`` (a file), ``done`` (step 1 of this task ended), ``seen``
-            (step 2 read keys of this task), ``matched`` (rows matched without an action),
+        kind: ``insert`` or ``delete`` (a written file), ``done`` (step 1 of this task ended),
+            ``seen`` (step 2 read keys of this task), ``matched`` (rows matched without an action),
             ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls),
-            ``gone`` (a file that was to be loaded).
-        rows: Events in the file; rows concerned.
-        updated: Of an insert file, how many events are new versions of existing rows.
-        detail: The column, for ``null``.
+            ``gone`` (a file of LOAD DATA that does not exist any more).
+        rows: The number of events in the file, or of the rows that the record is about.
+        updated: For an insert file, the number of events that are new versions of rows.
+        detail: For ``null``, the column's name.
     """
 
     kind: str

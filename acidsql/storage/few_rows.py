@@ -1,7 +1,7 @@
-"""A few rows of a query, brought to the driver: what they become needs no Python worker to write.
+"""Collect a few rows of a query to the driver, which then writes them without Python workers.
 
-They come by Arrow, the same to the bit as a task would get them. What would take much memory is
-left to a job: 1,000 rows may be a gigabyte.
+The rows come by Arrow, exactly as a task would get them. If they would take much memory, a job
+writes them instead: 1,000 rows may have a gigabyte.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from acidsql.storage.event_records import are_keys_alone
 from acidsql.storage.jvm import changed_conf, estimated_bytes
 from acidsql.storage.literal_rows import FITS, marked, texts_of
 
-_BYTES_MAX = 16 * 1024 * 1024  # of all that is looked for
+_BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
 KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
 _SMALL_SOURCE = 1024 * 1024
 _CONF = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
@@ -24,13 +24,13 @@ _CONF = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
 def collect_few(
     rows: DataFrame, table: Table, limit: int, *, if_small: bool = False
 ) -> pa.Table | None:
-    """Collect the events of a query if they are few, and small; else None.
+    """Collect the events of a query if they are few and small; otherwise None.
 
     Args:
         rows: The events.
         table: The target.
-        limit: So many rows at most, or ten times as many row ids without rows.
-        if_small: Do not look at all if Spark estimates that the query gives more than 1 MiB.
+        limit: The number of rows at most; ten times as many if events are row ids without rows.
+        if_small: Do not try if Spark estimates that the query gives more than 1 MiB.
     """
     if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
@@ -41,7 +41,7 @@ def collect_few(
         try:
             collected = found.toArrow()
         except pa.ArrowException:
-            # PySpark builds some nested nulls so that Arrow refuses them; a task gets them well.
+            # PySpark builds some nested nulls in a way that Arrow refuses; tasks get them right.
             return None
         except Exception as error:
             if "spark.driver.maxResultSize" in str(error):
@@ -53,7 +53,7 @@ def collect_few(
 
 
 def _bounded(rows: DataFrame, table: Table, bytes_max: int) -> DataFrame:
-    """The rows, and whether each is no longer than that; of those that are, no text."""
+    """The rows with ``FITS``: whether the texts of a row have at most ``bytes_max`` bytes."""
     texts = texts_of(rows, table)
     sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
     return marked(rows, texts, f"{' + '.join(['0L', *sizes])} <= {bytes_max}")

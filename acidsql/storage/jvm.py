@@ -1,4 +1,4 @@
-"""The few things that only Spark's JVM can tell. Without it (Spark Connect) all works, slower."""
+"""The few things that need Spark's JVM. Without a JVM (Spark Connect) all works, but slower."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
 def zone_offset_micros(spark: SparkSession) -> int | None:
-    """What the JVM's default time zone is ahead of UTC, in microseconds.
+    """The offset of the JVM's default time zone from UTC, in microseconds.
 
-    None if that depends on the date, or if there is no JVM to ask: then Spark's ORC reader cannot
-    give every wall clock (two of them meet where a clock is put forward).
+    None if the offset depends on the date, or without a JVM. Then Spark's ORC reader cannot give
+    every wall clock (two wall clocks give one instant where a clock is put forward).
     """
     jvm = _jvm(spark)
     if jvm is None:
@@ -35,15 +35,15 @@ def _jvm(spark: SparkSession) -> Any | None:
 
 
 def spark_context(spark: SparkSession) -> Any | None:
-    """What Python workers are started by; Spark Connect has none here."""
+    """The Spark context, which starts Python workers; None in Spark Connect."""
     return getattr(spark, "_sc", None)
 
 
 def substitute_variables(spark: SparkSession, text: str) -> str:
-    """``${…}`` replaced as Spark does before it parses; without a JVM the text as it is.
+    """Replace ``${…}`` as Spark does before it parses; without a JVM, return the text unchanged.
 
-    Spark does it again with what it is given; that changes nothing more, because one pass already
-    follows variables in variables.
+    Spark replaces variables again in the text that it gets. This changes nothing, because the first
+    pass also replaces variables in the values of variables.
     """
     jvm = _jvm(spark)
     if jvm is None or "${" not in text:
@@ -52,7 +52,7 @@ def substitute_variables(spark: SparkSession, text: str) -> str:
 
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
-    """True if a temporary view of that name hides tables of the same name."""
+    """True if a temporary view has this name and so hides tables of the same name."""
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         return any(t.isTemporary and t.name == name for t in spark.catalog.listTables())
@@ -64,7 +64,7 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _table_identifier(jvm: Any) -> Any:
-    """A class of the JVM's, which stays the same: to find it takes a message for each package."""
+    """A class in the JVM, cached: py4j sends a message for each package to find it."""
     return jvm.org.apache.spark.sql.catalyst.TableIdentifier
 
 
@@ -73,9 +73,9 @@ class Scans:
     """The files of a plan's scans, as paths without scheme and host.
 
     Attributes:
-        opened: What the scans were given.
-        selected: What is left of it when Spark has looked at conditions on paths.
-        has_python: Python tasks read, too.
+        opened: The files that the scans were given.
+        selected: The files that remain after Spark has applied conditions on paths.
+        has_python: Python tasks read files, too.
     """
 
     opened: frozenset[str]
@@ -84,7 +84,7 @@ class Scans:
 
 
 def scans_of(frame: DataFrame) -> Scans | None:
-    """What a DataFrame's plan reads; None if there is no JVM to ask. No job runs."""
+    """The files that a DataFrame's plan reads; None without a JVM. No job runs."""
     if _jvm(frame.sparkSession) is None:
         return None
     plan = frame._jdf.queryExecution().executedPlan()
@@ -98,10 +98,10 @@ def scans_of(frame: DataFrame) -> Scans | None:
 
 
 def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
-    """Whether a scan of a plan leaves out some of the columns of event files (I8). No job runs.
+    """Whether a scan in a plan does not read all columns of event files (I8). No job runs.
 
-    Spark's rules do that only where they take a subquery that depends on its row for a join.
-    ``names``: of those columns.
+    Spark's rules prune these columns only if they turn a correlated subquery into a join.
+    ``names``: the names of the columns of event files.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
@@ -118,13 +118,13 @@ def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
     )
 
 
-# One path a line, and what a file's status says of it.
+# A path on each line; a path in the text of a file's status.
 _PATHS = re.compile(r"^(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*)$", re.MULTILINE)
 _STATUS = re.compile(r"path=(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*?); isDirectory=", re.MULTILINE)
 
 
 def _file_scans(plan: Any) -> Iterator[Any]:
-    """The scans of files in a physical plan, in its subqueries too."""
+    """The scans of files in a physical plan, including its subqueries."""
     if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         plan = plan.initialPlan()
     for found in (plan.collectLeaves(), plan.subqueriesAll()):
@@ -154,25 +154,25 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
 
 
 def _strings(jvm: Any, texts: Sequence[str]) -> Any:
-    """An array of the JVM's; no path and no SQL of ours has a NUL in it."""
+    """These texts as an array in the JVM. No path and no SQL of ours contains a NUL."""
     return jvm.java.util.regex.Pattern.compile("\0").split("\0".join(texts))
 
 
-# Casts of these words give another day each day.
+# A cast of one of these words to a date depends on the current day.
 _SPECIAL_DAYS = re.compile(r"\b(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
 _PLAIN_PLANS = {
     "spark.sql.debug.maxToStringFields": "1000000",
-    # IN with many values stays a list, and a relation keeps all of its columns.
+    # With these, IN with many values stays a list, and a relation keeps all of its columns.
     "spark.sql.optimizer.inSetConversionThreshold": "1000",
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
 }
 
 
 def lasting_plan(frame: DataFrame) -> str | None:
-    """Spark's JSON of a DataFrame's optimised plan, if that is the same at any time. No job runs.
+    """Spark's JSON of a DataFrame's optimised plan, if the plan is the same at any time.
 
-    Where a query depends on the time of day Spark puts that into the plan, and would put another
-    when the query is run. None, too, if there is no JVM to ask.
+    None if the query depends on the current time: Spark puts the time into the plan, and would put
+    another time when the query runs. None, too, without a JVM. No job runs.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
@@ -190,11 +190,11 @@ def lasting_plan(frame: DataFrame) -> str | None:
 
 @dataclass(slots=True)
 class _Changed:
-    """A setting of a session while statements run that want it otherwise.
+    """A setting of a session that running statements have changed.
 
     Attributes:
-        users: What the user has set, if anything.
-        wanted: What each of them wants, in the order in which they came.
+        users: The value that the user has set; None if unset.
+        wanted: The value that each statement wants, in the order in which the statements came.
     """
 
     users: str | None
@@ -206,7 +206,7 @@ _CHANGED: dict[tuple[object, str], _Changed] = {}  # by session and setting
 
 
 def session_key(spark: SparkSession) -> object:
-    """What is equal for all Python objects of one session, and for no two sessions.
+    """A key that is equal for all Python objects of one session, and differs between sessions.
 
     ``SparkSession(context, java_session)`` makes another Python object for the same session.
     """
@@ -216,10 +216,11 @@ def session_key(spark: SparkSession) -> object:
 
 @contextmanager
 def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Run with other values of runtime settings.
+    """Run a block with other values of runtime settings.
 
-    A session's threads share them. Who leaves lets what the last of the others wants stand; the
-    last to leave puts back what the user has set.
+    The threads of a session share its settings. When a block ends while other blocks run, the
+    setting gets the value that the latest of them wants. When the last block ends, the setting gets
+    the user's value back.
     """
     who, session = object(), session_key(spark)
     with _CHANGING:
@@ -242,7 +243,7 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:
-    """What the user has set, if anything, whatever those that run now have put in its place."""
+    """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
     with _CHANGING:
         changed = _CHANGED.get((session_key(spark), name))
         return spark.conf.get(name, None) if changed is None else changed.users
@@ -259,7 +260,7 @@ def _set_conf(spark: SparkSession, name: str, value: str | None) -> None:
 def named_jobs(
     spark: SparkSession, description: str, tag: str, pool: str | None = None
 ) -> Iterator[None]:
-    """Name this thread's jobs in Spark's UI, and tag them, to be cancelled by it."""
+    """Name this thread's jobs in Spark's UI, and give them a tag for ``cancel_jobs``."""
     context = spark_context(spark)
     if context is None:
         yield
@@ -279,31 +280,31 @@ def named_jobs(
 
 
 def session_beside(spark: SparkSession) -> SparkSession:
-    """A session of the same application with settings of its own, where there can be one."""
+    """A new session of the same application with its own settings; without a JVM, the same one."""
     return spark if _jvm(spark) is None else spark.newSession()
 
 
 def cancel_jobs(spark: SparkSession, tag: str) -> None:
-    """Cancel the jobs that run under a tag."""
+    """Cancel the running jobs that have a tag."""
     context = spark_context(spark)
     if context is not None:
         context.cancelJobsWithTag(tag)
 
 
 def task_slots(spark: SparkSession) -> int:
-    """How many tasks run at once; 1 if nobody can tell."""
+    """The number of tasks that run at once; 1 without a Spark context."""
     context = spark_context(spark)
     return 1 if context is None else int(context.defaultParallelism)
 
 
 def may_call_user_code(frame: DataFrame) -> bool:
-    """Whether a query may have a function of the user's in it, in Python or Java."""
+    """Whether a query may call a function of the user's, in Python or Java."""
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return True
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     analyzed = frame._jdf.queryExecution().analyzed()
-    # A table function of the user's looks like any other.
+    # A user's table function looks like any other table function.
     kinds = (patterns.PYTHON_UDF(), patterns.SCALA_UDF(), patterns.GENERATE())
     return any(analyzed.containsPattern(kind) for kind in kinds)
 
@@ -315,9 +316,9 @@ def has_fair_pools(spark: SparkSession) -> bool:
 
 
 def estimated_bytes(frame: DataFrame) -> float:
-    """Spark's estimate of what a query gives, or of what its LIMIT is of. No job runs.
+    """Spark's estimate of the bytes that a query gives, without its LIMIT. No job runs.
 
-    Infinite if there is no JVM to ask.
+    Infinite without a JVM.
     """
     if _jvm(frame.sparkSession) is None:
         return math.inf
@@ -328,7 +329,7 @@ def estimated_bytes(frame: DataFrame) -> float:
 
 
 def heap_bytes(spark: SparkSession) -> int:
-    """How large the driver's heap may become; 0 if there is no JVM to ask."""
+    """The maximum size of the driver's heap; 0 without a JVM."""
     jvm = _jvm(spark)
     return 0 if jvm is None else int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
@@ -340,7 +341,7 @@ _NO_BROADCAST = re.compile(
 
 
 def is_too_large_to_send(error: BaseException) -> bool:
-    """Whether a query with a small result failed because a table is too large for every task."""
+    """Whether a query with a small result failed because a table is too large to broadcast."""
     return bool(_NO_BROADCAST.search(str(error)))
 
 

@@ -1,4 +1,4 @@
-"""What lies in a table's directories, and which of its files a snapshot reads. Driver only."""
+"""Which files of a table a snapshot reads. This module runs in the driver only."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from acidsql.storage.parallel import in_threads
 
 _MARKER_BYTES = 1 << 16  # more than any _metadata_acid has
 _SAID_OF_BASES = ("", "compacted", "truncated", "dropped")  # Hive's ``AcidUtils.MetaDataFile``
-_LOOKS = 10  # at a directory that is changed meanwhile
-# As ``map``, or the ``map`` of a pool of threads.
+_LOOKS = 10  # attempts to list a directory that changes meanwhile
+# ``map``, or the ``map`` of a pool of threads.
 _Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
 
 
@@ -38,10 +38,10 @@ class EventFile:
 
     Attributes:
         path: Absolute path or URI.
-        directory: The base, delta or delete delta it lies in.
+        directory: The base, delta or delete delta that holds the file.
         size: Bytes on disk.
-        length: Bytes that are committed, where a streaming writer left a ``_flush_length`` side
-            file; else None: the whole file.
+        length: Committed bytes, if a streaming writer left a ``_flush_length`` side file; None if
+            the whole file is committed.
     """
 
     path: str
@@ -52,14 +52,14 @@ class EventFile:
 
 @dataclass(frozen=True, slots=True)
 class OriginalFiles:
-    """Files without event columns: those of a converted table, or what LOAD DATA put in place.
+    """Files without event columns: of a converted table, of LOAD DATA, or of an insert-only table.
 
     Attributes:
         paths: Sorted by full path, the order in which Hive numbers their rows.
-        write_id: 0 for a converted table, else that of the directory they lie in.
-        statement_id: That of the directory, or 0.
-        in_delta: They lie in a delta; else in a base, or in the table's own directory.
-        sizes: Bytes on disk, where their partition may have to be told by them.
+        write_id: 0 for a converted table, else the write id of their directory.
+        statement_id: The statement id of their directory, or 0.
+        in_delta: Their directory is a delta; otherwise it is a base or the table's directory.
+        sizes: Bytes on disk of each file, in the order of ``paths``.
     """
 
     paths: tuple[str, ...]
@@ -71,15 +71,15 @@ class OriginalFiles:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a snapshot reads of one table or partition directory.
+    """The files that a snapshot reads in one table or partition directory.
 
     Attributes:
         partition: The directory below the table's, ``p1=a/p2=1``; "" for the table itself.
         data: Files of insert events.
         deletes: Files of delete events.
-        originals: Files whose events have to be made up.
+        originals: Files without event columns.
         state: How Hive's rules sorted the directories.
-        needs_filter: Some events in these files are invisible and must be dropped one by one.
+        needs_filter: Some events in these files are invisible, so readers must filter events.
     """
 
     partition: str
@@ -102,10 +102,10 @@ def list_table(
 ) -> list[Listing]:
     """List the given partition directories below ``location`` (``[""]``: the table itself).
 
-    ``plain``: as ``list_plain`` does it. ``history_is_kept``: see ``acid_state``.
+    ``plain``: list as ``list_plain`` does. ``history_is_kept``: see ``acid_state``.
 
     Raises:
-        FormatError: A directory breaks Hive's rules, or the snapshot's files are gone.
+        FormatError: A directory breaks Hive's rules, or the cleaner has deleted needed files.
         SnapshotTooOldError: A directory that the snapshot needs is missing.
     """
 
@@ -160,10 +160,10 @@ def list_plain(
     *,
     history_is_kept: bool = False,
 ) -> Listing:
-    """The same of an insert-only table: all files are originals, by directory.
+    """List one directory of an insert-only table: all files are originals, by directory.
 
-    Files may lie deeper (``HIVE_UNION_SUBDIR_1``); what lies beside the deltas is not read
-    (``hive.mm.allow.originals`` is false in Hive too).
+    Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
+    ``hive.mm.allow.originals`` is false, too).
     """
     entries, children = visible_entries(fs, path)
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
@@ -182,13 +182,13 @@ def discover_partitions(
     columns: Sequence[str],
     mapped: _Map = map,
 ) -> list[str]:
-    """Partition directories by their names (``p1=a/p2=1``), of a table without a metastore.
+    """Find partition directories on disk by their names (``p1=a/p2=1``).
 
     Args:
         listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
         location: The table's directory.
         columns: The partition columns.
-        mapped: What lists the directories of one level: ``map``, or that of a pool of threads.
+        mapped: Lists the directories of one level: ``map``, or the ``map`` of a pool of threads.
 
     Raises:
         SnapshotTooOldError: A directory is missing.
@@ -202,7 +202,7 @@ def discover_partitions(
                 entries = listed(path)
             except FileNotFoundError as error:
                 raise _is_gone(path, error) from error
-            # A link that leads nowhere is a file: who lists it next fails.
+            # A broken link is listed as a file with a size. It is kept, so that listing it fails.
             entries = [entry for entry in entries if entry.is_dir or entry.size]
             names = (entry.name for entry in entries if is_partition(entry.name, column))
             return [f"{prefix}/{name}".lstrip("/") for name in names]
@@ -219,20 +219,21 @@ def is_partition(name: str, column: str) -> bool:
 
 
 def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
-    """What lies in a table's or partition's directory, but for what is hidden.
+    """List a table's or partition's directory without its hidden entries.
 
-    A minor compaction renames two directories, one after the other. In between, or if it died
-    there, the first alone would hide the second's events: it is taken for not there. (The mark in
-    it is never removed, so whoever has listed one of them without the other finds it.)
+    A minor compaction renames two directories, one after the other. Between the two renames (or if
+    the compaction died there), the first directory alone would hide the events of the second. So
+    this function leaves out a directory without its twin. (The mark in the directory is never
+    removed, so every reader that lists only one of the two finds the mark.)
 
-    Where a directory has gone before it was looked into (the cleaner deleted it, a worker moved a
-    half away), all is looked at again: nobody can tell whether it would have mattered.
+    If a directory disappears while this function looks into it (the cleaner deletes it, or a worker
+    moves a half away), the function lists again, because the directory may have mattered.
 
     Returns:
-        The entries, and what Hive's rules must know of each.
+        The entries, and for each what Hive's rules need.
 
     Raises:
-        FileNotFoundError: The directory itself is missing, or does not come to rest.
+        FileNotFoundError: The directory is missing, or it changed again at every attempt.
     """
     for look in range(_LOOKS):
         listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
@@ -257,11 +258,10 @@ def _is_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
 
 
 def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
-    """True for a directory of a pair whose other half is not among these names.
+    """True for one directory of a pair if the other one is not among these names.
 
     Raises:
-        FileNotFoundError: The directory has gone meanwhile, as a half does that a worker moves
-            away.
+        FileNotFoundError: The directory is gone; a worker may have moved the half away.
     """
     directory = parse_directory(entry.name) if entry.is_dir else None
     if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
@@ -274,16 +274,15 @@ def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
 
 
 def _holds(fs: FileSystem, path: str, name: str) -> bool:
-    """Whether a file is in a directory. To ask for the file alone would not tell that the whole
-    directory has gone. Raises FileNotFoundError."""
+    """Whether a directory has a file. Lists it, to raise FileNotFoundError if it is gone."""
     return any(child.name == name for child in fs.list(path))
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:
-    """What Hive's rules must know of a child of a table's or partition's directory.
+    """What Hive's rules need to know about a child of a table's or partition's directory.
 
     Raises:
-        FileNotFoundError: It has gone meanwhile.
+        FileNotFoundError: The child is gone.
     """
     is_base = entry.is_dir and entry.name.startswith("base_")
     return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
@@ -312,7 +311,7 @@ def _files_of(
         EventFile(child.path, directory, child.size, length)
         for child in sorted(children, key=lambda child: child.name)
         if bucket_id_of(child.name) is not None
-        # While a streamed file is open its directory may show no size yet (HDFS).
+        # On HDFS, a streamed file that is still open may be listed with size 0.
         and ((length := committed_length(fs, child, names)) or (length is None and child.size))
     ]
     raw = [child for child in children if is_original(child.name) and child.size]
@@ -333,7 +332,7 @@ def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFile
 
 
 def _check_base(children: Iterable[Entry]) -> None:
-    """Hive reads every visible file of a base, so that a strange one must not be passed over."""
+    """Refuse files with unknown names: Hive reads every visible file of a base."""
     for child in children:
         if is_hidden(child.name) or child.name.endswith(FLUSH_LENGTH_SUFFIX):
             continue
@@ -342,7 +341,7 @@ def _check_base(children: Iterable[Entry]) -> None:
 
 
 def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
-    """How much of a streamed file is committed: the last of the longs in its side file."""
+    """The committed bytes of a streamed file: the last of the longs in its side file."""
     side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
     if side_file not in siblings:
         return None
@@ -358,14 +357,14 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
 def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[OriginalFiles]:
     _refuse_partitions(entries)
     files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
-    # A name of another form is refused where their rows are numbered, never passed over.
+    # Names of another form are not left out here: the numbering of rows refuses them.
     found = sorted((file.path, file.size) for file in files if file.size)
     paths, sizes = zip(*found, strict=True) if found else ((), ())
     return [OriginalFiles(paths, sizes=sizes)] if found else []
 
 
 def _refuse_partitions(entries: Iterable[Entry]) -> None:
-    """A reader that does not know of the partitions would see no rows."""
+    """Refuse ``name=value`` directories: without its partition columns a table shows no rows."""
     for entry in entries:
         if entry.is_dir and "=" in entry.name:
             raise FormatError(
@@ -379,7 +378,7 @@ def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
     found = []
     for child in sorted(fs.list(entry.path), key=lambda child: child.name):
         if child.is_dir and not is_hidden(child.name):
-            # A delta inside a delta comes of a rename gone wrong; Hive and Trino pass it over.
+            # A wrong rename left a delta inside a delta; Hive and Trino do not read it either.
             if parse_directory(child.name) is None:
                 found += _walk(fs, child)
         elif not is_hidden(child.name) and child.size > 0:
@@ -388,7 +387,7 @@ def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
 
 
 def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
-    # A base holds every write id from the first on; a range delta those it names.
+    # A base has events of every write id from 1 on, a delta those of the range in its name.
     first = 1 if directory.kind is Kind.BASE else directory.min_write_id
     last = directory.max_write_id
     return last <= 0 or write_ids.is_range_valid(first, last) is Range.ALL

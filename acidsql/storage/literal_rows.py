@@ -1,7 +1,7 @@
-"""Rows of literals, brought to the driver: what they become is written without a Spark job.
+"""Collect rows of literals to the driver, which then writes them without a Spark job.
 
-They come as values of Python's, which are not all that Spark has. What would arrive as something
-else is left to a job: a text that is no UTF-8 arrives mended.
+The rows come as Python values, and Python does not have all values of Spark. If a value would
+change (a text that is not valid UTF-8 would be repaired), a job writes the rows instead.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FITS = f"{PREFIX}fits"
 
 
 def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
-    """Collect the events of a query, whose number the caller has bounded.
+    """Collect the events of a query. The caller has bounded their number.
 
-    Literals cost no Spark job: the optimizer has made a local relation of them.
+    Literals need no Spark job, because Spark's optimiser makes a local relation of them.
 
     Returns:
-        The same columns. None where Python has no such values: a map with keys that cannot be
-        hashed, a year that its dates do not know, a text that is no UTF-8.
+        The same columns. None if Python lacks a value: a map with keys that cannot be hashed, a
+        year that Python's dates do not have, a text that is not valid UTF-8.
     """
     types = _types(rows, table)
     if any(map(_has_odd_keys, types.values())):
@@ -40,19 +40,25 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
-    """The same of values that were never Spark's, by column; their types are plain, too."""
+    """Python values, given by column, as the table that ``collect_rows`` returns.
+
+    The values did not come from Spark. Their types are plain: nothing is nested.
+    """
     types = {column.name: arrow_type(column.type) for column in table.columns}
     return pa.table({name: pa.array(column, types[name]) for name, column in values.items()})
 
 
 def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
-    """Hive's types of the columns that are the user's."""
+    """Hive's types of the user's columns."""
     columns = {column.name: column.type for column in table.columns}
     return {name: parse_type(columns[name]) for name in rows.columns if name in columns}
 
 
 def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
-    """The columns that may be long, or no UTF-8: SQL of each as text, or bytes, with all in it."""
+    """The columns that may be long, or may be invalid UTF-8: SQL of each whole value as text.
+
+    A binary column stays binary.
+    """
     kinds = _types(rows, table)
     kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
     found = {}
@@ -64,9 +70,10 @@ def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def marked(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
-    """The rows, and as column ``FITS`` whether each may be collected; of others no text is.
+    """The rows with a column ``FITS``: whether the row may be collected.
 
-    ``fits``: SQL of that.
+    In a row that may not be collected, the columns in ``texts`` are NULL.
+    ``fits``: SQL of ``FITS``.
     """
     columns = {name: quote(name) for name in rows.columns}
     values = (
@@ -102,7 +109,7 @@ def _in_arrow(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
 
 
 def _type_of(name: str) -> pa.DataType:
-    """Of a column that is ours: a partition value's text, or a part of the row's id."""
+    """The type of a column of our own: the text of a partition value, or a part of the row id."""
     return pa.string() if _is_value(name) else KEY_SCHEMA.field(name).type
 
 
@@ -116,7 +123,7 @@ def _has_odd_keys(kind: HiveType) -> bool:
 
 
 def _plain(value: Any, kind: HiveType) -> Any:
-    """A value of PySpark's as pyarrow takes it."""
+    """A value of PySpark in the form that pyarrow takes."""
     if value is None or not kind.children:
         return bytes(value) if isinstance(value, bytearray) else value
     if kind.kind == "array":

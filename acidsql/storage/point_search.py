@@ -1,9 +1,9 @@
-"""The rows that a condition may hold of, found and read by the driver.
+"""The driver finds and reads the rows for which a condition may hold.
 
-Spark's ORC reader decodes every column of a row before it looks at the condition. Here the columns
-of the condition are decoded first, by pyarrow, and the others only of stripes in which it holds of
-a row. A statement that changes a few rows of a table that is not large so needs no job to find
-them. What is found are candidates: the statement's query decides, over them alone.
+Spark's ORC reader decodes all columns of a row before it evaluates the condition. Here pyarrow
+decodes the columns of the condition first, and other columns only in stripes that have a candidate.
+So a statement that changes a few rows of a table of moderate size needs no Spark job to find them.
+The found rows are candidates. The statement's query runs over them and decides.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
 from acidsql.storage.row_schema import RowSchema, conform
 from acidsql.storage.sargs import comparable
 
-BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
-_FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
-_VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
-_READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
+BYTES_MAX = 256 * 1024 * 1024  # size of all files; only a few columns of them are decoded
+_FOUND_MAX = 16 * 1024 * 1024  # bytes of the found rows
+_VALUES_MAX = 1 << 24  # values that may be decoded in a stripe with a candidate
+_READERS = min(4, os.cpu_count() or 1)  # each thread holds the columns of one stripe in memory
 
 _Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched for.
+    """What to search for.
 
     Attributes:
         table: The table.
-        condition: As ``searchable`` gave it.
-        columns: Ordinals of those whose values matter.
-        limit: So many rows at most.
-        deleted: What is deleted.
+        condition: The result of ``searchable``.
+        columns: Ordinals of the columns whose values matter.
+        limit: The number of rows that may be found at most.
+        deleted: The delete events.
     """
 
     table: Table
@@ -76,18 +76,18 @@ class Search:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of what is found."""
+        """The schema of the found rows."""
         ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
         row = _rows_of(self.table, self.columns).struct
         return pa.schema([*ids, (PARTITION, pa.string()), *row])
 
 
 def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
-    """What of a condition rows can be searched by; ANYTHING: they should not be."""
+    """The part of a condition by which the driver can search; ANYTHING if it should not search."""
     kinds = {column.name: column.type for column in table.columns}
     if has_timestamp(kinds.values()) and not ARROW_SEES_OVERFLOW:
         return ANYTHING
-    if any(listing.originals for listing in listings):  # their row ids are made up
+    if any(listing.originals for listing in listings):  # originals store no row ids
         return ANYTHING
     if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
         return ANYTHING
@@ -97,9 +97,10 @@ def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) 
 def numbered_reads(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> list[tuple[int, FileRead]]:
-    """The files of insert events, each with its partition's number; -1: it has no delete events.
+    """The files of insert events, each with its partition's number.
 
-    ``numbers`` are those of ``Scan``, where partitions without delete events share one with others.
+    The number is -1 for a partition without delete events: in ``Scan.numbers`` such partitions
+    share a number with others.
     """
     changed = {listing.partition for listing in listings if listing.deletes}
     return [
@@ -109,15 +110,15 @@ def numbered_reads(
 
 
 def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | None:
-    """Find the live rows that a condition may hold of.
+    """Find the live rows for which a condition may hold.
 
     Args:
-        reads: As ``numbered_reads`` gave them.
+        reads: The result of ``numbered_reads``.
         what: What to find.
 
     Returns:
-        Row ids, partition directory, then columns of the table under ``column_name``; None if they
-        are too many, or Arrow cannot read them.
+        Row ids, partition directory, then columns of the table named by ``column_name``; None if
+        there are too many rows, or if Arrow cannot read them.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -134,7 +135,7 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
 
 
 def column_name(ordinal: int) -> str:
-    """What a column of the table is called in what is found: a name that is nobody else's."""
+    """The name of a table's column in the result. No user column can have this name."""
     return f"{PREFIX}c{ordinal}"
 
 
@@ -155,12 +156,12 @@ def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None
                     return None
                 found.append(part)
     except FormatError:
-        return None  # Spark may read what Arrow cannot; if it is broken, Spark says so
+        return None  # Spark may read a file that Arrow cannot; for a damaged file Spark raises
     return found
 
 
 class _File:
-    """A file of events, of whose stripes some columns are read."""
+    """A file of events, read stripe by stripe and column by column."""
 
     def __init__(self, reader: Any, number: int, read: FileRead, what: Search) -> None:
         self._reader, self._number, self._read, self._what = reader, number, read, what
@@ -168,10 +169,10 @@ class _File:
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
         if any("." in name for name in self._fields):
-            raise FormatError("ORC would take the name of a column for the path of another")
+            raise FormatError("ORC would take a column's name for the path of another column")
 
     def search(self, stripe: int) -> pa.Table | None:
-        """What is found in a stripe; None: too many rows."""
+        """The rows found in a stripe; None if Spark must search instead."""
         none = self._what.schema.empty_table()
         places = self._candidates(stripe)
         if not len(places):
@@ -180,7 +181,7 @@ class _File:
             return None
         operations, *ids, writers = events = self._read_events(stripe, places)
         if any(column.null_count for column in events):
-            return None  # Hive writes none, and Spark knows what they are to us
+            return None  # Hive writes no nulls here; the scan by Spark defines what they mean
         kept = pc.and_(pc.not_equal(operations, event.DELETE), visible(self._read, writers))
         keys = [column.to_numpy().astype(np.int64) for column in ids]
         numbers = np.full(len(places), self._number, np.int64)
@@ -198,7 +199,7 @@ class _File:
         return self._what.table.columns
 
     def _candidates(self, stripe: int) -> _Places:
-        """Where the condition may hold, be that an insert event or another."""
+        """The places of events for which the condition may hold, of insert events and others."""
         wanted = columns_of(self._what.condition)
         ordinals = [i for i, column in enumerate(self._columns) if column.name in wanted]
         names = [self._columns[i].name for i in ordinals]
@@ -207,20 +208,20 @@ class _File:
         return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
-        """To read a stripe would take much memory."""
+        """Whether a stripe of these columns would take much memory."""
         rows = self._reader.nrows // self._reader.nstripes
         return bool(rows * len(self._what.columns) > _VALUES_MAX)
 
     def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
-        """The columns beside ``row``, of what is in these places."""
+        """The event columns except ``row``, of the events in these places."""
         batch = self._reader.read_stripe(stripe, columns=self._events[:-1])
         return list(batch.take(pa.array(places)).columns)
 
     def _read_rows(
         self, stripe: int, ordinals: Sequence[int], places: _Places | None
     ) -> pa.StructArray:
-        """Columns of the table, all rows or those in some places; matched by position."""
-        # What was added to the table after this file was written is null in it, and stands last.
+        """Columns of the table, matched by position, of all rows or of the rows in ``places``."""
+        # Columns that were added to the table after this file was written are null, and come last.
         here = [self._fields[i] for i in ordinals if i < len(self._fields)]
         if not here:
             count = self._reader.read_stripe(stripe, columns=self._events[:1]).num_rows
@@ -234,12 +235,12 @@ class _File:
     @cached_property
     def _calendar(self) -> int:
         if not any(parse_type(c.type).holds("date", "timestamp") for c in self._columns):
-            return CALENDAR_PROLEPTIC  # nothing depends on it
+            return CALENDAR_PROLEPTIC  # no column depends on the calendar
         return read_file_info(str(self._read.path), self._read.length).calendar
 
 
 def holds(predicate: Predicate, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """Of each row whether a predicate holds, in SQL's three values."""
+    """For each row, whether a predicate holds: true, false or null."""
     match predicate:
         case All(terms):
             return reduce(pc.and_kleene, [holds(term, columns) for term in terms])

@@ -1,4 +1,4 @@
-"""Spark's Python workers must run a Python that can run our code, and find that code."""
+"""Make sure that Spark's Python workers can find and run our code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import acidsql
 from acidsql.errors import SettingError
 from acidsql.storage.jvm import spark_context
 
-# Cheap: pyarrow is looked for, not imported.
+# find_spec is cheap: it does not import pyarrow.
 _PROBE = (
     "import importlib.util as u, sys; "
     "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
@@ -29,14 +29,14 @@ _prepared: WeakSet[Any] = WeakSet()  # Spark contexts
 
 
 def prepare_workers(spark: SparkSession) -> None:
-    """See that Spark's Python workers can run our code.
+    """Make sure that Spark's Python workers can find and run our code.
 
-    Where nobody chose a Python, PySpark takes whatever ``python3`` is first on the path: not the
-    virtual environment's. On one machine the driver's own is right. On a cluster the path is
-    another machine's, and Spark's own message about a wrong one must do.
+    If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
+    the virtual environment. For a local master the driver's own Python is right. On a cluster the
+    path is another machine's; if the Python there is wrong, Spark's own error must do.
 
     Raises:
-        SettingError: PYSPARK_PYTHON names one of another version, or without pyarrow.
+        SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
     """
     context = spark_context(spark)
     if context is None or context in _prepared:
@@ -61,7 +61,7 @@ def _is_ours(python: str) -> bool:
 def _need_our_version(python: str) -> None:
     chosen = shutil.which(python)
     if chosen is None:
-        return  # Spark says so itself
+        return  # Spark itself raises an error
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
     if asked.stdout.strip() != f"{version} True":
@@ -74,7 +74,11 @@ def _need_our_version(python: str) -> None:
 
 
 def _lend_our_path(context: Any) -> None:
-    """Our Python finds what is installed; not what a program has put on its own ``sys.path``."""
+    """Put our package's directory on the workers' path, unless the package is installed.
+
+    A worker with the driver's Python finds installed packages, but not the entries that a program
+    has added to its own ``sys.path``.
+    """
     place = str(Path(acidsql.__file__).parent.parent)
     if place in {*site.getsitepackages(), site.getusersitepackages()}:
         return
@@ -83,7 +87,7 @@ def _lend_our_path(context: Any) -> None:
 
 
 def _ship_package(context: Any) -> None:
-    """Send our code: another Python, here or on a cluster, may have none, or another version's."""
+    """Send our code to the workers: another Python may have no copy of it, or another version."""
     root = Path(acidsql.__file__).parent
     archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / "acidsql.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:

@@ -1,9 +1,9 @@
-"""Whether a query may be evaluated twice in one statement: does it give the same rows both times?
+"""Whether a statement may evaluate a query twice: does the query give the same rows both times?
 
-Spark calls an expression deterministic if it is so for given rows; a LIMIT, or a window over ties,
-may still choose other rows the second time. So only plans are taken that hold nothing but what is
-known here: columns, filters and joins over files and literals. The files can be overwritten by
-others meanwhile; their sizes and times of change are noted, and looked at again afterwards.
+Spark calls an expression deterministic if it is so for given rows. But a LIMIT, or a window over
+ties, may choose other rows the second time. So a query may be evaluated twice only if its plan has
+known nodes only: columns, filters and joins over files and literals. Others may overwrite the files
+meanwhile, so the sizes and modification times of the files are noted, and compared afterwards.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from acidsql.storage.jvm import estimated_bytes, heap_bytes
 
 _PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
 _LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
-_FILES_MAX = 200  # each is looked at again; a source of more is read once
+_FILES_MAX = 200  # each file is compared afterwards; a source of more files is read once
 _STATUS = re.compile(
     r"\w*FileStatus\{path=([^;]+); isDirectory=false; length=(\d+);.*?modification_time=(\d+);"
 )
-# Spark sends a relation of up to spark.sql.autoBroadcastJoinThreshold bytes to every task. Of a
-# source that is only what ON names, so that all of it may be some times as large.
+# Spark broadcasts a relation of up to spark.sql.autoBroadcastJoinThreshold bytes. Only the source's
+# columns that ON names are broadcast, so the whole source may be so many times as large.
 _WIDER = 8
-_HASHED = 32  # of keys that are numbers the driver makes a hash table ten times as large
+_HASHED = 32  # for numeric keys, the driver's hash table takes ten times the keys' bytes
 _TINY = 128 * 1024
 
 _Stamp = tuple[str, str, str]  # path, bytes, milliseconds
@@ -39,26 +39,26 @@ class Repeatable:
     """A query that may be evaluated twice, unless its files are changed meanwhile.
 
     Attributes:
-        bytes: Spark's estimate of its rows.
-        stamps: Of its files.
+        bytes: Spark's estimate of the size of its rows.
+        stamps: The stamps of its files.
     """
 
     bytes: float
     stamps: Sequence[_Stamp]
 
     def is_small(self, spark: SparkSession) -> bool:
-        """Whether a few of its columns can be sent to every task, as far as can be foretold."""
+        """Whether a few of its columns can probably be broadcast."""
         limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
         return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
 
     @property
     def is_tiny(self) -> bool:
-        """Whether a MERGE with it most likely changes few rows."""
+        """Whether a MERGE with this source probably changes few rows."""
         return self.bytes <= _TINY
 
     @contextmanager
     def unchanged(self, spark: SparkSession) -> Iterator[None]:
-        """Raise TransientTxnError if a file is changed inside, also where a job fails for that."""
+        """Raise TransientTxnError if a file changes inside the block, also if a job then fails."""
         try:
             yield
         except Exception:
@@ -67,9 +67,9 @@ class Repeatable:
         self.refuse_changed(spark)
 
     def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
-        """Raise TransientTxnError if a file is not what it was.
+        """Raise TransientTxnError if a file has changed.
 
-        ``but_below``: a directory of files that are never changed (I2).
+        ``but_below``: a directory whose files never change (I2).
         """
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         for stamp in self.stamps:
@@ -80,7 +80,7 @@ class Repeatable:
 
 
 def source_changed(path: str = "a file") -> TransientTxnError:
-    """The error of a source that is not what it was."""
+    """The error of a source that has changed."""
     return TransientTxnError(
         f"{path}, which the source is read from, was changed while the statement ran. Run it "
         "again.",
@@ -89,7 +89,7 @@ def source_changed(path: str = "a file") -> TransientTxnError:
 
 
 def repeatable(frame: DataFrame) -> Repeatable | None:
-    """See whether a query may be evaluated twice; None if that is not certain."""
+    """The query as one that may be evaluated twice; None if this is not certain."""
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
         return None
@@ -103,7 +103,7 @@ def repeatable(frame: DataFrame) -> Repeatable | None:
 
 
 def constant_columns(frame: DataFrame) -> frozenset[str]:
-    """The columns that Spark knows to have one value in all rows, in lower case."""
+    """The columns that have one value in all rows, as far as Spark's plan tells; in lower case."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
         return frozenset()
@@ -117,19 +117,19 @@ def constant_columns(frame: DataFrame) -> frozenset[str]:
 
 
 def without_constants(frame: DataFrame) -> DataFrame:
-    """The same rows, of which Spark does not know that a column has one value in all of them.
+    """The same rows in a form in which Spark cannot see that a column is constant.
 
-    A semi-join by such columns alone has no condition left, and Spark's rules then move it below
-    the scan's projection and back until they have done so a hundred times.
+    A semi-join by constant columns alone has no condition left. Spark's rules then move it below
+    the scan's projection and back again, up to their limit of a hundred iterations.
     """
     return frame.selectExpr("inline(array(struct(*)))")
 
 
 def is_sent_unasked(rows: DataFrame) -> bool:
-    """Whether Spark takes a table for small enough to send it to every task. No job runs.
+    """Whether Spark takes a table for small enough to broadcast it. No job runs.
 
-    Comparisons with constants are pushed down to such a table, and few rows are left to be sent: to
-    look for partners beforehand would take another job.
+    Spark pushes comparisons with constants down to such a table, so it broadcasts few rows. A
+    search for partners beforehand would cost another job.
     """
     session = rows.sparkSession._jsparkSession
     limit = int(session.sessionState().conf().autoBroadcastJoinThreshold())
@@ -138,9 +138,9 @@ def is_sent_unasked(rows: DataFrame) -> bool:
 
 
 def _lists_once(analyzed: Any) -> bool:
-    """Whether all that is made of an analysed plan reads the files that are listed in there.
+    """Whether every query made of an analysed plan reads the files that the plan has listed.
 
-    Of a partitioned table in Spark's catalog each query lists the files of its partitions.
+    This is not so for a partitioned table of Spark's catalog: each query lists its files anew.
     """
     leaves = analyzed.collectLeaves()
     relations = (leaves.apply(i) for i in range(leaves.size()))
@@ -152,7 +152,7 @@ def _lists_once(analyzed: Any) -> bool:
 
 
 def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
-    """Whether all of a plan is known here; the stamps of its files are added."""
+    """Whether all nodes of a plan are known. Adds the stamps of the plan's files to ``stamps``."""
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
         found = _files_of(plan.relation())
@@ -160,7 +160,7 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
         return found is not None and len(stamps) <= _FILES_MAX
     if name in _LEAVES:
         return True
-    if not plan.subqueries().isEmpty():  # they are in expressions, and could be anything
+    if not plan.subqueries().isEmpty():  # subqueries in expressions have any nodes
         return False
     children = plan.children()
     return name in _PLANS and all(
@@ -169,7 +169,7 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
 
 
 def _files_of(relation: Any) -> list[_Stamp] | None:
-    """What a relation is read from, as Spark has listed it; None if it is not plain files."""
+    """The files of a relation, as Spark has listed them; None if it does not read plain files."""
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
     index = relation.location()

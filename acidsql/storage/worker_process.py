@@ -1,11 +1,11 @@
-"""A Spark Python worker that runs many short tasks: spare it what PySpark does before each of them.
+"""Spare a Spark Python worker some work that PySpark does for each task.
 
-Before every task PySpark calls ``importlib.invalidate_caches``, on which Python before 3.13 reads
-the directories of ``pyspark.zip`` and of py4j's archive again (python/cpython#103200); after every
-task it collects garbage, among all objects of the libraries that are loaded. Together they cost
-0.1 to 0.2 seconds, which is more than a task that changes one row.
+Before every task PySpark calls ``importlib.invalidate_caches``. Python before 3.13 then reads the
+directories of ``pyspark.zip`` and of py4j's archive again (python/cpython#103200). After every task
+PySpark collects garbage, and the collector visits all objects of the loaded libraries. Both
+together take 0.1 to 0.2 seconds, longer than a task that changes one row.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _ARCHIVES = re.compile(r"/(pyspark|py4j-[\w.]+-src)\.zip(/|$)")
 
 
 class _Archive:
-    """The finder of an archive that does not change while the process lives."""
+    """The finder of an archive that does not change while the process lives.
+
+    It hides ``invalidate_caches``, so Python keeps the archive's directory.
+    """
 
     def __init__(self, finder: zipimport.zipimporter) -> None:
         self._finder = finder
@@ -37,8 +40,11 @@ class _Archive:
 
 
 def spare_later_tasks() -> None:
-    """Call it at a task's start: Spark's own archives are looked into once, and what is loaded
-    by now is no longer searched for garbage."""
+    """Make later tasks of this worker cheaper. A task calls this at its start.
+
+    Python reads Spark's own archives only once from now on, and the garbage collector does not
+    visit the objects that exist by now.
+    """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter) and _ARCHIVES.search(path):
             sys.path_importer_cache[path] = _Archive(finder)
