@@ -1,4 +1,4 @@
-"""ALTER TABLE … COMPACT, and what else a person says of compactions: wait, explain, clean.
+"""ALTER TABLE … COMPACT and its relatives: wait for a compaction, explain it, clean up.
 
 Source: Hive ``AlterTableCompactOperation``.
 """
@@ -36,21 +36,21 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager, snapshot_of
 
-_FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
+_FIRST_PAUSE_S = 0.1  # Hive begins with 2 s; both double the pause each time
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
 
 
 class CompactionCommands:
-    """Runs them for one session.
+    """Runs these commands for one session.
 
     Args:
-        spark: The session's.
-        metastore: Where the queue is.
+        spark: The session's Spark session.
+        metastore: The metastore with the queue.
         txns: Opens transactions.
-        transactions: What the session has open.
+        transactions: The session's open transaction.
         names: Finds tables.
-        host: Of this process, shown to others.
+        host: This process's host, shown to others.
     """
 
     def __init__(
@@ -64,21 +64,22 @@ class CompactionCommands:
     ) -> None:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._txns, self._transactions, self._host = txns, transactions, host
-        # A person waits for it, so it takes all the task slots.
+        # A person waits for the compaction, so it uses all task slots.
         resources = Resources(f"acidsql-compact-{id(self)}")
         self._worker = Worker(spark, metastore, txns, f"{host}-session{id(self)}", resources)
 
     def knows(self, statement: Any) -> bool:
-        """True if it is one of these."""
+        """True if the statement is one of these commands."""
         return isinstance(statement, st.CompactTable)
 
     def run(self, statement: Any, text: str) -> Receipt:
-        """ALTER TABLE … COMPACT.
+        """Run ALTER TABLE … COMPACT.
 
         Raises:
-            AnalysisError: A partitioned table without PARTITION (Hive 10283).
+            AnalysisError: The table is partitioned, and the statement has no PARTITION (Hive
+                10283).
             UnsupportedError: The table cannot be compacted in this way.
-            WriteError: AND WAIT was said, and it failed.
+            WriteError: The statement has AND WAIT, and the compaction failed.
         """
         table, partition = self._named(statement, text)
         request = CompactionRequest(
@@ -116,13 +117,14 @@ class CompactionCommands:
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
         self._transactions.need_plain("clean")
-        keep_house(self._metastore, self._txns.settings)  # the dead hold back the cleaner
+        # Transactions of dead processes would hold back the cleaner.
+        keep_house(self._metastore, self._txns.settings)
         removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
         rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
-        """EXPLAIN ALTER TABLE … COMPACT: what it would do now. Nothing is queued."""
+        """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
         table, partition = self._named(statement, text)
         seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = seen.write_ids[table.name]
@@ -174,17 +176,17 @@ class CompactionCommands:
         return known if partition is None else [partition]
 
     def _pool(self, table: Table, asked: str | None) -> str | None:
-        """A request's pool comes before the table's; ``default`` is that of no name."""
+        """The request's pool, else the table's. The pool ``default`` is the one without a name."""
         return None if asked == _DEFAULT_POOL else pool_of(table, asked)
 
     def _wait_for(self, number: int) -> None:
-        """Compact here, unless somebody else does: then wait for that."""
+        """Compact in this session; if another worker has the entry, wait for that worker."""
         self._worker.run_next(only=number)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
         while (entry := self._entry(number)) is not None and entry.state in _WAITING:
             if entry.state is CompactionState.INITIATED:
-                self._worker.run_next(only=number)  # its worker has given it up
+                self._worker.run_next(only=number)  # the other worker has given up
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, longest_s)
@@ -198,7 +200,7 @@ class CompactionCommands:
             )
 
     def _entry(self, number: int) -> CompactionInfo | None:
-        """None: it is forgotten, as when its table was dropped."""
+        """The entry; None if the store has forgotten it, for example after DROP of its table."""
         return next((one for one in self._metastore.compactions() if one.id == number), None)
 
 

@@ -1,7 +1,8 @@
-"""The answers to SHOW COMPACTIONS and ABORT COMPACTIONS as rows of texts; pure.
+"""The answers to SHOW COMPACTIONS and ABORT COMPACTIONS as rows of texts, by pure functions.
 
-Columns, names and renderings are Hive 4's, the spelling ``hightestwriteid`` included. Unlike
-there the highest write id is shown, and what never began has no start and no duration.
+Columns, names and renderings are Hive 4's, including the spelling ``hightestwriteid``. There are
+two differences: the highest write id is shown, and a compaction that never began has no start and
+no duration.
 
 Source: Hive ``ShowCompactionsOperation``, ``ShowCompactionsAnalyzer``,
 ``AbortCompactionFunction`` (4.0).
@@ -39,13 +40,13 @@ def compaction_rows(
     table: TableName | None = None,
     partition: Pairs = frozenset(),
 ) -> list[tuple[str, ...]]:
-    """What SHOW COMPACTIONS shows.
+    """The rows of SHOW COMPACTIONS.
 
     Args:
-        compactions: All there are, in the order that is shown where none is asked for.
-        statement: Its filters, order and limit.
-        table: The table that it names.
-        partition: Columns and values of its PARTITION clause; other columns may have any value.
+        compactions: All compactions, in the order of the answer without ORDER BY.
+        statement: The statement, with filters, order and limit.
+        table: The table that the statement names.
+        partition: Columns and values of the PARTITION clause; other columns may have any value.
     """
     found = [
         one
@@ -54,7 +55,7 @@ def compaction_rows(
         and (table is None or one.table == table)
         and partition <= _values(one.partition)
     ]
-    # One sort after the other, as each leaves equals where they are.
+    # Sort by the last column first: each sort is stable.
     for order in reversed(statement.order_by):
         found.sort(key=_sort_key(order.column), reverse=order.descending)
     end = None if statement.limit is None else statement.offset + statement.limit
@@ -64,7 +65,7 @@ def compaction_rows(
 def aborted_rows(
     ids: Sequence[int], found: Mapping[int, CompactionState | None]
 ) -> list[tuple[str, str, str]]:
-    """What ABORT COMPACTIONS answers; ``found`` as ``CompactionQueue.abort_compactions`` has it."""
+    """The rows of ABORT COMPACTIONS; ``found``: from ``CompactionQueue.abort_compactions``."""
     return [(str(number), *_outcome(found.get(number))) for number in dict.fromkeys(ids)]
 
 
@@ -105,7 +106,7 @@ def _row(one: CompactionInfo) -> tuple[str, ...]:
             one.enqueued_ms,
             one.started_ms,
             _duration(one),
-            None,  # no Hadoop job compacts here
+            None,  # there is no Hadoop job
             one.message,
             *_host_and_id(one.initiator_id),
             _pool(one),
@@ -119,7 +120,7 @@ def _row(one: CompactionInfo) -> tuple[str, ...]:
 
 
 def _host_and_id(text: str | None) -> tuple[str | None, str | None]:
-    """``<host>-<id>``, where the host may have a ``-``, too."""
+    """Split ``<host>-<id>``. The host may contain a ``-``, too."""
     if not text:
         return None, None
     host, dash, number = text.rpartition("-")
@@ -138,7 +139,7 @@ def _duration(one: CompactionInfo) -> int | None:
 
 Value = int | str | None
 
-# By the words that the grammar knows (``sql.compactions.ORDERED``).
+# The keys are the words of the grammar (``sql.compactions.ORDERED``).
 ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
     "COMPACTIONID": lambda one: one.id,
     "DBNAME": lambda one: one.table.database,
@@ -159,7 +160,7 @@ ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
 
 
 def _sort_key(column: str) -> Callable[[CompactionInfo], tuple[bool, int, str]]:
-    """NULL is greater than all values; the values of one column are all numbers, or all texts."""
+    """A sort key. NULL sorts after all values; a column has numbers only, or texts only."""
     value_of = ORDER_VALUES[column]
 
     def key(one: CompactionInfo) -> tuple[bool, int, str]:

@@ -1,13 +1,14 @@
-"""Compaction: making few directories of many, and deleting what nobody can read any more.
+"""Compaction: make few directories of many, and delete files that no snapshot can read any more.
 
-    initiator     what was written to → does it need one? → the queue
+    initiator     changed tables and partitions → need a compaction? → the queue
     worker        the queue → one compaction at a time → ready for cleaning
-    cleaner       ready for cleaning, and no open transaction is older → the old files go
+    cleaner       ready for cleaning, and no open transaction is older → delete the old files
     housekeeper   dead workers, old history
-    service       all four, again and again: ``acidsql compactor``; ``background`` in a session
+    service       all four in a loop: ``acidsql compactor``; ``background`` in a session
 
-Several of each may run at once, in any process: the store says whose an entry is. None of them
-holds a lock that a reader or writer waits for; only who drops a table or changes its columns does.
+Several of each may run at once, in any process. The store decides which worker has an entry of the
+queue. No reader or writer waits for a lock of theirs; DROP and ALTER of the table do, and for a
+rebalance also statements that update or delete.
 
 Source: Hive ``Initiator``, ``Worker``, ``Cleaner``, ``AcidHouseKeeperService``.
 """

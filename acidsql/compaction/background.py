@@ -1,13 +1,13 @@
-"""A session's own compactor: looks at what the session wrote, when nobody is in its way.
+"""A session's own compactor: it compacts the tables that the session wrote to.
 
-After a commit it asks the initiator about the tables and partitions that were written to, runs what
-that has queued, and cleans up. It takes at most a quarter of the task slots (one at least), begins
-when no statement of the session runs, or after some seconds if there always is one, and gives a
-compaction up, to be queued again, when
+After a commit it asks the initiator about the changed tables and partitions, runs the queued
+compactions, and cleans up. It uses at most a quarter of the task slots (at least one). It begins
+when no statement of the session runs, or after some seconds if there always is one. It gives up a
+compaction, which is then queued again, in two cases:
 
-* a statement begins, and the compaction has all the slots that there are (but not for ever: or a
-  busy session would never be compacted);
-* somebody, in whatever process, waits for the lock that it holds (to drop the table, say).
+* A statement begins, and the compaction uses all task slots. This happens only a few times in a
+  row, or the tables of a busy session would never be compacted.
+* A transaction, in any process, waits for the compaction's lock (to drop the table, for example).
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ from acidsql.txn import TxnManager
 
 _log = logging.getLogger(__name__)
 
-_SHARE = 4  # of the task slots one part
-_IDLE_S = 0.2  # so long no statement must have run
-_PATIENCE_S = 5.0  # or something was written so long ago
-_GIVES_WAY = 3  # times in a row to statements
-_LOOK_S = 1.0  # between two looks whether somebody waits for our lock
+_SHARE = 4  # the compactor uses one fourth of the task slots
+_IDLE_S = 0.2  # it begins when no statement has run for so long
+_PATIENCE_S = 5.0  # or when the oldest change is older than this
+_GIVES_WAY = 3  # so many times in a row it gives up for a statement
+_LOOK_S = 1.0  # the pause between two checks whether a transaction waits for our lock
 FAIR_POOL = "acidsql-compactor"
 
 Place = tuple[TableName, str | None]
 
 
 class Committed(Protocol):
-    """What a transaction has to tell."""
+    """What a committed transaction tells the compactor."""
 
     @property
     def places(self) -> list[Place]:
-        """The tables that it has written to, or their partitions (None: there are none)."""
+        """The changed tables and partitions; the partition is None for an unpartitioned table."""
 
     compaction: list[str]
-    """What is found out is put here, for the statement's receipt."""
+    """Receives the initiator's findings, for the statement's receipt."""
 
 
 class Background:
-    """Compacts what one session writes.
+    """Compacts the tables that one session writes to.
 
     Args:
-        spark: The session's.
-        metastore: Its metastore, which this thread uses beside it.
-        settings: Gives its settings.
-        user: Shown to others; so is the host.
-        host: Of this process.
-        mode: ``background``; ``inline``: compact before the statement returns that made it
-            necessary; ``off``: do nothing.
-        end_old_leases: The session's.
+        spark: The session's Spark session.
+        metastore: The session's metastore; the compactor's threads use it, too.
+        settings: Gives the session's settings.
+        user: The user's name, shown to others.
+        host: This process's host, shown to others.
+        mode: ``background``: compact in a thread; ``inline``: compact before the statement returns
+            that made a compaction necessary; ``off``: do nothing.
+        end_old_leases: Ends the session's old leases.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Background:
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    # What only reads is never told of anything: it needs none of this.
+    # These are made at first use: a session that only reads never needs them.
 
     @cached_property
     def _slots(self) -> int:
@@ -111,20 +111,20 @@ class Background:
         if self._inline:
             own, resources = self._spark, Resources(tag)
         else:
-            # A session of its own: ours changes its settings while statements run.
+            # The worker gets its own session, because statements change the settings of ours.
             own = jvm.session_beside(self._spark)
             pool = FAIR_POOL if jvm.has_fair_pools(self._spark) else None
             resources = Resources(tag, self._tasks, pool)
         return Worker(own, self._metastore, self._txns, self._id, resources)
 
-    # ── what the session tells ───────────────────────────────────────────────────────────────
+    # ── called by the session ────────────────────────────────────────────────────────────────
 
     @contextmanager
     def statement(self) -> Iterator[None]:
-        """While a statement of the session runs."""
+        """Note that a statement of the session runs inside the block."""
         with self._wake:
             self._statements += 1
-        # Without a thread nothing is at work.
+        # Without a thread no compaction runs.
         if self._thread is not None and self._tasks >= self._slots and self._worker.is_busy:
             self._give_way()
         try:
@@ -141,7 +141,7 @@ class Background:
             self._worker.stop()
 
     def committed(self, transaction: Committed) -> None:
-        """Something was committed."""
+        """Note that a transaction has committed. In mode ``inline``, compact now."""
         if not self._is_on or not transaction.places:
             return
         with self._wake:
@@ -149,7 +149,7 @@ class Background:
             for place in transaction.places:
                 self._written.setdefault(place, []).append(transaction.compaction)
             if not self._inline and self._thread is None and not self._closed:
-                _ = self._worker  # made here, before two threads could make one each
+                _ = self._worker  # made now, or two threads could each make one
                 self._thread = threading.Thread(
                     target=self._run, name="acidsql-compactor", daemon=True
                 )
@@ -159,11 +159,11 @@ class Background:
             self._once()
 
     def close(self) -> None:
-        """Give up what runs. May be called twice."""
+        """Give up a running compaction, and end. A second call does nothing more."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
-        # A compaction that is given up here is queued again, for whoever comes next.
+        # The compaction is queued again for another worker.
         if self._thread is not None and self._thread is not threading.current_thread():
             self._worker.stop()
             self._thread.join(timeout=30)
@@ -176,7 +176,7 @@ class Background:
             self._once()
 
     def _wait_for_work(self) -> bool:
-        """Return when there may be something to do, and it is time; False: it is over."""
+        """Wait until it is time to look for work. Return False when the compactor is closed."""
         until = time.monotonic() + self._settings().compactor_cleaner_interval_ms / 1000
         with self._wake:
             while not self._closed:
@@ -191,7 +191,7 @@ class Background:
         return False
 
     def _once(self) -> None:
-        """Look, compact, clean. Nobody waits for it: what fails now is tried again later."""
+        """Look for work, compact, clean. Errors are logged; the next round tries again."""
         self._txns.settings = self._settings()
         with self._wake:
             if not self._closed:
@@ -225,7 +225,7 @@ class Background:
                     told.append(f"{found.place}: {queued}: {found.why}")
 
     def _compact(self) -> bool:
-        """Run the next entry; False if there is none, or it was given up."""
+        """Run the next entry of the queue; False if there is none, or if it did not succeed."""
         done = threading.Event()
         watch = threading.Thread(target=self._watch, args=(done,), daemon=True)
         watch.start()
@@ -242,7 +242,7 @@ class Background:
             watch.join()
 
     def _watch(self, done: threading.Event) -> None:
-        """Stop the worker when somebody waits for its lock."""
+        """Stop the worker when a transaction waits for its lock."""
         while not done.wait(_LOOK_S):
             try:
                 if self._is_in_the_way():

@@ -1,14 +1,15 @@
-"""The cleaner: deletes what no living snapshot can see, and nothing else.
+"""The cleaner: it deletes files that no open snapshot can see, and nothing else.
 
-*After a compaction.* Its entry is ready for cleaning, and every open transaction, leases included,
-began after it had ended (``CompactionQueue.ready_to_clean``). All of those see everything up to its
-highest write id decided, as it was then; so what Hive's rules call obsolete under a list that ends
-there, no reader takes any more.
+*After a compaction.* The compaction's entry is ready for cleaning when every open transaction
+(leases included) began after the compaction ended (``CompactionQueue.ready_to_clean``). For all
+these transactions, every write id up to the compaction's highest write id is decided, in the same
+way as for the compaction. So no reader needs the directories that Hive's rules call obsolete under
+a write id list that ends there.
 
-*Of aborted transactions.* Directories whose every write id was aborted, nobody has ever seen.
+*After aborted transactions.* Nobody has ever seen directories whose write ids were all aborted.
 
-*Of the dead.* Hidden directories of statements and compactions whose transaction has ended, and the
-directories of dropped tables.
+*After crashes and DROP.* Hidden directories of statements and compactions whose transaction has
+ended, and the directories of dropped tables.
 
 Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
 """
@@ -41,13 +42,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A directory, or a file, that is gone.
+    """A directory or file that the cleaner has deleted.
 
     Attributes:
-        table: Whose it was.
-        path: Where it lay.
+        table: The table that it belonged to.
+        path: Its path.
         kind: obsolete, aborted, litter, or dropped (the directory of a dropped table).
-        bytes: Of all files in it.
+        bytes: The size of all files in it.
     """
 
     table: TableName
@@ -60,9 +61,10 @@ class Cleaner:
     """Cleans up for one metastore.
 
     Args:
-        metastore: Where tables and the queue are.
+        metastore: The metastore with the tables and the queue.
         txns: Opens the transactions that hold locks.
-        end_old_leases: Ends those of the session that cleans up: they would hold it back.
+        end_old_leases: Ends the old leases of the session that cleans up. Otherwise the cleaner
+            would keep files for these leases.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Cleaner:
         self._places = Places(metastore)
 
     def run(self) -> list[Removed]:
-        """Delete all that can be deleted now; what fails is tried again at the next run."""
+        """Delete all files that may be deleted now. The next run tries failed deletions again."""
         removed = [*self.after_compactions(), *self.aborted()]
         for database in self._metastore.databases():
             for name in self._metastore.tables(database.name):
@@ -83,7 +85,7 @@ class Cleaner:
         return [*removed, *self._dropped()]
 
     def after_compactions(self) -> list[Removed]:
-        """The part of ``run`` about tables that were compacted."""
+        """The part of ``run`` that cleans up after compactions."""
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)
@@ -93,7 +95,7 @@ class Cleaner:
         return done
 
     def aborted(self) -> list[Removed]:
-        """The part of ``run`` about aborted transactions."""
+        """The part of ``run`` that cleans up after aborted transactions."""
         tables = {one.table for one in self._metastore.candidates() if one.aborted_txns}
         return [
             one for name in sorted(tables, key=str) for one in self._quietly(name, self._aborted_of)
@@ -102,7 +104,7 @@ class Cleaner:
     # ── after compactions ────────────────────────────────────────────────────────────────────
 
     def _after(self, entries: Sequence[CompactionInfo]) -> list[Removed]:
-        """Clean one table or partition: once, for the last of its compactions."""
+        """Clean one table or partition once, for the last of its compactions."""
         last, known = entries[-1], self._txns.settings
         try:
             removed = self._obsolete(last)
@@ -122,10 +124,10 @@ class Cleaner:
         return removed
 
     def _obsolete(self, entry: CompactionInfo) -> list[Removed] | None:
-        """None: it cannot be told yet."""
+        """Delete the obsolete directories of a compaction; None if they are not yet known."""
         table = self._metastore.get_table(entry.table)
         if table is None or entry.highest_write_id is None:
-            return []  # a dropped table's directory goes as a whole
+            return []  # the directory of a dropped table is deleted as a whole
         seen = self._look(table.name)
         decided = replace(
             seen.write_ids[table.name],
@@ -140,15 +142,15 @@ class Cleaner:
         except FileNotFoundError:
             if is_known(self._metastore, table, entry.partition):
                 raise
-            return []  # of a dropped partition
+            return []  # the partition was dropped
         try:
             state = acid_state(children, CompactorWriteIdList.of(decided), seen.valid_txns)
         except FormatError:
-            # A later compaction has replaced the base: all of this goes when that one is cleaned.
+            # A later compaction has replaced the base. The cleaning after that one deletes this.
             return None
         names = {*state.obsolete, *state.aborted}
         if table.is_insert_only:
-            # No reader takes what lies beside the deltas: it is none of ours.
+            # Files beside the deltas do not belong to the table: no reader takes them.
             names -= {name for name in names if parse_directory(name) is None}
         return [
             _delete(fs, table.name, one, "aborted" if one.name in state.aborted else "obsolete")
@@ -159,13 +161,13 @@ class Cleaner:
     # ── after aborted transactions ───────────────────────────────────────────────────────────
 
     def _aborted_of(self, name: TableName) -> list[Removed]:
-        """Delete what aborted transactions have left in a table, and forget that they did.
+        """Delete directories of aborted transactions in a table, and forget their write ids.
 
-        A directory that also holds events of others stays, and what is known of it, until it is
-        compacted.
+        A directory that also has events of other transactions stays until it is compacted, and its
+        aborted write ids are not forgotten.
         """
         table = self._metastore.get_table(name)
-        # Asked for before it is listed: who is aborted later may have put something there since.
+        # Ask before listing: a transaction that aborts later may have written in between.
         write_ids = self._metastore.aborted_write_ids(name)
         if table is None or not write_ids:
             return []
@@ -186,14 +188,14 @@ class Cleaner:
                 within = {number for number in write_ids if first <= number <= last}
                 if within and entry.name in state.aborted:
                     removed.append(_delete(fs, name, entry, "aborted"))
-                elif directory.kind is not Kind.BASE:  # what made a base has left them out
+                elif directory.kind is not Kind.BASE:  # a base has no aborted events
                     left |= within
         gone = [number for number in write_ids if number not in left]
         self._metastore.forget_aborted(name, gone)
         return removed
 
     def _places_of(self, fs: FileSystem, table: Table) -> list[str]:
-        """The directories that deltas lie in; also those that no partition is known of."""
+        """The directories that may have deltas, also directories that are no known partition."""
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]
@@ -201,7 +203,7 @@ class Cleaner:
         known = {partition.location for partition in self._metastore.partitions(table.name)}
         return sorted(known | {f"{table.location}/{name}" for name in on_disk})
 
-    # ── after the dead ───────────────────────────────────────────────────────────────────────
+    # ── after crashes and DROP ───────────────────────────────────────────────────────────────
 
     def _litter(self, name: TableName) -> list[Removed]:
         """Hidden directories of statements and compactions that have ended."""
@@ -238,10 +240,10 @@ class Cleaner:
             removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
         return removed
 
-    # ── what they share ──────────────────────────────────────────────────────────────────────
+    # ── shared by all of these ───────────────────────────────────────────────────────────────
 
     def _look(self, name: TableName) -> Snapshot:
-        """What is committed now; without a lease, which would hold back ourselves."""
+        """A snapshot of now, without a lease: the cleaner would keep files for its own lease."""
         return snapshot_of(self._metastore, self._metastore.valid_txns(), [name])
 
     def _quietly(

@@ -16,22 +16,23 @@ from acidsql.settings import Settings
 _THRESHOLD = "compactorthreshold."
 _POOL = "hive.compactor.worker.pool"
 _NO_AUTO = "no_auto_compaction"
-# Of these the last ones are looked at: what was refused or not begun is neither.
+# The states that count for ``has_failed_too_often``. Refused compactions, and compactions that did
+# not begin, count neither as success nor as failure.
 _TRIED = (CompactionState.SUCCEEDED, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What lies in a table's or partition's directory.
+    """The facts about a table's or partition's directory that the thresholds are compared with.
 
     Attributes:
-        base_bytes: Of the base, or of the original files; 0 without any.
-        delta_bytes: Of the deltas and delete deltas that a reader takes.
-        deltas: How many those are.
+        base_bytes: The size of the base, or of the original files; 0 if there are none.
+        delta_bytes: The size of the deltas and delete deltas that a reader takes.
+        deltas: The number of these deltas and delete deltas.
         obsolete_bases: There are bases that no reader takes.
-        aborted_txns: How many aborted transactions have changed something there.
-        oldest_abort_ms: How long ago the oldest of them began; None without any.
-        quiet_ms: How long nobody has written there; None: not known.
+        aborted_txns: The number of aborted transactions that wrote there.
+        oldest_abort_ms: The time since the oldest of these transactions began; None without any.
+        quiet_ms: The time since the last write; None if it is not known.
     """
 
     base_bytes: int
@@ -45,11 +46,11 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done, and why, in words for a person.
+    """Which compaction is needed, and why.
 
     Attributes:
-        type: None: nothing.
-        why: The reason, of nothing too.
+        type: The type; None if no compaction is needed.
+        why: The reason, in words for a person, also if no compaction is needed.
     """
 
     type: CompactionType | None
@@ -57,7 +58,7 @@ class Decision:
 
 
 def decide(sizes: Sizes, settings: Settings) -> Decision:
-    """Which compaction is needed, by the thresholds."""
+    """Decide by the thresholds which compaction is needed."""
     for rule in (_aborts, _share, _number, _quiet):
         if (decision := rule(sizes, settings)) is not None:
             return decision
@@ -112,14 +113,14 @@ def _facts(sizes: Sizes) -> str:
     return f"{deltas}, {sizes.delta_bytes / sizes.base_bytes:.1%} of the base's bytes"
 
 
-# ── what tables and their history say ────────────────────────────────────────────────────────
+# ── properties and history of tables ─────────────────────────────────────────────────────────
 
 
 def thresholds_of(table: Table, settings: Settings) -> Settings:
-    """The settings, as the table's ``compactorthreshold.…`` properties change them.
+    """The settings, with the changes by the table's ``compactorthreshold.…`` properties.
 
     Raises:
-        SettingError: A property has no such name or value.
+        SettingError: A property has an unknown name or a wrong value.
     """
     for name, value in _below(table.properties, _THRESHOLD).items():
         settings = settings.with_(name, value)
@@ -127,19 +128,19 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
-    """The table as a compaction writes it: ``tblprops.…`` of a request replace its properties."""
+    """The table for a compaction: the request's ``tblprops.…`` replace the table's properties."""
     changed = {**table.properties, **_below(requested, "tblprops.")}
     return replace(table, properties=changed)
 
 
 def pool_of(table: Table, requested: str | None = None) -> str | None:
-    """Whose workers compact it: what a request says, else the table."""
+    """The pool whose workers compact the table: the request's pool, else the table's."""
     pool = requested or table.properties.get(_POOL)
     return pool.lower() if pool else None
 
 
 def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
-    """Whether the catalog still knows a partition; True of a table that has none."""
+    """Whether the catalog still has a partition; True for an unpartitioned table."""
     if not table.partition_columns:
         return True
     known = {one.location for one in metastore.partitions(table.name)}
@@ -147,7 +148,7 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 
 
 def is_left_alone(table: Table) -> bool:
-    """``NO_AUTO_COMPACTION`` is said."""
+    """Whether the table has the property ``NO_AUTO_COMPACTION=true``."""
     return any(
         name.lower() == _NO_AUTO and value.lower() == "true"
         for name, value in table.properties.items()
@@ -157,7 +158,7 @@ def is_left_alone(table: Table) -> bool:
 def has_failed_too_often(
     newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
 ) -> bool:
-    """Whether the last ones of a table or partition all failed, and not long ago."""
+    """Whether the last compactions of a table or partition all failed, and not long ago."""
     last = [one for one in newest_first if one.state in _TRIED][
         : settings.compactor_failed_threshold
     ]

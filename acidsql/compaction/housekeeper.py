@@ -1,4 +1,4 @@
-"""The housekeeper: gives what dead workers had to others, and forgets old history.
+"""The housekeeper: it puts the entries of dead workers back into the queue, and purges history.
 
 Source: Hive ``AcidHouseKeeperService``, ``CompactionTxnHandler.revokeTimedoutWorkers``,
 ``PurgeCompactionHistoryFunction``.
@@ -12,17 +12,17 @@ from acidsql.settings import Settings
 
 
 def keep_house(metastore: Metastore, settings: Settings) -> None:
-    """Do it once; as often as one likes."""
+    """Do the housekeeping once. It may be called at any time."""
     metastore.abort_timed_out(settings.txn_timeout_ms)
     metastore.revoke(settings.compactor_worker_timeout_ms)
     metastore.purge_compaction_history(retention(settings))
 
 
 def retention(settings: Settings) -> HistoryRetention:
-    """How much of the history is kept."""
+    """How much of the compaction history to keep."""
     return HistoryRetention(
         settings.compactor_history_succeeded,
-        # What stops compactions after failures must be seen.
+        # The failures that stop further compactions must stay in the history.
         max(settings.compactor_history_failed, settings.compactor_failed_threshold),
         settings.compactor_history_refused,
         settings.compactor_history_did_not_initiate,

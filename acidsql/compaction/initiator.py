@@ -1,4 +1,4 @@
-"""The initiator: looks whether what was written to needs a compaction, and queues it.
+"""The initiator: it checks whether changed tables and partitions need a compaction, and queues it.
 
 Source: Hive ``Initiator``, ``InitiatorBase``.
 """
@@ -45,13 +45,13 @@ FAILED_TOO_OFTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found of one table or partition.
+    """The result for one table or partition.
 
     Attributes:
         table: The table.
-        partition: None of an unpartitioned one.
-        why: What there is to say for a person.
-        id: The entry of the queue; None if none is needed.
+        partition: The partition; None for an unpartitioned table.
+        why: The reason, in words for a person.
+        id: The number of the queue's entry; None if nothing was queued.
     """
 
     table: TableName
@@ -66,10 +66,10 @@ class Checked:
 
 
 class Initiator:
-    """Checks and queues.
+    """Checks tables and partitions, and queues compactions.
 
     Args:
-        metastore: Where the queue is.
+        metastore: The metastore with the queue.
         settings: The thresholds.
         initiator_id: ``<host>-<id>``, shown to others.
     """
@@ -78,7 +78,7 @@ class Initiator:
         self._metastore, self._settings, self._id = metastore, settings, initiator_id
 
     def run(self) -> list[Checked]:
-        """Check everything that was written to since it was compacted."""
+        """Check all tables and partitions that changed since their last compaction."""
         checked = []
         for candidate in self._metastore.candidates():
             found = self.check(candidate)
@@ -87,9 +87,9 @@ class Initiator:
         return checked
 
     def check(self, candidate: Candidate) -> Checked | None:
-        """Check one table or partition; None if it is gone, or nothing that is compacted."""
+        """Check one table or partition; None if it is gone, or cannot be compacted."""
         table = self._metastore.get_table(candidate.table)
-        # A change of a partitioned table that names no partition is one that changed nothing.
+        # A change of a partitioned table without a partition changed no rows.
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):
             return None
         where = candidate.table, candidate.partition
@@ -114,7 +114,7 @@ class Initiator:
         return self._queue(table, candidate, decision)
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
-        """What the thresholds say; looks at the directory."""
+        """List the directory, and decide by the thresholds."""
         seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
         fs = filesystem_for(table.location)

@@ -24,15 +24,15 @@ def plan_text(
     state: AcidState,
     seen: ValidWriteIdList,
 ) -> str:
-    """The text.
+    """The text that describes a compaction.
 
     Args:
         table: The table.
-        partition: Its name, or None.
-        kind: Which compaction.
-        plan: What it would do; None: there is too little to merge.
-        state: How the directories stand now.
-        seen: The write ids of now.
+        partition: The partition's name; None for an unpartitioned table.
+        kind: The type of the compaction.
+        plan: The plan; None if there is too little to merge.
+        state: The present state of the directories.
+        seen: The present write ids.
     """
     where = thing(table.name.database, table.name.name, partition)
     lines = ["== Compaction ==", f"{kind.name.lower()} compaction of {where}"]

@@ -1,6 +1,6 @@
-"""``acidsql compactor``: initiator, worker, cleaner and housekeeper, again and again.
+"""``acidsql compactor``: initiator, worker, cleaner and housekeeper in a loop.
 
-Several may run at once, on one machine or on many.
+Several services may run at once, on one machine or on many.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Service:
     """The compactor service of one process.
 
     Args:
-        spark: Where compactions run.
-        metastore: Whose queue it serves.
+        spark: The session in which compactions run.
+        metastore: The metastore whose queue the service serves.
         settings: Thresholds and intervals.
-        user: Shown to others; so is the host.
-        host: Of this process.
-        pool: Its worker takes entries of that pool only; None: those of none.
-        tell: Given a line for a person when something was done.
-        end_old_leases: Of the session that it runs in, if any.
+        user: The user's name, shown to others.
+        host: This process's host, shown to others.
+        pool: The worker takes entries of this pool only; None: entries without a pool.
+        tell: Called with a line for a person when something was done.
+        end_old_leases: Ends the old leases of the session that runs the service, if there is one.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Service:
         """Serve until ``end`` is called.
 
         Args:
-            once: Look once, compact all that is queued, clean, and return.
+            once: Check once, run all queued compactions, clean, and return.
         """
         pause_s = (
             min(
@@ -82,7 +82,10 @@ class Service:
             self._txns.close()
 
     def end(self) -> None:
-        """From another thread, or a signal: give up what runs, and return from ``run``."""
+        """Give up a running compaction, and make ``run`` return.
+
+        Called from another thread or a signal handler.
+        """
         self._ended.set()
         self._worker.stop()
 
@@ -90,7 +93,7 @@ class Service:
         for step in (self._keep_house, self._look, self._compact, self._clean):
             try:
                 step()
-            except Exception as error:  # of one table; the others need us still
+            except Exception as error:  # an error in one table must not stop the service
                 if not self._ended.is_set():
                     _log.warning("The compactor goes on after: %s", error)
 
@@ -111,7 +114,7 @@ class Service:
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)
-            except Exception as error:  # the entry says so, too
+            except Exception as error:  # the entry has the error, too
                 if not self._ended.is_set():
                     _log.warning("A compaction failed: %s", error)
                 continue

@@ -1,8 +1,8 @@
-"""The worker: takes an entry of the queue, compacts, and says what became of it.
+"""The worker: it takes an entry of the queue, compacts, and records the result.
 
-It works in a transaction of its own, whose heartbeat says that it lives. What it has made is in its
-place before the transaction commits; so a worker that dies in between leaves a compaction that is
-done, and whoever takes the entry again finds nothing left to do but the cleaning.
+A compaction has its own transaction, and the transaction's heartbeat shows that the worker lives.
+The results are in their place before the transaction commits. If a worker dies in between, the next
+worker that takes the entry finds nothing to merge, and only the cleaning is left.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ NOTHING_TO_DO = "None of the compaction thresholds met, compaction request is re
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a compaction may take of a Spark application that others work in.
+    """How much of a shared Spark application a compaction may use.
 
     Attributes:
-        tag: Of its jobs, to cancel them by.
-        tasks: So many run at once; None: as many as there are.
-        pool: Of a FAIR scheduler.
+        tag: The tag of its jobs, by which they are cancelled.
+        tasks: The number of tasks in one job; None: all tasks in one job.
+        pool: The pool of a FAIR scheduler; None: the default.
     """
 
     tag: str
@@ -63,13 +63,13 @@ class Worker:
 
     Args:
         spark: The session.
-        metastore: Where the queue is.
+        metastore: The metastore with the queue.
         txns: Opens the transactions.
         worker_id: ``<host>-<id>``, shown to others.
-        resources: What it may take.
+        resources: How much of Spark it may use.
 
     Attributes:
-        txn_id: The transaction that it compacts in now, or None.
+        txn_id: The transaction of the running compaction; None if none runs.
     """
 
     def __init__(
@@ -87,25 +87,25 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """It compacts now, in the transaction ``txn_id``."""
+        """A compaction runs, in the transaction ``txn_id``."""
         return self.txn_id is not None
 
     def stop(self) -> None:
-        """From another thread: give up what it does; the entry is queued again."""
+        """Give up the running compaction; its entry is queued again. Called from another thread."""
         self._stopped.set()
         jvm.cancel_jobs(self._spark, self._resources.tag)
 
     @property
     def is_stopped(self) -> bool:
-        """``stop`` was called, and ``go_on`` was not."""
+        """``stop`` was called, and ``go_on`` was not called since."""
         return self._stopped.is_set()
 
     def go_on(self) -> None:
-        """After ``stop``: work again."""
+        """Allow compactions again after ``stop``."""
         self._stopped.clear()
 
     def _refuse_stopped(self) -> None:
-        # Between two jobs there is none to be cancelled.
+        # Between two jobs, stop() finds no job to cancel.
         if self.is_stopped:
             raise WriteError("The compaction was given up, and is queued again.")
 
@@ -113,14 +113,14 @@ class Worker:
         """Take the next entry, and compact.
 
         Args:
-            pool: Of this worker.
-            only: Take that entry, if nobody has.
+            pool: This worker's pool.
+            only: Take only the entry of this number, if no worker has it.
 
         Returns:
-            The entry's number; None if there was none. What became of it the queue tells.
+            The entry's number; None if there was no entry. The queue has the result.
 
         Raises:
-            AcidSqlError: It failed; the entry says so, too.
+            AcidSqlError: The compaction failed; the entry has the error, too.
         """
         timeout_ms = self._txns.settings.compactor_worker_pool_timeout_ms
         if only is None and not self._metastore.has_work(pool=pool, pool_timeout_ms=timeout_ms):
@@ -136,7 +136,7 @@ class Worker:
         finally:
             self.txn_id = None
             if txn.phase is Phase.OPEN:
-                txn.end_quietly()  # it has written nothing under a write id
+                txn.end_quietly()  # the transaction has no write ids, so this loses nothing
         return None if entry is None else entry.id
 
     def _try(self, txn: Txn, entry: CompactionInfo) -> None:
@@ -144,7 +144,7 @@ class Worker:
             self._compact(txn, entry)
         except BaseException as error:
             if self._txns.settings.compactor_visibility_id:
-                # Its commit would show what it may have put in its place.
+                # A commit would make directories visible that this compaction may have published.
                 abort_quietly(txn, str(error))
             if self.is_stopped or isinstance(error, KeyboardInterrupt):
                 self._metastore.give_back(entry.id, txn.id)
@@ -189,14 +189,15 @@ class Worker:
             self._done(txn, entry, write_ids, summary)
 
     def _held(self, txn: Txn, entry: CompactionInfo) -> Table | None:
-        """The table, under a lock that keeps its directory and its columns as they are.
+        """The table, under a lock that keeps its directory and its columns unchanged.
 
-        None: it is gone, and so is the entry.
+        None if the table or partition is gone; the entry is then refused.
         """
         name = entry.table
         kind, operation = LockType.SHARED_READ, Operation.SELECT
         if entry.type is CompactionType.REBALANCE:
-            # Rows get new ids, so who deletes by the old ones must wait, or find that he lost.
+            # Rows get new row ids. A statement that deletes by old row ids must wait, or fail at
+            # COMMIT with a write conflict.
             kind, operation = LockType.EXCL_WRITE, Operation.UPDATE
         lock = LockComponent(kind, name.database, name.name, entry.partition, operation)
         txn.lock([lock], agent_info=f"COMPACT '{entry.type.name.lower()}' of {_what(entry)}")
@@ -238,10 +239,13 @@ class Worker:
 
 
 def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
-    """A delete event above the lowest open write id names rows by the ids that they have now.
+    """Refuse to rebalance if there are delete events above the lowest open write id.
+
+    The rebalance would not read these events, and they name rows by the row ids of now.
 
     Raises:
-        TxnError: There is one: somebody has a transaction open that began before it was committed.
+        TransientTxnError: There is such a delete event. Rebalance when the open transaction, which
+            began before the delete committed, has ended.
     """
     mark = plan.write_ids.high_water_mark
     for entry in fs.list(plan.path):

@@ -1,1 +1,1 @@
-"""Directories of ORC ⇄ DataFrames."""
+"""Directories of ORC files ⇄ DataFrames: listing, scan, write, publish, ORC's footers."""

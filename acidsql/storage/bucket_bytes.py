@@ -1,4 +1,4 @@
-"""Byte strings of many lengths side by side, and the two hashes over them that Hive has."""
+"""Many byte strings in one array, and Hive's two hashes of byte strings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ByteRows(NamedTuple):
     """One byte string for each row.
 
     Attributes:
-        data: The bytes of all rows; between them may lie others.
-        starts: Where each row begins in ``data``.
-        lengths: How many bytes it has.
+        data: The bytes of all rows; other bytes may lie between the rows.
+        starts: The start of each row in ``data``.
+        lengths: The number of bytes of each row.
     """
 
     data: npt.NDArray[np.uint8]
@@ -30,7 +30,7 @@ class ByteRows(NamedTuple):
 
 
 def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
-    """Hive's Murmur3_32: seed 104729, and tail bytes sign-extended, as Java has them."""
+    """Hive's Murmur3_32: seed 104729, tail bytes sign-extended, because Java's bytes are signed."""
     data, starts, lengths = rows
     found = np.full(len(starts), _SEED, dtype=np.uint32)
     blocks = lengths // 4
@@ -58,7 +58,7 @@ def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
         at = (starts + lengths - lengths % 4 + i)[has]
         signed = data[at].view(np.int8).astype(np.int32).view(np.uint32)
         tail[has] ^= signed << np.uint32(8 * i)
-    # A row without a tail has 0 here, which stays 0.
+    # A row without a tail has 0 here, and the scrambled 0 is 0.
     return _scrambled(tail)
 
 
@@ -129,9 +129,9 @@ def split_micros(
 def of_timestamps(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) -> ByteRows:
     """Hive's bytes of a timestamp (``TimestampWritableV2``).
 
-    Four bytes: the low 31 bits of the seconds, the top bit set if more follows: the nine digits
-    of the nanoseconds, reversed, as a VLong (-n-1 if seconds do not fit 31 bits), and then, only
-    in that case, the seconds above bit 31 as a VLong.
+    The first four bytes have the low 31 bits of the seconds; their top bit is set if more bytes
+    follow. Then come the nine digits of the nanoseconds, reversed, as a VLong (-n-1 if the seconds
+    do not fit into 31 bits). Only in that case, the seconds above bit 31 follow as a VLong.
     """
     beyond = (seconds < 0) | (seconds >= 1 << 31)
     more = beyond | (nanos != 0)
@@ -157,14 +157,14 @@ def _reversed_digits(nanos: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _vlong(
     values: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Hadoop's ``WritableUtils.writeVLong``: bytes (nine places each) and how many count."""
+    """Hadoop's ``WritableUtils.writeVLong``: nine bytes for each value, and how many are used."""
     small = (values >= -112) & (values <= 127)
     magnitude = np.where(values < 0, ~values, values)
     width = np.ones(len(values), dtype=np.int64)
     for size in range(1, 8):
         width += magnitude >> (8 * size) != 0
     out = np.zeros((len(values), 9), dtype=np.uint8)
-    # The first byte says sign and width: -112 - width, or -120 - width below zero.
+    # The first byte has sign and width: -112 - width, or -120 - width for a negative value.
     head = np.where(values < 0, np.int64(-120), np.int64(-112)) - width
     out[:, 0] = np.where(small, values, head).astype(np.int8).view(np.uint8)
     for position in range(8):
@@ -180,7 +180,7 @@ def _append(
     more_lengths: npt.NDArray[np.int64],
     only: npt.NDArray[np.bool_],
 ) -> None:
-    """Put bytes behind those that a row has; in the rows ``only``, in place."""
+    """Append bytes to the rows that ``only`` selects, in place."""
     for position in range(more.shape[1]):
         rows = np.nonzero(only & (more_lengths > position))[0]
         out[rows, lengths[rows] + position] = more[rows, position]
@@ -188,12 +188,12 @@ def _append(
 
 
 class Decimals(NamedTuple):
-    """Decimals without trailing zeros behind the point, as ``HiveDecimal`` has them.
+    """Decimals without trailing zeros after the point, as in ``HiveDecimal``.
 
     Attributes:
         high: The upper 64 bits of the unscaled value, two's complement.
         low: The lower 64 bits.
-        scales: Digits behind the point.
+        scales: The number of digits after the point.
     """
 
     high: npt.NDArray[np.int64]
@@ -202,7 +202,7 @@ class Decimals(NamedTuple):
 
 
 def normalised(array: pa.Array, scale: int) -> Decimals:
-    """The values of a decimal128 array; for NULL there is something."""
+    """The values of a decimal128 array. For NULL the result has any value."""
     words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
     low, high = words[:, 0].copy(), words[:, 1].copy()
@@ -215,7 +215,7 @@ def normalised(array: pa.Array, scale: int) -> Decimals:
         low[cut] //= 10
         scales[cut] -= 1
     unsigned = low.view(np.uint64)
-    for row in np.nonzero(~fits)[0]:  # beyond 64 bits numpy has no numbers
+    for row in np.nonzero(~fits)[0]:  # numpy has no integers of more than 64 bits
         unscaled = int(high[row]) << 64 | int(unsigned[row])
         while scales[row] > 0 and unscaled % 10 == 0:
             unscaled //= 10
@@ -229,7 +229,7 @@ def of_decimals(decimals: Decimals) -> ByteRows:
     out = np.empty((len(decimals.low), 16), dtype=np.uint8)
     out[:, :8] = decimals.high.astype(">i8").view(np.uint8).reshape(-1, 8)
     out[:, 8:] = decimals.low.astype(">u8").view(np.uint8).reshape(-1, 8)
-    # Leading bytes that only repeat the sign go, as long as the next one shows it.
+    # A leading byte that only repeats the sign is dropped if the next byte also shows the sign.
     differs = out ^ np.where(decimals.high < 0, np.uint8(0xFF), np.uint8(0))[:, None]
     first = np.where(differs.any(axis=1), (differs != 0).argmax(axis=1), 15)
     hides_sign = differs[np.arange(len(out)), first] >= 0x80
@@ -248,7 +248,7 @@ def big_integer_hashes(decimals: Decimals) -> npt.NDArray[np.int32]:
         low = np.where(negative, ~decimals.low + np.uint64(1), decimals.low)
         for half in (np.where(negative, borrowed, high), low):
             for word in (half >> np.uint64(32), half & np.uint64(0xFFFFFFFF)):
-                # Leading zero words, which Java does not have, leave a hash of 0 at 0.
+                # Java has no leading zero words. Here they do no harm: a hash of 0 stays 0.
                 found = found * np.uint32(31) + word.astype(np.uint32)
         signed = found.view(np.int32)
         return np.where(negative, -signed, signed)

@@ -1,4 +1,4 @@
-"""CLUSTERED BY: of a bucketed table only the files in which a row that matters can be."""
+"""CLUSTERED BY: leave out files of buckets that can have no row that matters."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from acidsql.storage.bucketing import bucket_ids
 from acidsql.storage.listing import EventFile, Listing
 from acidsql.storage.row_schema import arrow_type
 
-_MOST = 1000  # combinations of values that are looked at
+_MOST = 1000  # combinations of values whose buckets are computed
 
 
 def in_buckets(
     listings: Sequence[Listing], table: Table, condition: Predicate
 ) -> Sequence[Listing]:
-    """Leave files out whose bucket no row of a condition is in, and delete events with them.
+    """Leave out the files, of insert and delete events, whose bucket has no row of a condition.
 
-    Files without event columns stay, since nothing says that they were written into buckets, and
-    with them all delete events of their partition.
+    A partition with files without event columns keeps all its files: nothing says that its rows
+    were written into the right buckets.
     """
     buckets = _buckets(table, condition)
     if buckets is None:
@@ -40,13 +40,13 @@ def _in_buckets(listing: Listing, buckets: frozenset[int]) -> Listing:
 
 
 def _may_hold(file: EventFile, buckets: frozenset[int]) -> bool:
-    # bucket_00001, and bucket_00001_0 of a second attempt.
+    # The names are bucket_00001, or bucket_00001_0 with the number of an attempt.
     number = file.path.rpartition("/")[2].removeprefix("bucket_").partition("_")[0]
     return not number.isdigit() or int(number) in buckets
 
 
 def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
-    """The buckets that rows of a condition are in; None: that is not known."""
+    """The buckets of all rows for which a condition holds; None if they are not known."""
     if not table.is_bucketed:
         return None
     kinds = {column.name: column.type for column in table.columns}
@@ -66,7 +66,7 @@ def _buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
 
 
 def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
-    """The only values that a bucketing column can have; None: that is not known."""
+    """The values that a bucketing column can have; None if they are not known."""
     found = equals(condition, column)
     if found is None or any(value.type != _plain(kind) for value in found):
         return None
@@ -74,7 +74,10 @@ def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
 
 
 def _plain(kind: str) -> str | None:
-    """Types whose values have one form each; CHAR is padded, doubles have two zeros."""
+    """The type of a literal for a column of this type; None if equal values may hash differently.
+
+    CHAR is padded, and doubles have two zeros.
+    """
     name = parse_type(kind).kind
     if name in (*INTEGERS, "string", "decimal"):
         return kind

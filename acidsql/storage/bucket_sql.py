@@ -1,15 +1,16 @@
-"""The bucket of a row as Spark computes it, for the types that tables are mostly clustered by.
+"""SQL by which Spark computes the bucket of a row, for the most usual types.
 
-``bucketing`` knows all types, in Python: there and back takes longer than the hash. Whether the
-functions that are called here are Spark's own is for the caller to see: in Spark 4.1 a session may
-have others under their names.
+``bucketing`` knows all types, but it is Python, and to send the values to Python and back takes
+longer than the hash. The caller must check that the functions in the SQL are Spark's own: in
+Spark 4.1 a session may redefine them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Spark's hash() begins with 42, and of this number makes 104729, which Hive's Murmur3 begins with.
+# Hive's Murmur3 starts with the seed 104729. Spark's hash() starts with 42, and its state is 104729
+# after it has hashed this number.
 _TO_HIVES_SEED = 1867871456
 _BITS = 0x7FFFFFFF
 
@@ -17,7 +18,7 @@ _BITS = 0x7FFFFFFF
 def bucket_sql(
     columns: Sequence[str], hive_types: Sequence[str], num_buckets: int, version: int
 ) -> str | None:
-    """SQL of ``bucketing.bucket_ids``; None: Spark cannot tell.
+    """SQL of ``bucketing.bucket_ids``; None if SQL cannot compute it.
 
     Args:
         columns: SQL of the CLUSTERED BY columns, in order.
@@ -30,14 +31,14 @@ def bucket_sql(
         one = _hash(column, kind, version)
         if one is None:
             return None
-        # The lowest 31 bits are all that matters, and with no more of them nothing overflows.
+        # Only the lowest 31 bits matter. Without the other bits nothing overflows.
         bits = f"CASE WHEN {column} IS NULL THEN 0L ELSE CAST({one} AS BIGINT) & {_BITS} END"
         combined = f"((31L * {combined} + {bits}) & {_BITS})"
     return f"CAST({combined} % {num_buckets} AS INT)"
 
 
 def _hash(column: str, kind: str, version: int) -> str | None:
-    """SQL of a value's hash; of NULL it may be anything."""
+    """SQL of a value's hash. For NULL the result may be anything."""
     number = f"unix_date({column})" if kind == "date" else column
     if kind == "tinyint":
         return number
@@ -51,7 +52,10 @@ def _hash(column: str, kind: str, version: int) -> str | None:
 
 
 def _reversed(number: str, width: int) -> str:
-    """Its bytes from last to first: Java's ByteBuffer is big-endian, Spark's hash is not."""
+    """SQL that reverses the bytes of a number.
+
+    Hive hashes the bytes of Java's ByteBuffer, which are big-endian; Spark's hash is little-endian.
+    """
     last = 8 * (width - 1)
     moved = (
         f"shiftleft(shiftrightunsigned({number}, {bits}) & 255, {last - bits})"

@@ -1,8 +1,8 @@
-"""CLUSTERED BY: which bucket a row belongs to, for whole Arrow arrays at a time.
+"""CLUSTERED BY: the bucket of each row, for whole Arrow arrays at a time.
 
-``bucket = (hash & 0x7FFFFFFF) mod buckets``; over several columns ``h = 31·h + hash(column)``,
-NULL hashes to 0. Tables say in ``bucketing_version`` which of two hashes they use. Both must be
-exact: Hive 4 prunes by bucket, so a row in a wrong bucket is a row not found.
+``bucket = (hash & 0x7FFFFFFF) mod buckets``. For several columns ``h = 31·h + hash(column)``; NULL
+hashes to 0. The table property ``bucketing_version`` says which of two hashes a table uses. Both
+hashes must be exact: Hive 4 prunes by bucket, so it does not find a row in a wrong bucket.
 
 Source: Hive ``ObjectInspectorUtils.getBucketNumber``, ``Murmur3``; vectors in the tests.
 """
@@ -46,7 +46,7 @@ def bucket_ids(
         version: The table's ``bucketing_version``, 1 or 2.
 
     Raises:
-        FormatError: A type whose hash is not well defined (binary in version 2).
+        FormatError: The version is unknown, or a type has no defined hash (binary in version 2).
     """
     combined: Hashes = np.zeros(len(columns[0]), dtype=np.int32)
     with np.errstate(over="ignore"):
@@ -82,7 +82,7 @@ def _of_kind(kind: str, version: int) -> _Hash:
 
 
 def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The values in numpy, something for NULL: its hash is set to 0 in the end."""
+    """The values in numpy. NULL gets any value, because its hash is set to 0 in the end."""
     if pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
     elif pa.types.is_timestamp(array.type):
@@ -120,11 +120,11 @@ def _bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 def _float(array: pa.Array, _: HiveType, version: int) -> Hashes:
     values = _values(array, np.float32)
-    values[np.isnan(values)] = np.nan  # Java's floatToIntBits has one NaN
+    values[np.isnan(values)] = np.nan  # Java's floatToIntBits knows one NaN only
     bits = values.view(np.int32)
     if version == 1:
         return bits.copy()
-    # Hive's quirk: the bits, an int, are converted to a float by their number.
+    # Hive's quirk: it takes the bits as an int, and converts this int to a float.
     return murmur3(big_endian(bits.astype(np.float32), ">f4"))
 
 
@@ -150,7 +150,7 @@ def _timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
     seconds, nanos = split_micros(_values(array, np.int64).astype(np.int64))
     if version == 2:
         return murmur3(of_timestamps(seconds, nanos))
-    # Hive 3 and 4 take the seconds in the JVM's zone; ours is UTC, as the wall clock is stored.
+    # Hive 3 and 4 take the seconds in the JVM's zone. We take UTC, the zone of stored wall clocks.
     return _folded(seconds << np.int64(30) | nanos)
 
 
@@ -158,7 +158,7 @@ def _decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     decimals = normalised(array, hive_type.parameters[1])
     if version == 2:
         return murmur3(of_decimals(decimals))
-    # BigDecimal.hashCode of the normalised value.
+    # This is BigDecimal.hashCode of the normalised value.
     return big_integer_hashes(decimals) * np.int32(31) + decimals.scales
 
 
@@ -182,7 +182,7 @@ def _array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 def _map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
     starts, lengths = _ranges(array)
     keys = hashes(array.keys, hive_type.children[0], version)
-    # Hive's oversight, kept: a map's values are always hashed by version 1.
+    # As in Hive (an oversight there): a map's values are always hashed by version 1.
     pairs = keys ^ hashes(array.items, hive_type.children[1], 1)
     sums = np.concatenate(([0], np.cumsum(pairs.astype(np.int64))))
     total = sums[starts + lengths] - sums[starts]
@@ -198,7 +198,7 @@ def _struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _ranges(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each list begins in the values, and how long it is (0 for NULL)."""
+    """The start of each list in the values, and its length (0 for NULL)."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     lengths = np.diff(offsets)
     lengths[array.is_null().to_numpy(zero_copy_only=False)] = 0

@@ -1,8 +1,8 @@
-"""Days that Spark's ORC reader would show as others.
+"""Refuse days that Spark's ORC reader would show as other days.
 
-It goes through Java's hybrid calendar, which jumps from 1582-10-04 to 1582-10-15 and counts no
-years before 1. Such a value would be stored rightly (Hive shows it) and read back wrongly, so it
-is refused when it is written.
+The reader converts days through Java's hybrid calendar, which goes from 1582-10-04 to 1582-10-15
+and has no years before 1. Other days would be stored right (Hive shows them) and read back wrong,
+so we refuse to write them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _MICROS_A_DAY = 86_400_000_000
 
 
 def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
-    """Look at every date and timestamp of a batch, nested ones too.
+    """Check every date and timestamp of a batch, nested ones too.
 
     Raises:
-        WriteError: One lies in the ten days that the Julian calendar lost, or before the year 1.
+        WriteError: A day is one of the ten days that the calendar change skipped, or it lies before
+            the year 1.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         for values in _moments(column):

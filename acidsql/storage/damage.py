@@ -1,8 +1,8 @@
-"""One error for every way in which a damaged file can fail. Runs in workers.
+"""One error for every way in which a damaged file can fail. This module runs in workers.
 
-A reader of bytes that mean nothing fails somewhere, in zlib, in Arrow's C++, in a list that is too
-short. Whoever reads a file does so in ``naming_damage``, which makes one ``FormatError`` of it all.
-ORC has no checksums: data bytes that are wrong and still can be decoded are shown as they are.
+A reader of meaningless bytes may fail anywhere: in zlib, in Arrow's C++, at a list that is too
+short. So all code that reads files does so in ``naming_damage``, which turns all these errors into
+one ``FormatError``. ORC has no checksums: wrong bytes that can still be decoded are not noticed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acidsql.errors import FormatError
 
-# ValueError: also UnicodeDecodeError, ArrowInvalid. LookupError: IndexError, KeyError.
+# ValueError includes UnicodeDecodeError and ArrowInvalid; LookupError: IndexError and KeyError.
 _FAULTS = (
     ValueError, LookupError, ArithmeticError, TypeError, NotImplementedError, RuntimeError,
     MemoryError, EOFError, OSError, StopIteration, struct.error, zlib.error, pa.ArrowException,
@@ -25,9 +25,9 @@ _FAULTS = (
 
 @contextmanager
 def naming_damage(path: str) -> Iterator[None]:
-    """Raise FormatError, with the path, where a file that is read in here is damaged.
+    """Raise FormatError with the path if the file that the block reads is damaged.
 
-    Errors of the file system stay: that a file cannot be reached says nothing about its bytes.
+    Errors of the file system stay as they are: an unreachable file need not be damaged.
     """
     try:
         yield
@@ -42,12 +42,12 @@ def naming_damage(path: str) -> Iterator[None]:
 
 
 def damaged(path: str, what: str, offset: object = None) -> FormatError:
-    """The error of a file that is not, or not any more, what it must be.
+    """The error of a file that is damaged, or is not of the right kind.
 
     Args:
         path: The file.
-        what: Is wrong with it.
-        offset: Where, in bytes, if that is known.
+        what: What is wrong with the file.
+        offset: The position of the damage in bytes, if it is known.
     """
     at = "" if offset is None else f", at byte {offset}"
     known = {"path": path, "reason": what} | ({} if offset is None else {"offset": offset})
@@ -59,7 +59,7 @@ def damaged(path: str, what: str, offset: object = None) -> FormatError:
 
 
 def reason_of(error: FormatError) -> str:
-    """What is wrong with a file, for a message that names the file itself."""
+    """What is wrong with a file, without its path, for a message that already names the file."""
     return str(error.parameters.get("reason", error.message))
 
 

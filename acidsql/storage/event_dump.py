@@ -1,7 +1,7 @@
-"""The events of a file, as they stand in it: ``Session.events``, what ``orcfiledump -d`` gives.
+"""The events of a file, as stored: ``Session.events``, like Hive's ``orcfiledump -d``.
 
-Nothing is left out that a reader would hide: deleted rows, delete events, what was aborted. Python
-tasks read, one file each, because Spark's reader cannot be asked for events alone (I8).
+The result has all events that a reader would hide: deleted rows, delete events, events of aborted
+transactions. Python tasks read one file each, because of the limits of Spark's reader (I8).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from acidsql.storage.listing import committed_length
 from acidsql.storage.orc_schema import columns_of
 from acidsql.storage.row_schema import RowSchema
 
-_File = tuple[str, int | None]  # path, and where it ends, if not at its size
+_File = tuple[str, int | None]  # path, and committed length if it is not the whole file
 
 
 def dump_events(spark: SparkSession, path: str) -> DataFrame:
     """See ``Session.events``.
 
     Raises:
-        FormatError: There is no such file or directory, or it holds no events.
+        FormatError: There is no such file or directory, or it has no events.
     """
     path = path.rstrip("/")
     fs = filesystem_for(path)
@@ -40,7 +40,7 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
                 "Read it with spark.read.orc.",
                 path=file,
             )
-    # One statement, or one compaction, writes a directory, with one schema.
+    # One statement or one compaction writes a directory, so all its files have one schema.
     schema = RowSchema.of(columns_of(*files[0]))
     fields = ", ".join(
         f"{quote(name)}: {shown_type(kind)}"
@@ -55,7 +55,7 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _files(fs: FileSystem, path: str) -> list[_File]:
-    """The bucket files that a path means, by name."""
+    """The bucket files at a path (a file or a directory), sorted by name."""
     parent, _, name = path.rpartition("/")
     if bucket_id_of(name) is not None:
         entries, wanted = fs.list_if_there(parent), {name}

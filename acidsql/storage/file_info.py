@@ -1,4 +1,4 @@
-"""What an ORC file says about itself: a look into its footer, without reading rows."""
+"""Facts about an ORC file from its footer. No rows are read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from acidsql.storage.damage import naming_damage
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.parallel import in_threads
 
-LITTER = "litter"  # the kind of what is no data, and may be anything
+LITTER = "litter"  # the kind of files that are no data, and may be anything
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """What an ORC file's footer says.
+    """Facts from an ORC file's footer.
 
     Attributes:
-        rows: Rows in it.
-        stripe_rows: Rows of each stripe.
+        rows: The number of rows in the file.
+        stripe_rows: The number of rows in each stripe.
         user_metadata: ``hive.acid.…`` and others; the values are bytes.
         column_names: The names of the root's fields.
-        row_names: The user's columns: in ``row`` of an event file, else the same as above.
-        calendar: 0 not said, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+        row_names: The names of the user's columns: the fields of ``row`` in an event file, else
+            ``column_names``.
+        calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
     """
 
     rows: int
@@ -40,7 +41,7 @@ class FileInfo:
 
     @property
     def is_acid(self) -> bool:
-        """True if it has the six event columns."""
+        """True if the file has the six event columns."""
         return is_acid(self.column_names)
 
 
@@ -54,11 +55,11 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
     """Read a file's footer.
 
     Args:
-        path: Of the file.
-        length: Where it ends, in bytes, if not at its size (``_flush_length``).
+        path: The file's path.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
 
     Raises:
-        FormatError: It is no ORC file, or damaged.
+        FormatError: It is no ORC file, or it is damaged.
     """
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
@@ -71,13 +72,13 @@ def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, byt
 
 
 def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
-    """Rows of each stripe of a file."""
+    """The number of rows in each stripe of a file."""
     return read_file_info(path, length).stripe_rows
 
 
 def info_of(file: BinaryIO, length: int) -> FileInfo:
-    """The same, of an open file of a known length in bytes."""
-    if length == 0:  # what ORC itself reads as a file without rows
+    """Facts from the footer of an open file. ``length``: the file's length in bytes."""
+    if length == 0:  # ORC itself reads an empty file as a file without rows
         return FileInfo(0, (), {}, (), (), 0)
     footer = orc_footer.read_footer(file, length)
     root = footer.types[0]
@@ -90,15 +91,16 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
 
 
 def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fill in how many rows files have, and what is wrong with them, in a Spark task.
+    """Fill in the number of rows of files, and the problems with them, in a Spark task.
 
     Args:
-        batches: ``path`` of each file; ``rows``: in how many bytes it ends, if not at its size;
-            ``file`` is null where there is none; ``kind``. Other columns are passed on.
+        batches: The columns are ``path``; ``rows``: the file's committed length, if it is not the
+            whole file; ``file``: null for a directory without files; ``kind``; ``problem``. Other
+            columns are passed on.
 
     Yields:
-        The same with ``rows``, and with ``problem`` where that is null. Rows are null of what is
-        no ORC file, or gone meanwhile.
+        The batches with the number of rows in ``rows``, and with ``problem`` filled in where it was
+        null. The number of rows is null for a file that is gone, or cannot be read.
     """
     asked = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
@@ -114,7 +116,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rows_of(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
-    """Its rows, and what is wrong with it."""
+    """The number of rows of a file, and what is wrong with the file."""
     if file is None or problem is not None:
         return None, problem
     try:

@@ -1,4 +1,4 @@
-"""The error of a reader whose file is gone; also for Spark's workers."""
+"""The error of a reader whose file is gone. Spark's workers import this module, too."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from acidsql.errors import SnapshotTooOldError
 
 @contextmanager
 def naming_missing(path: str) -> Iterator[None]:
-    """Raise SnapshotTooOldError where a file that is read in here is gone; ``path``: its own, or
-    the table's."""
+    """Raise SnapshotTooOldError if a file that the block reads is gone.
+
+    ``path``: the path of the file, or of the table.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -19,7 +21,7 @@ def naming_missing(path: str) -> Iterator[None]:
 
 
 def too_old(path: str) -> SnapshotTooOldError:
-    """What a reader is told whose file is gone."""
+    """The error of a reader whose file is gone."""
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "

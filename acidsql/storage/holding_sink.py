@@ -1,4 +1,4 @@
-"""What pyarrow's ORC writer writes to: a file that can keep back the end of what it is given."""
+"""The file that pyarrow's ORC writer writes to. It can hold back the last bytes that it gets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _BLOCK = 4 * 1024 * 1024
 
 
 class HoldingSink:
-    """Passes bytes on to a file, and from ``hold`` on keeps them until they are asked for.
+    """Passes bytes on to a file. After ``hold`` it keeps the bytes in a file of its own instead.
 
     Attributes:
-        file: Where bytes go in the end.
-        written: Bytes that went there.
-        held: What was kept back, a file of its own.
-        held_size: Bytes in it.
+        file: The file to which the bytes go in the end.
+        written: The number of bytes written to ``file``.
+        held: A temporary file with the bytes that are held back.
+        held_size: The number of bytes in ``held``.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.written = file, 0
-        # Closed by the writer, whose life it shares.
+        # The writer closes it: both live equally long.
         held = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         self.held = cast(BinaryIO, held)
         self.held_size = 0
@@ -29,28 +29,28 @@ class HoldingSink:
         self._holding = False
 
     def hold(self) -> None:
-        """Keep back what comes from now on."""
+        """Hold back all bytes that come from now on."""
         self._holding = True
 
     def read_held(self, start: int, size: int) -> bytes:
-        """Bytes of what was kept back."""
+        """Some of the held bytes."""
         self.held.seek(start)
         return self.held.read(size)
 
     def pass_on(self, start: int, end: int) -> None:
-        """Write a part of what was kept back to the file."""
+        """Write a part of the held bytes to the file."""
         for at in range(start, end, _BLOCK):
             self.write_out(self.read_held(at, min(_BLOCK, end - at)))
 
     def write_out(self, data: bytes) -> None:
-        """Write to the file itself."""
+        """Write directly to the file."""
         self.file.write(data)
         self.written += len(data)
 
     # ── what pyarrow calls ───────────────────────────────────────────────────────────────────
 
     def write(self, data: Any) -> int:
-        """Take bytes; pass them on, or keep them."""
+        """Take bytes: pass them on, or hold them."""
         if self._holding:
             self.held.write(data)
             self.held_size += len(data)
@@ -59,14 +59,14 @@ class HoldingSink:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """The number of bytes taken so far."""
         return self.written + self.held_size
 
     def flush(self) -> None:
-        """Nothing: the file is synced when it is closed."""
+        """Do nothing: the file is synced when it is closed."""
 
     def close(self) -> None:
-        """Nothing yet: pyarrow is done, but the tail has still to come."""
+        """Note that pyarrow is done. The file stays open, because the tail comes later."""
         self.closed = True
 
     def readable(self) -> bool:

@@ -1,4 +1,4 @@
-"""Insert-only tables: plain files, of which the directories say what is visible."""
+"""Read insert-only tables: plain files. Whether a file is visible depends on its directory."""
 
 from __future__ import annotations
 
@@ -45,14 +45,17 @@ def read_inserts_only(
 
     Args:
         spark: The session.
-        table: Its columns; they are matched with the files' by position, as in Hive 4, and with
-            those of Parquet files by name, as everybody does.
+        table: The table. Its columns are matched with the files' columns by position, as in Hive 4;
+            in Parquet files by name, as all engines do.
         files: The visible files by partition directory.
-        file_format: ``orc``, ``parquet``, or ``text`` as Hive writes it by default.
-        sizes: The files' sizes, in bytes; without them it takes longer to tell partitions.
+        file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
+        sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
 
     Raises:
-        UnsupportedError: Another format, or a text file with arrays, maps, structs or binary.
+        UnsupportedError: The format is another one, or a column of a text file is an array, map,
+            struct or binary.
+        FormatError: A file's columns cannot be matched, or a Parquet file has timestamps that are
+            no wall clocks.
     """
     if file_format not in FORMATS:
         raise UnsupportedError(
@@ -95,17 +98,17 @@ def _orc(
 
 
 def _is_by_case(spark: SparkSession) -> bool:
-    """Whether the session tells names apart by case; Spark's readers then do, too."""
+    """Whether the session is case-sensitive; Spark's readers then are, too."""
     return spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def _need_same_case(
     table: Table, paths: Sequence[str], look: Callable[[str], list[tuple[str, str]]]
 ) -> None:
-    """See that files call what is matched by name as the table does, for a session that asks.
+    """Check that files and table agree in the case of names. Called in a case-sensitive session.
 
     Raises:
-        FormatError: A file calls it otherwise: this session's reader would show NULL.
+        FormatError: A name in a file has another case: this session's reader would show NULL.
     """
     ours = {name for column in table.columns for name in (column.name, *_fields(column.type))}
     lowered = {name.lower() for name in ours}
@@ -121,7 +124,7 @@ def _need_same_case(
 
 
 def _fields(hive_type: str) -> list[str]:
-    """The names of all fields of structs in a type."""
+    """The names of all struct fields in a type."""
     nodes, names = [parse_type(hive_type)], list[str]()
     for node in nodes:
         names += node.names
@@ -141,7 +144,7 @@ def _parquet(
         _need_same_case(table, paths, columns_of_parquet)
     elif has_timestamp(c.type for c in table.columns):
         need_wall_clocks(paths)
-    # Whoever writes Parquet for Hive today counts days in the proleptic calendar.
+    # Today's writers of Parquet for Hive count days in the proleptic calendar.
     options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
     rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
     return rows.selectExpr(*values, *of_file)
@@ -150,7 +153,10 @@ def _parquet(
 def _text(
     spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
 ) -> DataFrame:
-    """Hive's LazySimpleSerDe: fields end at ^A, ``_NULL`` is NULL, so is what does not parse."""
+    """Read text of Hive's LazySimpleSerDe: ^A ends a field.
+
+    ``_NULL``, and a text that does not parse, is NULL.
+    """
     values = (
         f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)

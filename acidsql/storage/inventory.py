@@ -1,8 +1,8 @@
-"""Each directory and file of a table and what becomes of it in a snapshot: ``Session.files``.
+"""Each directory and file of a table, and its state in a snapshot: ``Session.files``.
 
-Unlike a reader's listing it passes nothing over, and it does not fail where a reader must: it is
-what a person looks at then. Directories are listed by many threads; the footers that tell how many
-rows a file has are read by Spark's tasks.
+Unlike a reader's listing, the inventory leaves nothing out, and does not fail where a reader must
+fail: it shows a person what is wrong. Many threads list the directories. Spark tasks read the
+footers, which have the number of rows of each file.
 """
 
 from __future__ import annotations
@@ -50,19 +50,20 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One file, or a directory without any.
+    """One file, or a directory without files.
 
     Attributes:
         partition: The partition's directory below the table's; "" if there is none.
-        directory: What lies below that, as a path; "" for a file that lies there itself.
-        kind: base, delta, delete_delta, original, or litter: what no reader takes for data.
+        directory: The path of the file's directory below the partition's; "" for a file in the
+            partition's directory itself.
+        kind: base, delta, delete_delta, original, or litter (no reader takes it as data).
         state: visible, obsolete, aborted, open or unknown.
         path: The whole path.
-        acid: The directory's name, taken apart; None if it is none of Hive's.
+        acid: The parsed name of the directory; None if it is not an ACID directory.
         file: The file's name; None for a directory without files.
-        bytes: Its size; None with ``file``.
-        length: How much of it is committed, where a side file says so.
-        problem: What is wrong with it, as far as the listing tells.
+        bytes: The file's size; None for a directory without files.
+        length: The committed bytes of the file, if a side file has them.
+        problem: What is wrong with the file, as far as the listing shows.
     """
 
     partition: str
@@ -78,13 +79,13 @@ class FoundFile:
 
     @property
     def bucket(self) -> int | None:
-        """The bucket id that its name tells."""
+        """The bucket id in the file's name."""
         name = self.file or ""
         return int(name.partition("_")[0]) if is_original(name) else bucket_id_of(name)
 
     @property
     def write_ids(self) -> tuple[int | None, int | None]:
-        """The lowest and the highest write id of its events; 0 of originals."""
+        """The lowest and the highest write id of its events; 0 for originals."""
         if self.acid is not None:
             return self.acid.min_write_id, self.acid.max_write_id
         return (0, 0) if self.kind == "original" else (None, None)
@@ -95,7 +96,7 @@ class _Place:
     """A table's or a partition's directory.
 
     Attributes:
-        is_known: The catalog knows it, so that its files are read.
+        is_known: The catalog knows the place, so readers read its files.
     """
 
     path: str
@@ -112,16 +113,16 @@ def inventory(
     *,
     columns: Sequence[str] = (),
 ) -> list[FoundFile]:
-    """All directories and files of a table, by path; side files of Hive's are left out.
+    """All directories and files of a table, sorted by path, without Hive's side files.
 
     Args:
         fs: The table's file system.
-        location: Its directory.
-        partitions: Those that the catalog knows; None: the table is not partitioned.
-        write_ids: The snapshot's, as are ``txns``.
-        txns: They decide which ``_v`` directories are there.
-        columns: The partition columns: directories of their values that the catalog does not know
-            are told, too.
+        location: The table's directory.
+        partitions: The partitions that the catalog knows; None if the table is not partitioned.
+        write_ids: The valid write ids of the snapshot.
+        txns: The valid transactions of the snapshot. They decide which ``_v`` directories count.
+        columns: The partition columns. Their directories are listed even if the catalog does not
+            know them.
     """
     places = [_Place(location, "", True)]
     strays: list[FoundFile] = []
@@ -143,7 +144,7 @@ def inventory(
 
 
 def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
-    """The DataFrame of ``Session.files``; tasks fill in the rows, when it is looked at."""
+    """The DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of files."""
     rows = [
         (
             one.partition, one.directory, one.kind, *one.write_ids,
@@ -154,7 +155,8 @@ def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
         )
         for one in found
     ]  # fmt: skip
-    # Until a task has read its footer, a file's rows are where it ends.
+    # The column rows first has the committed length of a file. A task replaces it by the file's
+    # number of rows, when it has read the footer.
     return spark.createDataFrame(rows, FILES_DDL).mapInArrow(count_rows, FILES_DDL)
 
 
@@ -164,7 +166,7 @@ def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
 def _tops(
     fs: FileSystem, place: _Place, write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> list[tuple[Entry, FoundFile]]:
-    """What lies in a table's or partition's directory itself, and what becomes of it."""
+    """The entries of a table's or partition's directory itself, with their states."""
     entries = fs.list_if_there(place.path)
     state_of = _states(fs, [e for e in entries if not is_hidden(e.name)], write_ids, txns)
     found = []
@@ -174,7 +176,7 @@ def _tops(
         if is_hidden(entry.name):
             kind, state = LITTER, _staged_state(entry.name, write_ids)
         elif not place.is_known and state == "visible":
-            state = UNKNOWN  # a reader asks the catalog, and does not come here
+            state = UNKNOWN  # the catalog does not know this place, so readers do not read it
         one = FoundFile(place.partition, "", kind, state, entry.path, acid)
         found.append((entry, one))
     return found
@@ -188,7 +190,7 @@ def _states(
     try:
         state = acid_state(children, write_ids, txns)
     except FormatError:
-        # The snapshot is older than the oldest base: no reader can tell.
+        # The snapshot is older than the oldest base: a reader would fail.
         state, default = AcidState(), UNKNOWN
     states = dict.fromkeys(state.obsolete, "obsolete")
     states |= dict.fromkeys(state.aborted, "aborted")
@@ -205,11 +207,11 @@ def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]
             if not is_half(fs, entry, names):
                 yield read_child(fs, entry)
         except (OSError, FormatError):
-            continue  # it has gone, or cannot be looked into: a reader will say so
+            continue  # the directory is gone or unreadable: a reader will raise an error
 
 
 def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
-    """A statement that runs still has its files in a hidden directory; others are left behind."""
+    """The state of a hidden directory: open if a running statement may own it, else unknown."""
     write_id = staged_write_id(name)
     undecided = write_id is not None and (
         write_id in write_ids.open or write_id > write_ids.high_water_mark
@@ -218,7 +220,7 @@ def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
 
 
 def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
-    """The files of one entry, however deep; itself, if it is a directory without any."""
+    """All files below one entry; the entry itself if it is a file, or a directory without files."""
     if not entry.is_dir:
         return [replace(top, file=entry.name, bytes=entry.size)]
     here = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
@@ -267,7 +269,7 @@ def _is_data(child: Entry) -> bool:
 
 
 def _above(names: Iterable[str], depth: int) -> list[str]:
-    """The directories that partitions' directories lie in, the table's own ("") among them."""
+    """The directories above the partitions' directories, including the table's own ("")."""
     found = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
     return sorted({"", *found})
 
@@ -279,7 +281,7 @@ def _beside_partitions(
     columns: Sequence[str],
     write_ids: ValidWriteIdList,
 ) -> list[FoundFile]:
-    """What lies above the partitions' directories, where no reader looks for files."""
+    """The files above the partitions' directories, where no reader looks for files."""
     column = columns[prefix.count("/") + 1 if prefix else 0]
     found: list[FoundFile] = []
     for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):

@@ -1,4 +1,4 @@
-"""Arrow tables of the driver's as DataFrames."""
+"""Make DataFrames of Arrow tables in the driver."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _LOCAL_BYTES = "spark.sql.execution.arrow.localRelationThreshold"
 def local_rows(
     spark: SparkSession, rows: pa.Table, ddl: str | None = None, *, in_job: bool = False
 ) -> DataFrame:
-    """A DataFrame of these rows, whatever the session's settings are.
+    """A DataFrame of these rows. The session's settings do not change it.
 
     Args:
         spark: The session.
         rows: The rows.
-        ddl: Their types; without it those that Spark has for Arrow's, where a timestamp is one of
-            the session's time zone.
-        in_job: A job evaluates what is asked of them. Else Spark does while it plans, row by row,
-            and of thousands of rows that takes longer.
+        ddl: The columns' names and types. Without it Spark derives the types from Arrow's; a
+            timestamp then belongs to the session's time zone.
+        in_job: A job evaluates queries over the rows. Otherwise Spark evaluates them row by row
+            while it plans, which takes longer for thousands of rows.
     """
-    # PySpark loses rows that come after an empty batch, and cannot cut batches of no rows (0, or
-    # less, is how others say that there is no limit).
+    # All rows go into one batch: PySpark loses rows that come after an empty batch. The number of
+    # rows must be at least 1, because PySpark cannot cut batches of 0 rows.
     whole = rows.combine_chunks()
     schema = None if ddl is None else cast(StructType, StructType.fromDDL(ddl))
     conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}

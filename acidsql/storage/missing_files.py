@@ -1,9 +1,9 @@
-"""An error by name where a lazy DataFrame meets a file that is gone, or damaged.
+"""Turn Spark's errors about a missing or damaged file of an ACID directory into errors of ours.
 
-Spark reads when the user asks, long after we handed the DataFrame over; what it then raises is a
-bare ``Py4JJavaError``, or the traceback of a Python task. PySpark turns Java's exceptions into its
-own in one place, ``convert_exception``, and there this module puts itself in front, for the files
-of ACID directories only. Where that place is not found (Spark Connect), Spark's own error stands.
+A DataFrame is lazy, so Spark reads files long after we handed the DataFrame over. If a file is gone
+or damaged then, Spark raises a bare ``Py4JJavaError``, or the traceback of a Python task. PySpark
+converts Java's exceptions in one function, ``convert_exception``. This module wraps that function,
+for files of ACID directories only. Without that function (Spark Connect), Spark's error stays.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from acidsql.storage.local_files import local_path_of
 
 _FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
 _PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")
-# What our own tasks say, in the traceback that Spark hands on; the last one has come of the others.
+# An error of our own in the traceback of a Python task; the others in the text caused the last one.
 _TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError)}
 _FROM_TASK = re.compile(
     rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
 )
 _GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
-# That these fail says nothing of a file's bytes.
+# Errors of these classes say nothing about the bytes of a file.
 _ELSEWHERE = (
     "java.net.", "java.nio.channels.", "org.apache.hadoop.ipc.", "org.apache.hadoop.hdfs.",
 )  # fmt: skip
@@ -35,8 +35,10 @@ _OURS = "_acidsql_names_missing_files"
 
 
 def name_missing_files() -> None:
-    """Raise SnapshotTooOldError and FormatError for them, in this process, from now on. May be
-    called again."""
+    """Make Spark raise SnapshotTooOldError or FormatError for such files, from now on.
+
+    This changes PySpark in this process. A second call changes nothing.
+    """
     convert = getattr(captured, "convert_exception", None)
     if convert is None or hasattr(convert, _OURS):
         return
@@ -49,7 +51,7 @@ def name_missing_files() -> None:
 
 
 def _ours(error: Any) -> AcidSqlError | None:
-    """What a Java exception, or what caused it, says of a file of an ACID directory."""
+    """Our error, if a Java exception or one of its causes is about a file of an ACID directory."""
     while error is not None:
         message = str(error.getMessage())
         if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
@@ -69,7 +71,7 @@ def _is_in_acid(path: str) -> bool:
 
 
 def _unreadable(path: str, error: Any) -> FormatError | None:
-    """None: it is not the file's fault."""
+    """The error of a file that cannot be read; None if the cause is not the file."""
     while (cause := error.getCause()) is not None:
         error = cause
     kind = str(error.getClass().getName())

@@ -1,4 +1,7 @@
-"""ORC's compressed chunks: three bytes of header each (length, and whether it is stored as is)."""
+"""ORC's compressed chunks. A header of three bytes has a chunk's length and an "original" bit.
+
+A chunk with this bit is stored without compression.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ _MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
 
 
 def decompress(stored: bytes, kind: int) -> bytes:
-    """Undo the chunks.
+    """Decompress a sequence of chunks.
 
     Args:
-        stored: Chunks, one behind the other.
+        stored: The chunks, one after the other.
         kind: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
 
     Raises:
-        FormatError: The codec is unknown (LZO among them), or a chunk is cut short or too long.
-        Exception: The bytes are damaged, as the codec has it; see ``damage.naming_damage``.
+        FormatError: The codec is not supported (as LZO), or a chunk is cut short or too long.
+        Exception: The codec's own error for damaged bytes; see ``damage.naming_damage``.
     """
     if kind == NO_COMPRESSION:
         return stored
@@ -39,7 +42,7 @@ def decompress(stored: bytes, kind: int) -> bytes:
 
 
 def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
-    # What is damaged may claim to be of any length.
+    # A damaged chunk may claim any length, so every length is checked.
     if kind == 1:
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
         found = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
@@ -70,12 +73,12 @@ def _possible(length: int) -> int:
 
 
 def _lz4_length(chunk: bytes) -> int:
-    """How long an LZ4 block is once decompressed: the format does not say, so count."""
+    """The decompressed length of an LZ4 block. The format does not store it, so count it."""
     at, total = 0, 0
     while at < len(chunk):
         token = chunk[at]
         literals, at = _lz4_count(token >> 4, chunk, at + 1)
-        at += literals + 2  # behind the literals lies the match's offset
+        at += literals + 2  # the two bytes after the literals are the match's offset
         total += literals
         if at < len(chunk):  # the last sequence has no match
             match, at = _lz4_count(token & 15, chunk, at)
@@ -84,7 +87,7 @@ def _lz4_length(chunk: bytes) -> int:
 
 
 def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
-    """A count that goes on in further bytes while they are 255; and where it ended."""
+    """A count, and the position after it. The count goes on in further bytes while they are 255."""
     if nibble < 15:
         return nibble, at
     while at < len(chunk) and chunk[at] == 255:
@@ -93,12 +96,12 @@ def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
 
 
 def compress(message: bytes, kind: int, block_size: int) -> bytes:
-    """Bytes as chunks; one that does not become smaller is stored as it is.
+    """Compress bytes into chunks. A chunk that does not become smaller is stored as it is.
 
     Args:
-        message: What to store.
+        message: The bytes.
         kind: CompressionKind.
-        block_size: Most bytes of a chunk before compression, as the postscript says.
+        block_size: The maximum size of a chunk before compression, from the postscript.
     """
     if kind == NO_COMPRESSION:
         return message

@@ -1,8 +1,8 @@
-"""The tail of an ORC file: postscript and footer, taken apart and put together again.
+"""The tail of an ORC file: parse and rewrite its postscript and footer.
 
-pyarrow's ORC writer cannot set user metadata, a calendar, or the types CHAR and VARCHAR. All
-three stand in the footer, a protobuf message at the end of the file, which is rewritten here
-before it reaches the disk. Only what is changed is understood; other fields are kept as they are.
+pyarrow's ORC writer cannot set user metadata, a calendar, or the types CHAR and VARCHAR. The footer
+has all three: it is a protobuf message at the end of the file. This module rewrites the footer
+before it is written to the disk. It parses only the fields that it needs, and copies all others.
 
 Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
 """
@@ -28,7 +28,7 @@ from acidsql.storage.protobuf import (
 MAGIC = b"ORC"
 CALENDAR_JULIAN = 1
 CALENDAR_PROLEPTIC = 2
-MAX_BLOCK = 1 << 23  # bytes: more than the length of a chunk can say
+MAX_BLOCK = 1 << 23  # bytes; the length of a chunk has 23 bits, so a chunk is shorter
 _FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
 
 # Type.Kind, in the order of orc_proto.proto.
@@ -59,9 +59,9 @@ class PostScript:
         footer_length: Bytes of the footer as stored.
         metadata_length: Bytes of the Metadata section before it.
         compression: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
-        block_size: Most bytes of a chunk before compression.
-        length: Bytes of the postscript itself, with the length byte behind it.
-        fields: All of it.
+        block_size: The maximum size of a chunk in bytes, before compression.
+        length: Bytes of the postscript itself, with the length byte after it.
+        fields: All fields of the message.
     """
 
     footer_length: int
@@ -74,12 +74,12 @@ class PostScript:
 
 @dataclass(frozen=True, slots=True)
 class OrcType:
-    """One node of the schema tree; nodes lie in pre-order, the root is number 0.
+    """One node of the schema tree. Nodes are numbered in pre-order; the root is number 0.
 
     Attributes:
-        kind: Hive's word for it.
-        children: Numbers of the nodes below it.
-        names: Field names of a struct.
+        kind: The type's name in Hive.
+        children: The numbers of the child nodes.
+        names: The field names of a struct.
     """
 
     kind: str
@@ -89,13 +89,13 @@ class OrcType:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What is read from a footer.
+    """The parts of a footer that we need.
 
     Attributes:
-        rows: Rows in the file.
-        stripe_rows: Rows of each stripe.
-        stripe_ends: Where each stripe begins and ends, in bytes.
-        user_metadata: As the writer gave it.
+        rows: The number of rows in the file.
+        stripe_rows: The number of rows in each stripe.
+        stripe_ends: The start and end of each stripe, in bytes.
+        user_metadata: The writer's metadata.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
     """
@@ -112,11 +112,11 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
     """Read the footer of a file.
 
     Args:
-        file: Random access.
-        length: Where the file ends, in bytes: its size, or the last entry of ``_flush_length``.
+        file: The file, open for random access.
+        length: The end of the file in bytes: its size, or the last entry of ``_flush_length``.
 
     Raises:
-        FormatError: It is not an ORC file, or cut short.
+        FormatError: It is not an ORC file, or it is cut short or damaged.
     """
     message, script = read_tail(file, length)
     footer = parse_footer(message)
@@ -143,13 +143,13 @@ def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
 
 
 def parse_postscript(tail: bytes) -> PostScript:
-    """Read the postscript from bytes that end where the file ends."""
+    """Read the postscript from the last bytes of a file."""
     length = tail[-1] + 1 if tail else 0
     body = tail[-length:-1]
     if len(body) != length - 1 or MAGIC not in body:
         raise FormatError("not an ORC file: it has no postscript at its end")
     fields = tuple(decode_fields(body))
-    # The last value of a field counts, as in any protobuf reader.
+    # If a field occurs twice, the last value counts, as in any protobuf reader.
     known = {number: as_int(value) for number, value in fields}
     return PostScript(
         known.get(_Script.FOOTER_LENGTH, 0),
@@ -162,7 +162,7 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read what is needed of a Footer message."""
+    """Read the fields that we need from a Footer message."""
     rows, calendar = 0, 0
     stripes: list[int] = []
     ends: list[tuple[int, int]] = []
@@ -186,11 +186,11 @@ def parse_footer(message: bytes) -> Footer:
 
 
 def _check(footer: Footer, end: int) -> None:
-    """Refuse what no writer writes: it would take Python, or ORC's C++, anywhere.
+    """Refuse a footer that no writer writes. With it Python, or ORC's C++, could do anything.
 
     Args:
-        footer: What to look at.
-        end: Where the last stripe must end.
+        footer: The footer to check.
+        end: The byte at which the last stripe must have ended.
     """
     if sum(footer.stripe_rows) != footer.rows:
         raise FormatError(
@@ -204,7 +204,7 @@ def _check(footer: Footer, end: int) -> None:
 
 
 def _check_types(types: Sequence[OrcType]) -> None:
-    """They must be a tree in pre-order."""
+    """Refuse types that are not a tree in pre-order."""
     below = [child for node in types for child in node.children]
     is_tree = sorted(below) == list(range(1, len(types)))
     is_ordered = all(child > i for i, node in enumerate(types) for child in node.children)
@@ -214,16 +214,16 @@ def _check_types(types: Sequence[OrcType]) -> None:
 
 
 def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) -> bytes:
-    """A Footer message with what pyarrow cannot write.
+    """Complete a Footer message with the things that pyarrow cannot write.
 
     Args:
         message: The footer that pyarrow wrote, decompressed.
         metadata: User metadata to set.
-        row: The type of the file's root, whose CHAR and VARCHAR are declared in the footer.
+        row: The type of the file's root. Its CHAR and VARCHAR are declared in the footer.
 
     Returns:
-        The new message. Dates are declared proleptic Gregorian, because Hive 4 takes a file that
-        says nothing for hybrid and moves days before 1582-10-15.
+        The new message. It declares the proleptic Gregorian calendar: without a declaration Hive 4
+        assumes the hybrid calendar, and moves days before 1582-10-15.
     """
     lengths = dict(_declared_lengths(row))
     fields: list[Field] = []
@@ -242,12 +242,12 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
 
 
 def encode_tail(message: bytes, script: PostScript, metadata_length: int | None = None) -> bytes:
-    """The end of a file: footer and postscript.
+    """The end of a file as bytes: footer and postscript.
 
     Args:
         message: The Footer message.
         script: The postscript that the file had.
-        metadata_length: Bytes of the Metadata section, if not as before.
+        metadata_length: The new length of the Metadata section in bytes, if it changes.
     """
     footer = compress(message, script.compression, script.block_size)
     new = {_Script.FOOTER_LENGTH: len(footer)}
@@ -266,7 +266,7 @@ def _type(message: bytes) -> OrcType:
         if number == 1 and isinstance(value, int):
             kind = value
         elif number == 2:
-            # Packed, as orc_proto says; a writer may nevertheless give them one by one.
+            # orc_proto.proto says packed, but a writer may also write the numbers one by one.
             children += [value] if isinstance(value, int) else varints(value)
         elif number == 3:
             names.append(as_bytes(value).decode())
@@ -275,7 +275,7 @@ def _type(message: bytes) -> OrcType:
 
 
 def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
-    """Number in pre-order and type of each CHAR and VARCHAR below ``root``."""
+    """The number (in pre-order) and type of each CHAR and VARCHAR below ``root``."""
     pending, position = [root], 0
     while pending:
         node = pending.pop()
@@ -286,7 +286,7 @@ def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
 
 
 def _with_length(message: bytes, declared: HiveType | None) -> bytes:
-    """A Type message, its STRING made a CHAR or VARCHAR of a length."""
+    """A Type message; if ``declared`` is given, its STRING becomes this CHAR or VARCHAR."""
     if declared is None:
         return message
     fields = [f for f in decode_fields(message) if f[0] not in (1, 4)]

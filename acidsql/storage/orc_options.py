@@ -1,7 +1,8 @@
-"""A table's ``orc.…`` properties: how its files are written. Workers import this.
+"""A table's ``orc.…`` properties: how its ORC files are written. Workers import this module.
 
-Names and meaning are ORC's (``OrcConf``), as Hive hands them on; the default of ``orc.compress`` is
-ours, zstd (Hive 3 reads all but that). A table without them is written with the defaults below.
+Names and meanings are ORC's (``OrcConf``), as Hive passes them on. Our default of ``orc.compress``
+is zstd, which Hive 3 does not read (Hive 3 reads all other codecs). A table without these
+properties is written with the defaults below.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ STRIPE_SIZE = 64 * 1024 * 1024  # bytes
 _BLOCK = 64 * 1024  # bytes: the ORC writer's blocks are multiples of it
 _BLOCK_END = 8 * 1024 * 1024  # bytes: a chunk's length has 23 bits
 _STRIDE_MIN = 1000  # ORC's own limit
-_STRIDE_MAX = 10_000_000  # a bloom filter is made for so many rows: 12 MB for each column
-_INT_MAX = 2**31 - 1  # Java readers hold a stream of a stripe in an array
+_STRIDE_MAX = 10_000_000  # for so many rows, a bloom filter takes 12 MB for each column
+_INT_MAX = 2**31 - 1  # Java readers keep a stream of a stripe in one array
 _NO_BLOOM = ("boolean", "struct", "array", "map", "uniontype")
 
-# What ORC knows besides: how Java's writer works inside, without a trace in what is read.
+# ORC's other properties. They say how Java's writer works; a reader sees no difference.
 _WITHOUT_EFFECT = frozenset(
     PREFIX + name
     for name in (
@@ -39,7 +40,7 @@ _WITHOUT_EFFECT = frozenset(
         "schema.evolution.case.sensitive", "force.positional.evolution",
     )
 )  # fmt: skip
-# Passed over in silence they would store readable what was to be hidden.
+# If these were ignored, data would be stored readable that the user wants to hide.
 _REFUSED = ("orc.encrypt", "orc.mask", "orc.key.provider")
 
 
@@ -50,11 +51,12 @@ class OrcOptions:
     Attributes:
         compression: ``orc.compress``: zstd, zlib, snappy, lz4 or none.
         stripe_size: ``orc.stripe.size``, in bytes before compression.
-        block_size: ``orc.compress.size``, in bytes before compression; rounded up to 64 KiB.
-        row_index_stride: ``orc.row.index.stride``, in rows; 0: no row indexes, which is also what
-            ``orc.create.index=false`` says.
-        bloom_filter_columns: ``orc.bloom.filter.columns``: names, ``s.f`` of a struct's field.
-        bloom_filter_fpp: ``orc.bloom.filter.fpp``: how often a bloom filter may err.
+        block_size: ``orc.compress.size``, in bytes before compression; rounded up to a multiple of
+            64 KiB.
+        row_index_stride: ``orc.row.index.stride``, in rows; 0: no row indexes, as with
+            ``orc.create.index=false``.
+        bloom_filter_columns: ``orc.bloom.filter.columns``: names; ``s.f`` for a struct's field.
+        bloom_filter_fpp: ``orc.bloom.filter.fpp``: the rate of false positives.
     """
 
     compression: str = "zstd"
@@ -66,10 +68,10 @@ class OrcOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> OrcOptions:
-        """What a table's properties say; what is not ORC's is passed over.
+        """The options that a table's properties set. Properties without ``orc.`` are ignored.
 
         Raises:
-            SettingError: ORC has no such property, or none of that value.
+            SettingError: ORC has no such property, or the value is not valid.
         """
         found: dict[str, Any] = {}
         for key, value in properties.items():
@@ -82,12 +84,12 @@ class OrcOptions:
         return cls(**found)
 
     def bloom_filter_ids(self, row: HiveType, number: int = 0) -> frozenset[int]:
-        """Numbers of the ORC columns (in pre-order, the root is 0) that get a bloom filter.
+        """The numbers of the ORC columns that get a bloom filter (in pre-order, the root is 0).
 
         Args:
-            row: The user's columns, as one struct. A name that is not there (any more) is passed
-                over, as Hive does.
-            number: Of that struct.
+            row: The user's columns, as one struct. Names that it does not have (any more) are
+                ignored, as in Hive.
+            number: The number of that struct.
         """
         if not self.row_index_stride:
             return frozenset()  # a bloom filter is a part of the row index
@@ -104,14 +106,14 @@ DEFAULT = OrcOptions()
 
 
 def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
-    """Refuse a bloom filter on what is no column, or cannot have one.
+    """Refuse a bloom filter on an unknown column, or on a column that cannot have one.
 
     Args:
-        options: Of the table.
-        row: Its data columns, as one struct.
+        options: The table's options.
+        row: The table's data columns, as one struct.
 
     Raises:
-        SettingError: Which column, and why.
+        SettingError: The error names the column and says why.
     """
     kinds = {".".join(path): node.kind for _, path, node in _nodes(row, 0, ())}
     for name in options.bloom_filter_columns:
@@ -130,10 +132,10 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
 def _nodes(
     node: HiveType, number: int, path: tuple[str, ...]
 ) -> Iterator[tuple[int, tuple[str, ...], HiveType]]:
-    """Number, path of lower-case names, and type of a node and of all below it, in pre-order."""
+    """A node and all nodes below it, in pre-order: number, path of lower-case names, and type."""
     yield number, path, node
     number += 1
-    # A list's and a map's children have no names: a filter on the whole is one on them.
+    # Children of a list or map have no names. A filter on the list or map is a filter on them.
     names = node.names or tuple(f"_{position}" for position in range(len(node.children)))
     for name, child in zip(names, node.children, strict=True):
         below = list(_nodes(child, number, (*path, name.lower())))
@@ -147,7 +149,7 @@ _Read = Callable[[str, str], Any]
 
 
 def _reader(key: str) -> tuple[str, _Read] | None:
-    """The option that a property sets and how its text is read; None: it has no effect."""
+    """The option that a property sets, and how to read its text; None if it has no effect."""
     if key in _READERS:
         return _READERS[key]
     if key in _REFUSED:

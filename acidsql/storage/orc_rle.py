@@ -1,7 +1,8 @@
 """ORC's integer streams: run-length encoding, version 2.
 
-Reads all four kinds of run; writes only the plainest (DIRECT, in whole bytes). Source: ORC
-specification v1, "Integer Run Length Encoding, version 2".
+This module reads all four kinds of run, and writes only the simplest kind (DIRECT, in whole bytes).
+
+Source: ORC specification v1, "Integer Run Length Encoding, version 2".
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ from acidsql.errors import FormatError
 Int64s = npt.NDArray[np.int64]
 _UInt64s = npt.NDArray[np.uint64]
 
-# The bit width that a five-bit code stands for.
+# The bit width for each five-bit code.
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 _LONGEST_RUN = 512
 
 
 def decode(data: bytes, signed: bool) -> Int64s:
-    """The integers of a stream.
+    """Decode the integers of a stream.
 
     Args:
         data: The stream, decompressed.
-        signed: Whether the stream is one of signed integers (zigzag).
+        signed: Whether the integers are signed (zigzag).
 
     Returns:
-        The values; those of an unsigned stream from 2**63 on come out negative.
+        The values. In an unsigned stream, values from 2**63 on become negative.
+
+    Raises:
+        FormatError: The stream is damaged.
     """
     runs, at = [], 0
     kinds = (_short_repeat, _direct, _patched_base, _delta)
@@ -41,7 +45,7 @@ def decode(data: bytes, signed: bool) -> Int64s:
 
 
 def encode(values: Int64s, signed: bool) -> bytes:
-    """A stream of the integers, in runs of kind DIRECT."""
+    """Encode integers as a stream of DIRECT runs."""
     numbers = (values << 1 ^ values >> 63 if signed else values).view(np.uint64)
     size = max(1, (int(numbers.max(initial=0)).bit_length() + 7) // 8)
     code = _WIDTHS.index(size * 8)
@@ -61,7 +65,7 @@ def _short_repeat(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _header(data: bytes, at: int) -> tuple[int, int]:
-    """Code of the width, and number of values, of the other three kinds."""
+    """The width code and the number of values, in the header of the other three kinds of run."""
     return data[at] >> 1 & 31, ((data[at] & 1) << 8 | data[at + 1]) + 1
 
 
@@ -98,7 +102,7 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
     start = np.array([first], dtype=np.uint64)
     start = _unzigzag(start) if signed else start
     signed_step = _unzigzag(np.array([step], dtype=np.uint64))
-    if code == 0:  # all steps are the same
+    if code == 0:  # all steps are equal
         deltas = np.repeat(signed_step, count - 1)
     else:
         sizes, at = _unpacked(data, at, _WIDTHS[code], count - 2)
@@ -109,7 +113,7 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _unpacked(data: bytes, at: int, width: int, count: int) -> tuple[_UInt64s, int]:
-    """``count`` numbers of ``width`` bits, the highest bit first."""
+    """Unpack ``count`` numbers of ``width`` bits, highest bit first; return the position after."""
     size = (width * count + 7) // 8
     bits = np.unpackbits(np.frombuffer(data, np.uint8, size, at), count=width * count)
     padded = np.zeros((count, 64), dtype=np.uint8)

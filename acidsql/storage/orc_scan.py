@@ -1,4 +1,4 @@
-"""Exactly these files, read by Spark."""
+"""Read exactly the given files with Spark's own readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def read_orc(
     of_file: Sequence[str],
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """Events under the names that they have, and then under Hive's (spark.sql.caseSensitive)."""
+    """Read events by the files' names of the event columns, and return them under Hive's names.
+
+    The names may differ in case, which matters if ``spark.sql.caseSensitive`` is true.
+    """
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
     events = open_files(spark, paths, schema, by_position=False, of_file=of_file, options=options)
@@ -37,11 +40,11 @@ def read_orc(
 
 
 def kept_apart(rows: DataFrame, name: str) -> DataFrame:
-    """The same rows, below which no condition is pushed.
+    """The same rows, in a form in which Spark pushes no condition below them.
 
-    Where Spark joins by a subquery's ``<`` it reads the outer table once more, without the
-    conditions that stand right above the subquery's. The scan's filter must not be one of them: it
-    is what mentions all event columns (I8). ``name``: one that nothing else in the query has.
+    For a subquery that is correlated by ``<`` Spark joins, and reads the outer table again without
+    the conditions directly above the table. The scan's filter must not be among these conditions,
+    because it references all event columns (I8). ``name``: a name that the query uses only once.
     """
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
@@ -56,24 +59,25 @@ def open_files(
     by_position: bool = True,
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """Rows of exactly these files; ``of_file``: what of a row's file is told, ``PATH`` or ``SIZE``.
+    """The rows of exactly these files.
 
-    ``by_position`` is right for top-level columns, whose places Spark knows, and for those alone:
-    ORC matches what is within them by name.
+    ``of_file``: the facts about a row's file to add as columns, ``PATH`` or ``SIZE``.
+    ``by_position``: match top-level columns by position; ORC matches nested fields by name.
     """
     reader = spark.read.schema(schema).options(
         **{"orc.force.positional.evolution": str(by_position).lower()},
-        # Missing files are an error, never missing rows.
+        # A missing file must be an error: otherwise rows would be missing.
         ignoreMissingFiles="false",
         ignoreCorruptFiles="false",
-        # They are files: Spark need not look for partition columns in each one's path.
+        # With this Spark does not look for partition columns in the paths.
         recursiveFileLookup="true",
         **options,
     )
-    # A path is a name, not a pattern. Spark's own switch for that, __globPaths__=false, reads
-    # files twice: of several paths, each that looks like a pattern stands for all of them.
+    # A path is a name, not a pattern. Spark's switch for this, __globPaths__=false, reads files
+    # twice: with several paths, each path that looks like a pattern stands for all paths.
     names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
-    # Of many paths Spark would look at each in a job, ten times slower: we listed them already.
+    # For many paths Spark would start a job that looks at each of them, which is ten times slower.
+    # We have listed the files already.
     threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
     at_least = max(len(names), int(spark.conf.get(threshold) or 0))
     with jvm.changed_conf(spark, {threshold: str(at_least)}):

@@ -1,4 +1,4 @@
-"""The columns of an ORC file in Hive's types, from its footer. Driver only, no Spark job."""
+"""The columns of an ORC file as Hive's types, from its footer. Driver only, without a Spark job."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LENGTH, _PRECISION, _SCALE = 4, 5, 6  # fields of Type
 
 
 def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
-    """The user's columns: names as the file has them, and Hive's type texts.
+    """The user's columns: the names in the file, and Hive's type texts.
 
     Args:
-        path: A file of events (its ``row`` is taken), or any other ORC file.
-        length: Where it ends, in bytes, if not at its size (``_flush_length``).
+        path: A file of events (the columns are the fields of ``row``), or any other ORC file.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
 
     Raises:
-        FormatError: It is no ORC file, or ends before its first column.
+        FormatError: It is no ORC file, it is damaged, or it has no columns.
     """
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
@@ -67,11 +67,11 @@ def _node(number: int, types: Sequence[OrcType], parameters: Sequence[tuple[int,
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the files of a directory call their columns.
+    """The names that the files of a directory have for their columns.
 
     Attributes:
-        events: The six event columns; Hive's query-based compaction writes them in lower case.
-        row: The user's.
+        events: The six event columns. Hive's query-based compaction writes them in lower case.
+        row: The user's columns.
     """
 
     events: tuple[str, ...]
@@ -79,13 +79,13 @@ class Names:
 
 
 def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
-    """The names of columns, by directory of event files.
+    """The names of columns, by the directory of event files.
 
-    One file is looked into for all that one statement wrote, in whatever partitions: it writes with
-    one schema. Of what a compaction or a stream wrote, one file of each directory.
+    A statement writes all its files with one schema, so one footer is read for all files of a
+    statement, in all partitions. For compactions and streams, one footer of each directory is read.
 
     Raises:
-        FormatError: A file has not the six event columns.
+        FormatError: A file does not have the six event columns.
     """
     writers = {file.path.rpartition("/")[0]: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
@@ -94,7 +94,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
 
 
 def _writer(file: EventFile) -> str:
-    """What all files have in common that one statement or compaction has written."""
+    """A key that all files of one statement, or of one directory of a compaction, share."""
     is_statements = file.directory.statement_id is not None
     return file.directory.name if is_statements else file.path.rpartition("/")[0]
 
@@ -107,21 +107,21 @@ def _names(path: str) -> Names:
 
 
 def has_no_names(names: Sequence[str]) -> bool:
-    """True for Hive's ``_col0``, ``_col1`` …, which only count."""
+    """True for Hive's ``_col0``, ``_col1`` …, which are only numbers."""
     return all(_NAMELESS.fullmatch(name) for name in names)
 
 
 def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
-    """What to ask a file for in place of ``columns``, which it has by position.
+    """The names by which to read ``columns`` from a file that has them at these positions.
 
     Args:
-        names: The file's; fewer than ``columns`` if some were added later.
-        columns: The table's.
+        names: The file's names; fewer than ``columns`` if columns were added later.
+        columns: The table's names.
 
     Returns:
-        ``columns`` themselves where they agree with the file's names. None where Spark's reader
-        cannot be asked by name: names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
-        which ORC takes for no names at all, even where the table's columns are called so.
+        ``columns`` if they agree with the file's names. None if Spark's reader cannot find columns
+        by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
+        which ORC does not treat as names, even if the table's columns have these names.
     """
     known = min(len(names), len(columns))
     if has_no_names(names):

@@ -1,13 +1,13 @@
-"""Timestamps before 1970 with a fraction of a second, stored so that Java can read them.
+"""Store timestamps before 1970 with a fraction of a second in a form that Java can read.
 
-ORC stores a timestamp as seconds and nanoseconds. Arrow's writer divides towards zero, so that
--1.5 s becomes -1 s and *minus* 500,000,000 ns: Hive and Spark fail on such a file ("nanos >
-999999999 or < 0"). The value that they understand is -1 s and 500,000,000 ns: their readers
-subtract a second where the seconds are negative and the fraction is 1 ms or more
-(ORC-763). The streams of the stripes concerned are therefore encoded anew before they reach the
-disk; such files are rare, and have neither row indexes nor statistics of timestamps.
+ORC stores a timestamp as seconds and nanoseconds. Arrow's writer divides towards zero, so it stores
+-1.5 s as -1 s and *minus* 500,000,000 ns. Hive and Spark fail on such a file ("nanos > 999999999 or
+< 0"). They expect -1 s and plus 500,000,000 ns: their readers subtract a second if the seconds are
+negative and the fraction is 1 ms or more (ORC-763). So this module encodes the streams of such
+stripes anew before they are written to the disk. Such files are rare. They get neither row indexes
+nor statistics of timestamps.
 
-One second cannot be told at all in that encoding: 1969-12-31 23:59:59.001 … .999999.
+This encoding has no value for one second: 1969-12-31 23:59:59.001 … .999999.
 
 Source: ORC ``TreeReaderFactory.TimestampTreeReader``; Arrow ``adapters/orc/util.cc``.
 """
@@ -29,14 +29,14 @@ from acidsql.storage.protobuf import Field, as_bytes, as_int, decode_fields, enc
 
 _SECOND = 1_000_000  # microseconds
 _NANOS = 1_000_000_000
-_FRACTION_SEEN = 999_999  # nanoseconds: readers look only at what is above
-_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
+_FRACTION_SEEN = 999_999  # nanoseconds: readers subtract a second only for a larger fraction
+_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; the kinds from 6 on are indexes
 _TIMESTAMP_STATISTICS = 9  # field of ColumnStatistics
 _CONTENT_LENGTH, _STRIPES, _STATISTICS, _ROW_INDEX_STRIDE = 2, 3, 7, 8  # fields of Footer
 
 
 class Stripe(NamedTuple):
-    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
+    """StripeInformation: the place of a stripe. All fields except ``rows`` are in bytes."""
 
     offset: int
     index_length: int
@@ -46,12 +46,12 @@ class Stripe(NamedTuple):
 
     @classmethod
     def parse(cls, message: bytes) -> Stripe:
-        """From its protobuf message."""
+        """Parse a protobuf message."""
         values = dict(decode_fields(message))
         return cls(*(as_int(values.get(number)) for number in range(1, 6)))
 
     def encode(self) -> bytes:
-        """To its protobuf message."""
+        """The protobuf message."""
         return encode_fields(list(enumerate(self, start=1)))
 
     @property
@@ -61,10 +61,10 @@ class Stripe(NamedTuple):
 
 
 def needs_mending(array: pa.Array) -> bool:
-    """True if there is a timestamp before 1970 with a fraction of a second in an array.
+    """True if an array has a timestamp before 1970 with a fraction of a second.
 
     Raises:
-        WriteError: One of them cannot be stored.
+        WriteError: A timestamp cannot be stored (see the module's docstring).
     """
     if pa.types.is_timestamp(array.type):
         micros = array.drop_null().cast(pa.int64()).to_numpy()
@@ -80,7 +80,7 @@ def needs_mending(array: pa.Array) -> bool:
 
 
 def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
-    """The arrays below, without what lies behind a null or outside a slice."""
+    """The child arrays, without values below a null or outside a slice."""
     if isinstance(array, pa.StructArray):
         return list(array.flatten())
     if not isinstance(array, pa.MapArray):
@@ -90,14 +90,14 @@ def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
 
 
 def mend_file(sink: HoldingSink, message: bytes, script: PostScript) -> None:
-    """Write out what a sink has held back, all its stripes mended, and the file's tail.
+    """Write the bytes that a sink has held back, with mended stripes, and the file's tail.
 
     Args:
-        sink: It holds whole stripes, the Metadata section and the tail.
-        message: The Footer message, complete but for what changes here.
-        script: The postscript that was written.
+        sink: Holds whole stripes, the Metadata section and the tail.
+        message: The Footer message, complete except for the fields that change here.
+        script: The postscript that pyarrow wrote.
     """
-    start = sink.written  # where what is held begins in the file
+    start = sink.written  # the position in the file of the first held byte
     footer = orc_footer.parse_footer(message)
     columns = frozenset(i for i, node in enumerate(footer.types) if node.kind == "timestamp")
     fields: list[Field] = []
@@ -131,9 +131,9 @@ def mend_stripe(
 
     Args:
         data: The stripe's bytes.
-        stripe: Its lengths.
-        columns: Numbers of the timestamp columns.
-        script: Compression of the file.
+        stripe: The stripe's lengths.
+        columns: The numbers of the timestamp columns.
+        script: The postscript; it has the file's compression.
 
     Returns:
         The new bytes, and the new lengths (the offset is still the old one).
@@ -174,7 +174,7 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
     wrong = packed < 0
     if not wrong.any():
         return
-    # The low three bits say how many zeros were cut off the nanoseconds, less one.
+    # The low three bits say how many zeros were cut off the nanoseconds, minus one.
     zeros = packed[wrong] & 7
     nanos = (packed[wrong] >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1) + _NANOS
     seconds[wrong] -= nanos <= _FRACTION_SEEN
@@ -190,7 +190,7 @@ def without_timestamp_statistics(statistics: bytes) -> bytes:
 
 
 def mend_metadata(section: bytes, script: PostScript) -> bytes:
-    """The file's Metadata section (statistics of each stripe), without those of timestamps."""
+    """The Metadata section (statistics of each stripe) without the statistics of timestamps."""
     stripes: list[Field] = []
     for number, stripe in decode_fields(decompress(section, script.compression)):
         columns = [

@@ -1,9 +1,9 @@
-"""Writing any ORC file so that Hive understands it: pyarrow's writer, its footer completed.
+"""Write ORC files that Hive understands: pyarrow's writer, with a completed footer.
 
-pyarrow cannot set user metadata, a calendar, or the types CHAR and VARCHAR, and stores some
-timestamps so that Java cannot read them. What it writes last is therefore kept back and put right
-(``orc_footer``, ``orc_timestamps``) before it goes to the file. ``EventFileWriter`` and
-``PlainFileWriter`` say what the rows are.
+pyarrow cannot set user metadata, a calendar, or the types CHAR and VARCHAR, and it stores some
+timestamps in a form that Java cannot read. So this module holds back the end of the file, and
+corrects it (``orc_footer``, ``orc_timestamps``) before it is written. ``EventFileWriter`` and
+``PlainFileWriter`` define the rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LONGEST_STRIDE = 2**31 - 1  # rows
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """What was written into one file.
+    """What one file contains.
 
     Attributes:
-        inserts: Insert events, or plain rows.
-        deletes: Delete events.
+        inserts: The number of insert events, or of plain rows.
+        deletes: The number of delete events.
         bytes: The file's length.
-        stripes: Its stripes.
+        stripes: The number of stripes (row groups in a Parquet file).
     """
 
     inserts: int
@@ -42,7 +42,7 @@ class FileStats:
 
     @property
     def rows(self) -> int:
-        """Events of both kinds."""
+        """The number of events of both kinds."""
         return self.inserts + self.deletes
 
 
@@ -50,11 +50,11 @@ class OrcWriter:
     """Writes one ORC file.
 
     Args:
-        file: What ``FileSystem.open_output`` gave; the writer closes it.
-        schema: Of the tables that ``write`` gets.
-        root: Hive's type of the same, for what Arrow has no types for.
-        options: What the table's ``orc.…`` properties say.
-        bloom_filters: Numbers of the columns that get one.
+        file: The result of ``FileSystem.open_output``; the writer closes it.
+        schema: The schema of the tables that ``write`` gets.
+        root: Hive's type of the same rows, because Arrow lacks some of Hive's types.
+        options: The options that the table's ``orc.…`` properties set.
+        bloom_filters: The numbers of the columns that get a bloom filter.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class OrcWriter:
         )
         self._has_timestamps = "timestamp" in str(root)
         self._is_empty = True
-        # What leaves the indexes out is what mends timestamps, so it is asked to.
+        # Without a stride the file must have no row indexes. mend_file leaves them out.
         self._mending = not options.row_index_stride
         if self._mending:
             self._sink.hold()
 
     def write(self, table: pa.Table) -> bool:
-        """Add rows; True if bytes went to the file, so that a stripe may have ended."""
+        """Add rows. Return True if bytes were written, so that a stripe may have ended."""
         if self._has_timestamps and _needs_mending(table):
-            # What is in the ORC writer's memory, and what comes, is kept back until close.
+            # From now on, all stripes are held back until close, also the current one.
             self._mending = True
             self._sink.hold()
         self._is_empty = False
@@ -98,10 +98,10 @@ class OrcWriter:
         """Complete the footer, and close (and sync) the file.
 
         Args:
-            metadata: The user metadata, when the rows of each stripe are known.
+            metadata: Gives the user metadata, from the number of rows in each stripe.
 
         Returns:
-            The file's bytes, its stripes.
+            The file's bytes, and the number of its stripes.
         """
         if self._is_empty:
             self._orc.write(self._schema.empty_table())
@@ -121,7 +121,7 @@ class OrcWriter:
         return self._sink.written, len(stripe_rows)
 
     def abort(self) -> None:
-        """Close the file as it is; what lies there is no ORC file and must be deleted."""
+        """Close the file as it is. It is no valid ORC file, so the caller must delete it."""
         self._sink.held.close()
         self._sink.file.close()
 

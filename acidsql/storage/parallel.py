@@ -1,4 +1,4 @@
-"""Work on many files: listing directories, looking into footers, moving what was written."""
+"""Work on many files in threads: list directories, read footers, move files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 THREADS = 16
-_PATIENCE_S = 0.02  # a thread may wait for a processor, too
+_PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a processor
 
 
 def in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What ``work`` gives for each item, in their order; in several threads where it waits.
+    """The results of ``work`` for the items, in order. If the work waits, threads share it.
 
-    Threads take turns at the interpreter: work that never waits, as where the file system has all
-    of it in memory, takes three times as long in several of them. So it begins here, and goes into
-    threads as soon as it has waited for more than half of the time.
+    Threads take turns at the interpreter. Work that never waits (because the file system has all
+    data in memory) takes three times as long in several threads. So the work begins in the calling
+    thread, and goes into threads once it has waited for more than half of the time.
 
     Raises:
-        Exception: What the first item raised that failed. Others may have been worked on.
+        Exception: The error of the first item that failed. ``work`` may have run for other items.
     """
     todo, found = deque(items), list[_Result]()
     began, busy = time.perf_counter(), time.thread_time()

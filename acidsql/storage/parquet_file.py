@@ -1,9 +1,9 @@
-"""Parquet files of an insert-only table: written, looked into, and read again by a compaction.
+"""Parquet files of an insert-only table: write them, inspect them, read them for a compaction.
 
-Parquet names its columns, and Hive, Spark and Trino match them by name. A TIMESTAMP is stored as a
-wall clock (``isAdjustedToUTC=false``): Spark reads it as TIMESTAMP_NTZ, Hive 4 and Trino as
-TIMESTAMP. What Hive 3 and old Sparks write instead (INT96) is an instant of a time zone that the
-file need not tell, so it is refused. Runs in workers.
+Parquet files name their columns, and Hive, Spark and Trino match columns by name. We store a
+TIMESTAMP as a wall clock (``isAdjustedToUTC=false``): Spark reads it as TIMESTAMP_NTZ, Hive 4 and
+Trino as TIMESTAMP. Hive 3 and old versions of Spark write INT96 instead: an instant in a time zone
+that the file need not name. We refuse INT96. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from acidsql.storage.orc_writer import FileStats
 from acidsql.storage.parallel import in_threads
 from acidsql.storage.row_schema import RowSchema, conform, places_of_fields
 
-COMPRESSION = "parquet.compression"  # the property, as Hive and Spark call it
+COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
 _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
@@ -38,10 +38,10 @@ _HIVE_TYPES = {
 
 
 def compression_of(properties: Mapping[str, str]) -> str:
-    """What a table's ``parquet.compression`` says; SNAPPY by default, as Spark has it.
+    """The value of a table's ``parquet.compression``; by default SNAPPY, as in Spark.
 
     Raises:
-        SettingError: It is none of those that Hive, Spark and Trino all read.
+        SettingError: Hive, Spark and Trino do not all read this compression.
     """
     for key, value in properties.items():
         if key.lower() == COMPRESSION:
@@ -53,7 +53,7 @@ def compression_of(properties: Mapping[str, str]) -> str:
 
 
 def parquet_of(table: Table) -> str | None:
-    """The compression of a table's Parquet files; None of an ORC table. Raises SettingError."""
+    """The compression of a table's Parquet files; None for an ORC table. Raises SettingError."""
     return compression_of(table.properties) if table.file_format == PARQUET else None
 
 
@@ -61,9 +61,9 @@ class ParquetFileWriter:
     """Writes one file of plain rows.
 
     Args:
-        file: What ``FileSystem.open_output`` gave; the writer closes it.
+        file: The result of ``FileSystem.open_output``; the writer closes it.
         schema: The table's data columns.
-        compression: As ``compression_of`` gives it.
+        compression: The result of ``compression_of``.
     """
 
     def __init__(self, file: BinaryIO, schema: RowSchema, compression: str) -> None:
@@ -78,7 +78,7 @@ class ParquetFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows; the user's columns by position. Their ids are stored nowhere."""
+        """Add rows; the user's columns by position. Plain files store no row ids."""
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
         self._pending_rows += batch.num_rows
@@ -87,7 +87,7 @@ class ParquetFileWriter:
             self._flush()
 
     def close(self) -> FileStats:
-        """Write what is left and the footer, and close (and sync) the file."""
+        """Write the remaining rows and the footer, and close (and sync) the file."""
         self._flush()
         self._parquet.close()
         written = self._file.tell()
@@ -104,10 +104,10 @@ class ParquetFileWriter:
 
 
 def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as the table has them now; a column that the file lacks is NULL.
+    """The rows of a file with the table's current columns; columns that the file lacks are NULL.
 
     Raises:
-        FormatError: It is no Parquet file, or a column has another type than the table's.
+        FormatError: It is no Parquet file, or a column does not fit the table's type.
     """
     with _opened(path) as reader:
         _refuse_instants(path, reader)
@@ -116,10 +116,10 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
 
 
 def need_wall_clocks(paths: Sequence[str]) -> None:
-    """See that Spark's reader shows the files' timestamps as the wall clocks that they are.
+    """Check that all timestamps in files are wall clocks, which Spark's reader shows unchanged.
 
     Raises:
-        FormatError: A file holds timestamps that are none.
+        FormatError: A file has timestamps that are no wall clocks.
     """
     in_threads(_need_wall_clocks, paths)
 
@@ -130,10 +130,10 @@ def _need_wall_clocks(path: str) -> None:
 
 
 def columns_of_parquet(path: str) -> list[tuple[str, str]]:
-    """The names of a file's columns, and Hive's types for them.
+    """The names and Hive types of a file's columns.
 
     Raises:
-        FormatError: It is no Parquet file, or has a type that Hive has not.
+        FormatError: It is no Parquet file, or a column's type does not exist in Hive.
     """
     with _opened(path) as reader:
         _refuse_instants(path, reader)
@@ -141,7 +141,7 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
 
 
 def rows_of_parquet(path: str) -> int:
-    """How many rows a file's footer tells of. Raises FormatError: it is no Parquet file."""
+    """The number of rows in a file's footer. Raises FormatError if it is no Parquet file."""
     with _opened(path) as reader:
         return int(reader.metadata.num_rows)
 
@@ -158,7 +158,7 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema) -> pa.RecordBatch:
-    columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one stands for what is missing
+    columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
     chosen = [columns[-1 if place is None else place] for place in places]
     rows = pa.StructArray.from_arrays(chosen, names=list(schema.names))
@@ -166,7 +166,7 @@ def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema) -> pa.RecordBatch:
 
 
 def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
-    """No column may hold timestamps that are no wall clocks, or finer than Spark can read."""
+    """Refuse timestamps that are no wall clocks, or finer than Spark can read."""
     for i in range(len(reader.schema)):
         column = reader.schema.column(i)
         kind = str(column.logical_type)

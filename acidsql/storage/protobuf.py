@@ -1,4 +1,4 @@
-"""Protobuf messages, as far as ORC's tail needs them: fields in, fields out."""
+"""Decode and encode protobuf messages, as far as ORC's tail needs it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator
 
 from acidsql.errors import FormatError
 
-_MAX_BITS = 70  # of a varint of ten bytes: 64 bits and some
-Field = tuple[int, int | bytes]  # number, and an int (varint) or the bytes of any other kind
+_MAX_BITS = 70  # the bits of a varint of ten bytes, which is enough for 64 bits
+Field = tuple[int, int | bytes]  # the field's number; an int for a varint, else bytes
 
 
 def decode_fields(message: bytes) -> Iterator[Field]:
     """The fields of a protobuf message, in order.
 
-    Varints come as int; length-delimited ones as bytes. Others (ORC's tail has only fixed64,
-    inside statistics, which are not looked into) are an error.
+    A varint comes as int, a length-delimited field as bytes.
+
+    Raises:
+        FormatError: The message is damaged, or has a field of another wire type. ORC's tail has
+            such fields (fixed64) only in statistics, which we do not decode.
     """
     at = 0
     while at < len(message):
@@ -34,7 +37,7 @@ def decode_fields(message: bytes) -> Iterator[Field]:
 
 
 def encode_fields(fields: Iterable[Field]) -> bytes:
-    """Put a message together again."""
+    """Encode fields as a message."""
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -59,7 +62,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varints(data: bytes) -> Iterator[int]:
-    """The varints that lie one behind the other in a packed field."""
+    """The varints of a packed field."""
     at = 0
     while at < len(data):
         value, at = _varint(data, at)
@@ -76,10 +79,10 @@ def _encoded(value: int) -> bytes:
 
 
 def as_int(value: int | bytes | None) -> int:
-    """A varint's value; 0 if the field is missing."""
+    """The value of a varint field; 0 if the field is missing."""
     return value if isinstance(value, int) else 0
 
 
 def as_bytes(value: int | bytes | None) -> bytes:
-    """A message's or text's bytes; none if the field is missing."""
+    """The bytes of a length-delimited field; empty if the field is missing."""
     return value if isinstance(value, bytes) else b""

@@ -1,4 +1,4 @@
-"""Reading a table: one that a metastore describes, or any Hive ACID directory without one."""
+"""Read a table that a metastore describes, or any Hive ACID directory without a metastore."""
 
 from __future__ import annotations
 
@@ -47,24 +47,25 @@ def read_rows(
 
     Args:
         spark: The session.
-        table: What to read.
-        partitions: Its partition directories, ``p1=a/p2=1``; of an unpartitioned table ignored.
+        table: The table to read.
+        partitions: The partition directories, ``p1=a/p2=1``; ignored for an unpartitioned table.
         write_ids: The table's valid write ids.
         txns: The valid transactions.
-        demanded: What matters of the rows. It is asked only where that could spare more than it
-            takes: of a table with many partitions or much data.
-        is_kept: Whether the cleaner still keeps what the snapshot needs. It is asked where a
-            compaction has replaced something meanwhile.
+        demanded: Gives the rows and columns that matter. It is called only for a table with many
+            partitions or much data: otherwise it would cost more time than it saves.
+        is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
+            called if a compaction has replaced files meanwhile.
         few: See ``storage.scan``.
-        refuse_lost: Some of the partitions are not there any more: refuses them, if they are
-            among those that it is given. None: all are there.
+        refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
+            if a lost partition is among them. None if no partition is lost.
 
     Raises:
-        FormatError: ACID_NOT_ENOUGH_HISTORY: it does not.
+        FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
+        SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
-    # Before anything is listed.
+    # Prune before listing: partitions that do not matter are not even listed.
     is_pruned = len(where) > MANY_PARTITIONS or refuse_lost is not None
     if is_pruned:
         where = matching(spark, table, where, demanded().condition)
@@ -107,26 +108,26 @@ def read(
     Args:
         spark: The session.
         path: The table's directory.
-        schema: The data columns in the table's order, because Hive matches them by position: DDL
-            text (``id int, name string``), a StructType, or pairs of a name and Hive's type;
-            default: those of the newest file.
+        schema: The data columns in the table's order, because Hive matches columns by position: DDL
+            text (``id int, name string``), a StructType, or pairs of a name and Hive's type. By
+            default, the columns of the newest file.
         partitioned_by: The partition columns, in the same forms.
-        insert_only: The table is of ``transactional_properties=insert_only``.
-        file_format: Of an insert-only table, ``orc``, ``parquet`` or ``text``; a full-ACID one is
-            always ORC.
-        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``;
-            default: everything is visible.
-        valid_txns: The same of transactions, ``highWaterMark:minOpen:open:aborted``.
+        insert_only: The table has ``transactional_properties=insert_only``.
+        file_format: The format of an insert-only table: ``orc``, ``parquet`` or ``text``. A
+            full-ACID table is always ORC.
+        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``.
+            By default, everything is visible.
+        valid_txns: The valid transactions in Hive's form, ``highWaterMark:minOpen:open:aborted``.
 
     Returns:
-        The live rows, lazily, in no order: ``row__id`` (struct of writeid bigint, bucketid int,
-        rowid bigint; not if ``insert_only``), the data columns, the partition columns. TIMESTAMP
-        is shown as TIMESTAMP_NTZ.
+        The live rows, lazily, in no order. Columns: ``row__id`` (struct of writeid bigint, bucketid
+        int, rowid bigint; not with ``insert_only``), the data columns, the partition columns.
+        TIMESTAMP is shown as TIMESTAMP_NTZ.
 
     Raises:
-        FormatError: The directory is missing or breaks Hive's rules, or it has no file to take the
-            schema from.
-        UnsupportedError: ``file_format`` is none of these.
+        FormatError: The directory is missing or breaks Hive's rules, or no file has a schema: pass
+            ``schema``.
+        UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()
     path = path.rstrip("/")
@@ -150,7 +151,7 @@ def read(
 
 
 def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """The visible files of an insert-only table, by partition directory; the bytes of each."""
+    """The visible files of an insert-only table by partition directory, and their sizes by path."""
     files: dict[str, list[str]] = {}
     sizes: dict[str, int] = {}
     for listing in listings:
@@ -174,7 +175,7 @@ def _columns(schema: Schema) -> tuple[Column, ...]:
         pairs = list(schema)
     columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in pairs)
     for column in columns:
-        parse_type(column.type)  # refuses by name what cannot be read
+        parse_type(column.type)  # raises an error that names an unsupported type
     return columns
 
 
@@ -183,7 +184,7 @@ def _hive(kind: str) -> str:
 
 
 def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
-    """The columns of the newest file of events; if there is none, of an original."""
+    """The columns of the newest file of events; if there is none, of the newest original."""
     files = [file for listing in listings for file in listing.data]
     if files:
         newest = max(files, key=lambda file: file.directory.max_write_id)
@@ -202,7 +203,7 @@ def _newest_plain(
     paths = [file for group in files.values() for file in group]
     if not paths:
         raise _no_files(path)
-    # A base comes before the deltas, and deltas by write id: the last one is the newest.
+    # The base comes before the deltas, and deltas are sorted by write id: the last file is newest.
     return columns_of_parquet(paths[-1]) if file_format == PARQUET else columns_of(paths[-1])
 
 

@@ -1,4 +1,4 @@
-"""Whether two transactions changed a common row: their delete events name the very rows."""
+"""Whether two transactions changed a common row. Their delete events name the changed rows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def changed_a_common_row(
     """Compare two transactions' delete events in one partition, in a Spark job.
 
     Args:
-        spark: Runs the job.
-        table: What both changed.
-        partition: Its directory below the table's, "" if unpartitioned.
-        their_write_id: Of the other transaction, which updated or deleted rows there.
+        spark: The session that runs the job.
+        table: The table that both changed.
+        partition: The directory below the table's; "" if unpartitioned.
+        their_write_id: The write id of the other transaction, which updated or deleted rows there.
         ours: The directories that this transaction published, of any table.
 
     Returns:
-        True if both deleted or updated a row, and also where that cannot be told: the other's
-        delete events are not there any more.
+        True if both deleted or updated a common row. Also True if this is unknown, because the
+        other transaction's delete events are gone.
     """
     try:
         return _changed_a_common_row(spark, table, partition, their_write_id, ours)

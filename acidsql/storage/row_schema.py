@@ -1,4 +1,4 @@
-"""A table's data columns in Arrow: their types, and arrays brought into them.
+"""A table's data columns in Arrow: their types, and the conversion of arrays into these types.
 
 Timestamps are wall clocks: Arrow ``timestamp[us]`` without a zone. CHAR and VARCHAR are strings
 in Arrow; their lengths are declared in the ORC footer.
@@ -47,7 +47,7 @@ def arrow_type(hive_type: str | HiveType) -> pa.DataType:
     """The Arrow type of Hive's type text.
 
     Raises:
-        FormatError: No such type, or one that is not supported.
+        FormatError: There is no such type, or it is not supported.
     """
     node = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
     if node.kind == "decimal":
@@ -67,7 +67,7 @@ class RowSchema:
     """A table's data columns, in order; small, and safe to pickle.
 
     Attributes:
-        names: As the metastore has them.
+        names: The names in the metastore.
         types: Hive's type texts.
     """
 
@@ -76,12 +76,12 @@ class RowSchema:
 
     @classmethod
     def of(cls, fields: Iterable[tuple[str, str]]) -> RowSchema:
-        """From pairs of a name and Hive's type text."""
+        """Make a schema from pairs of a name and Hive's type text."""
         pairs = tuple(fields)
         return cls(tuple(name for name, _ in pairs), tuple(text for _, text in pairs))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return RowSchema, (self.names, self.types)  # without what is cached below
+        return RowSchema, (self.names, self.types)  # without the cached properties
 
     @cached_property
     def hive(self) -> HiveType:
@@ -106,10 +106,10 @@ class RowSchema:
         return HiveType("struct", children=children, names=event.EVENT_COLUMNS)
 
     def conform_for_writing(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        """Bring columns into the table's types, by position; CHAR is padded to its length.
+        """Convert columns to the table's types, by position; CHAR is padded to its length.
 
         Raises:
-            WriteError: Their number is wrong, or a value does not fit.
+            WriteError: The number of columns is wrong, or a value does not fit its type.
         """
         if len(columns) != len(self.names):
             raise WriteError(f"{len(columns)} columns given for {len(self.names)} of the table")
@@ -128,7 +128,7 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
     if array.type != target:
         array = array.cast(target)
     if node.kind == "char":
-        # As ORC's own CharTreeWriter does: Hive compares statistics with padded literals.
+        # ORC's own CharTreeWriter pads, too: Hive compares statistics with padded literals.
         return pc.utf8_rpad(pc.utf8_rtrim(array, characters=" "), node.parameters[0], " ")
     if not node.children:
         return array
@@ -145,16 +145,16 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def _exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """Offsets (of a list or map) and the arrays below, without what is hidden behind a null.
+    """Offsets (of a list or map) and the child arrays, without values below a null.
 
-    Arrow leaves undefined what lies below a null, but its ORC writer stores what it finds there,
-    and moves all later values of the column: silently wrong data (seen with pyarrow 26 for any
-    null struct within a struct).
+    In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
+    shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
+    struct within a struct).
     """
     if isinstance(array, pa.StructArray):
         return None, list(array.flatten())  # null where the struct is null
     parts = [array.keys, array.items] if isinstance(array, pa.MapArray) else [array.values]
-    if not len(array):  # Spark 4.1's Arrow leaves the offsets of an empty one undefined
+    if not len(array):  # Spark 4.1 leaves the offsets of an empty array undefined
         return np.zeros(1, np.int32), [part.slice(0, 0) for part in parts]
     offsets = array.offsets.to_numpy()
     starts, lengths = offsets[:-1], np.diff(offsets)
@@ -182,19 +182,19 @@ def _nested(
 
 
 def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.StructArray:
-    """Bring rows that were read from a file into the table's types, as Hive 4 does.
+    """Convert rows that were read from a file to the table's types, as Hive 4 does.
 
-    Columns are matched by position, fields of structs within them by name without case; missing
-    ones are null, surplus ones left out. Timestamps finer than a microsecond are cut; days before
-    1582-10-15 of a file that is not declared proleptic are taken for Julian.
+    Columns are matched by position; fields of structs within them by name, ignoring case. Missing
+    columns and fields are null, surplus ones are left out. Timestamps are cut to microseconds. If a
+    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
 
     Args:
-        row: As pyarrow's ORC reader gave it.
+        row: The rows as pyarrow's ORC reader gave them.
         target: The table's columns.
-        calendar: What the file's footer says.
+        calendar: The calendar in the file's footer.
 
     Raises:
-        FormatError: A value does not fit the table's type, or a struct's fields cannot be told.
+        FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
     """
     _, parts = _exact_children(row)
     parts += [pa.nulls(len(row))] * (target.num_fields - len(parts))
@@ -216,7 +216,7 @@ def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
     else:
         types = [target.field(i).type for i in range(target.num_fields)]
     if pa.types.is_struct(target):
-        parts = [*parts, pa.nulls(len(array))]  # the last one stands for what is missing
+        parts = [*parts, pa.nulls(len(array))]  # the last array (index -1) is for missing fields
         parts = [parts[i] for i in _places(target, array.type)]
     pairs = zip(parts, types, strict=True)
     columns = [_conformed(part, kind, calendar) for part, kind in pairs]
@@ -224,19 +224,19 @@ def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
 
 
 def _places(target: pa.StructType, found: pa.StructType) -> list[int]:
-    """Where a struct in a file has the fields of the table's; -1: it has not."""
+    """The positions of the table's fields in a struct of a file; -1 for a missing field."""
     own = [field.name for field in found]
     places = places_of_fields([field.name for field in target], own)
     return [-1 if place is None else place for place in places]
 
 
 def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | None]:
-    """Where a struct in a file has each of these fields; None: it has not.
+    """The positions of these fields in a struct of a file; None for a missing field.
 
-    Names are compared without case, as ORC's own reader does.
+    Names are compared without case, as in ORC's own reader.
 
     Raises:
-        FormatError: A name could mean two fields, or there is none of them.
+        FormatError: A name fits two fields, or all fields are missing.
     """
     lowered = [name.lower() for name in own]
     for name in wanted:
@@ -264,7 +264,7 @@ def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
 
 
 def _proleptic(array: pa.Array) -> pa.Array:
-    """Days that count in the hybrid calendar, as days of the same *name* in the proleptic one."""
+    """Convert days of the hybrid calendar to days of the same *name* in the proleptic calendar."""
     days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
     old = days < _FIRST_GREGORIAN
     if not old.any():
@@ -275,7 +275,7 @@ def _proleptic(array: pa.Array) -> pa.Array:
 
 
 def _micros(array: pa.Array) -> pa.Array:
-    """Timestamps as wall clocks in microseconds; what is finer is cut, towards the past."""
+    """Timestamps as wall clocks in microseconds, rounded down."""
     if array.type.tz is not None:
         raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")
     if array.type.unit == "ns":
@@ -284,7 +284,7 @@ def _micros(array: pa.Array) -> pa.Array:
 
 
 def is_finer_than_micros(array: pa.Array) -> bool:
-    """True if there is a timestamp in an array that ``conform`` would cut."""
+    """True if an array has a timestamp that ``conform`` would cut."""
     if pa.types.is_timestamp(array.type):
         if array.type.unit != "ns":
             return False
@@ -296,7 +296,7 @@ def is_finer_than_micros(array: pa.Array) -> bool:
 
 
 def _proleptic_timestamps(array: pa.Array) -> pa.Array:
-    """The same as ``_proleptic``, with the time of day."""
+    """Convert timestamps as ``_proleptic`` converts days; the time of day stays."""
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()
     days, time = np.divmod(micros, _DAY)
     old = days < _FIRST_GREGORIAN
@@ -308,9 +308,9 @@ def _proleptic_timestamps(array: pa.Array) -> pa.Array:
 
 
 def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Read days since 1970 as Julian year, month, day, and count that date Gregorian.
+    """Take the Julian date of each day since 1970, and return the Gregorian day of the same date.
 
-    Both calendars count from 1 March, so that the leap day is the last of a year.
+    Years begin on 1 March here, so that the leap day is the last day of a year.
     """
     since = days + _JULIAN_EPOCH
     cycle, rest = np.divmod(since, 1461)  # four Julian years
@@ -327,11 +327,11 @@ def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def array_of_rows(rows: Sequence[tuple[Any, ...]], row_type: pa.StructType) -> pa.StructArray:
-    """Rows of Python values, as pyorc gives them, in Arrow.
+    """Rows of Python values, as pyorc gives them, as an Arrow array.
 
     Args:
         rows: Structs are tuples, maps dicts, timestamps microseconds, dates days since 1970.
-        row_type: What pyarrow's ORC reader says of the file.
+        row_type: The type that pyarrow's ORC reader gives for the file.
     """
     return pa.array([_plain(row, row_type) for row in rows], _in_micros(row_type))
 

@@ -1,13 +1,15 @@
-"""Search arguments: what lets ORC pass over stripes and row groups that hold no row of interest.
+"""Search arguments: they let ORC skip stripes and row groups that have no row that matters.
 
-Spark makes them of the conditions that it pushes down, but ORC looks for their columns within the
-``row`` of an ACID file, and Spark names them ``row.x``: nothing would be found, and nothing passed
-over. So they are made here, with names as ORC wants them, and handed over as options of the read.
-Spark replaces them by its own where it pushes anything; ``unpushed`` keeps it from that (and from
-an error of Spark 4.3, which cannot push ``x IN (1, NULL)`` down to ORC).
+Spark makes a search argument of the conditions that it pushes down. But Spark names a column of an
+ACID file ``row.x``, and ORC looks for ``x`` within ``row``: ORC would not find the column, and
+would skip nothing. So this module makes the search argument, with the names that ORC wants, and
+hands it over as options of the read. If Spark pushed a condition down, it would replace these
+options; ``unpushed`` prevents the push-down (and an error of Spark 4.3, which cannot push
+``x IN (1, NULL)`` down to ORC).
 
-Only what ORC and Spark compare alike is used: no doubles (NaN), no timestamps (time zones), no CHAR
-(padding), no days of the hybrid calendar, no strings that UTF-8 and UTF-16 sort differently.
+A search argument has only values that ORC and Spark compare alike: no doubles (NaN), no timestamps
+(time zones), no CHAR (padding), no days of the hybrid calendar, no strings that UTF-8 and UTF-16
+sort differently.
 """
 
 from __future__ import annotations
@@ -33,20 +35,20 @@ from acidsql.acid.predicate import (
 from acidsql.acid.table import Column, Table
 
 _EVENT_COLUMNS = frozenset(name.lower() for name in event.EVENT_COLUMNS)
-_GREGORIAN = "1582-10-15"  # as text it sorts as the days do, from year 0 to 9999
-_LAST_ALIKE = "\ud7ff"  # above are surrogates: UTF-16 sorts them before U+E000
+_GREGORIAN = "1582-10-15"  # from year 0 to 9999, dates sort as text as they do as days
+_LAST_ALIKE = "\ud7ff"  # surrogates come next: UTF-16 sorts them before U+E000
 
 
 def read_options(
     spark: SparkSession, table: Table, names: Sequence[str], condition: Predicate
 ) -> dict[str, str]:
-    """Options of an ORC read that pass over what a condition rules out; none: nothing is.
+    """Options of an ORC read that skip data by a condition; empty if nothing can be skipped.
 
     Args:
         spark: The session.
         table: The table.
-        names: What the files call its columns.
-        condition: What holds of every row that matters.
+        names: The names that the files have for the table's columns.
+        condition: A predicate that holds for every row that matters.
     """
     same = [c for c, own in zip(table.columns, names, strict=True) if c.name == own]
     kinds = {column.name: column.type for column in same if _is_simple(column.name)}
@@ -57,18 +59,18 @@ def read_options(
     try:
         return _serialised(jvm, same, _Filters(spark, jvm).of(known))
     except Py4JError:
-        return {}  # Spark's and ORC's inner classes: where they changed, all is read
+        return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 
 
 def unpushed(column: str) -> str:
-    """SQL of a column in a form that Spark does not push conditions down through."""
+    """SQL of a column in a form through which Spark pushes no condition down."""
     return f"coalesce({column}, {column})"
 
 
 def comparable(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
-    """What is left of a condition that ORC, and Arrow, decide as Spark does.
+    """The part of a condition that ORC and Arrow decide as Spark does.
 
-    ``kinds``: the types of the columns that it may be about, by name.
+    ``kinds``: the types of the columns that the result may use, by name.
     """
     return weakened(condition, lambda term: term.column in kinds and _is_alike(term, kinds))
 
@@ -83,7 +85,10 @@ def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
 
 
 def _is_simple(name: str) -> bool:
-    """ORC takes dots and backticks in a name for a path; other names could be of event columns."""
+    """Whether ORC finds the column by this name.
+
+    ORC treats dots and backticks in a name as a path, and could confuse event columns with others.
+    """
     return name.isidentifier() and name.isascii() and name not in _EVENT_COLUMNS
 
 
@@ -148,7 +153,7 @@ _NAMES = {
 
 
 def _serialised(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
-    """A filter as ORC takes it from a configuration."""
+    """A filter in the form in which ORC reads it from a configuration."""
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)
     schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
@@ -172,6 +177,6 @@ def _create_filter(jvm: Any, schema: Any, filters: Any) -> Any:
 
 
 def _spark_type(hive_type: str) -> str:
-    """Types that no filter is about need no name of their own."""
+    """Spark's type of a column. Filters use few types; for all others, STRING will do."""
     is_known = hive_type in (*INTEGERS, "date", "boolean") or hive_type.startswith("decimal")
     return hive_type if is_known else "string"

@@ -1,6 +1,6 @@
 """The files that a task writes into the staging directory of its statement.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from acidsql.storage.event_records import Record, Task
 from acidsql.storage.filesystem import FileSystem
 from acidsql.storage.plain_file import InsertWriter
 
-_OPEN_FILES_MAX = 8  # each holds a stripe in memory
+_OPEN_FILES_MAX = 8  # each open file keeps a stripe in memory
 
 _Writer = TypeVar("_Writer", bound=InsertWriter)
 _File = TypeVar("_File")
@@ -37,7 +37,7 @@ class StagedFile(Generic[_Writer]):
         self.updated = 0
 
     def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
-        """Close the file, and say what is in it."""
+        """Close the file, and return its record."""
         stats = self.writer.close()
         return Record(
             kind, task.number, task.attempt, partition, bucket_id, self.path,
@@ -46,19 +46,19 @@ class StagedFile(Generic[_Writer]):
 
 
 def staged_path(staging: str, kind: str, task: Task) -> str:
-    """A new file's path, which no other attempt uses."""
+    """The path of a new file. No other attempt uses this path."""
     return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 
 class OpenFiles(Generic[_File]):
-    """The files that rows still go to, of which few are open at a time.
+    """The files that still get rows. Only a few are open at a time.
 
-    A file closed too early would come twice among the records, and two files of one bucket id are
-    refused when they are published.
+    If a file is closed too early, its group gets a second file. Publishing then refuses the
+    statement, because two records name one bucket id.
 
     Args:
         make: Makes a file.
-        finish: Gets each when no more rows are awaited, with its group.
+        finish: Called with a file and its group when no more rows are expected.
     """
 
     def __init__(self, make: Callable[[], _File], finish: Callable[[Group, _File], None]) -> None:
@@ -75,13 +75,13 @@ class OpenFiles(Generic[_File]):
         return self._open[group]
 
     def close(self) -> None:
-        """Finish those that are left."""
+        """Finish all files that are still open."""
         while self._open:
             self._finish(*self._open.popitem(last=False))
 
 
 def runs(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
-    """Start and end of each run of equal values in all columns."""
+    """The start and end of each run of rows with equal values in all columns."""
     changed = np.zeros(rows, dtype=bool)
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""A query's rows, written aside: for a source that must not be evaluated twice (I9)."""
+"""Write a query's rows into temporary files, if the query must not be evaluated twice (I9)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from acidsql.storage.publish import discard
 
 @contextmanager
 def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
-    """The same rows, read from files that nobody else changes; they are gone afterwards.
+    """The same rows, read from temporary files that nobody else changes.
+
+    The files are deleted when the block ends.
 
     Args:
-        rows: What to write; column names must differ.
-        location: A table's directory, below which a hidden one is made.
-        txn_id: For a person who finds the directory after a crash.
+        rows: The rows to write. Their column names must differ.
+        location: A table's directory; the files lie in a hidden directory below it.
+        txn_id: The transaction, for the directory's name: after a crash the cleaner finds it.
     """
     path = f"{location}/_tmp_source_{txn_id:07d}_{uuid.uuid4().hex[:12]}"
     try:
