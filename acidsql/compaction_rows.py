@@ -45,8 +45,8 @@ def compaction_rows(
     Args:
         compactions: All compactions, in the order of the answer without ORDER BY.
         statement: The statement, with filters, order and limit.
-        table: The table that the statement names.
-        partition: Columns and values of the PARTITION clause; other columns may have any value.
+        table: The table that it names.
+        partition: Columns and values of its PARTITION clause; other columns may have any value.
     """
     found = [
         one

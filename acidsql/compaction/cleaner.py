@@ -188,7 +188,7 @@ class Cleaner:
                 within = {number for number in write_ids if first <= number <= last}
                 if within and entry.name in state.aborted:
                     removed.append(_delete(fs, name, entry, "aborted"))
-                elif directory.kind is not Kind.BASE:  # a base has no aborted events
+                elif directory.kind is not Kind.BASE:  # what made a base has left them out
                     left |= within
         gone = [number for number in write_ids if number not in left]
         self._metastore.forget_aborted(name, gone)

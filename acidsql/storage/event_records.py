@@ -66,10 +66,10 @@ class WriteSpec:
         delete_statement_id: Statement id of the delete events. It is lower than the id of the
             insert events, so that Hive applies deletes to older rows only.
         row: The data columns.
-        not_null: The columns that must not be null: for each the column's name in the batches, and
-            the name that the user knows (they differ for partition columns).
-        partition_columns: Names, for the directories of new rows; empty if not partitioned.
-        static_partition: The one directory of all new rows, if the statement names it.
+        not_null: What may not be null: a column of the batches, and the name that the user
+            knows it by (they differ for partition columns).
+        partition_columns: Names, for new rows' directories; empty if not partitioned.
+        static_partition: The one directory of new rows, where the statement names it.
         is_bucketed: Rows come with their bucket id, and rows of one bucket come together.
         allow_duplicate_deletes: Two source rows may match one row (for a MERGE whose only clause is
             an unconditional DELETE); otherwise a second match is reported as a violation.

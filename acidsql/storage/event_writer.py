@@ -204,11 +204,7 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """The partition directory of each row.
-
-    A new version of a row goes to the directory of the old version. For any other row, the
-    directory name is made from the row's partition values.
-    """
+    """The directory of each row: that of the row it replaces, else made of its values."""
     if not spec.partition_columns or spec.static_partition is not None:
         return None
     replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None

@@ -92,10 +92,10 @@ class Footer:
     """The parts of a footer that we need.
 
     Attributes:
-        rows: The number of rows in the file.
-        stripe_rows: The number of rows in each stripe.
-        stripe_ends: The start and end of each stripe, in bytes.
-        user_metadata: The writer's metadata.
+        rows: Rows in the file.
+        stripe_rows: Rows of each stripe.
+        stripe_ends: Where each stripe begins and ends, in bytes.
+        user_metadata: As the writer gave it.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
     """
@@ -162,7 +162,7 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read the fields that we need from a Footer message."""
+    """Read what is needed of a Footer message."""
     rows, calendar = 0, 0
     stripes: list[int] = []
     ends: list[tuple[int, int]] = []
@@ -219,7 +219,7 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
     Args:
         message: The footer that pyarrow wrote, decompressed.
         metadata: User metadata to set.
-        row: The type of the file's root. Its CHAR and VARCHAR are declared in the footer.
+        row: The type of the file's root, whose CHAR and VARCHAR are declared in the footer.
 
     Returns:
         The new message. It declares the proleptic Gregorian calendar: without a declaration Hive 4

@@ -1,8 +1,7 @@
 """ORC's integer streams: run-length encoding, version 2.
 
-This module reads all four kinds of run, and writes only the simplest kind (DIRECT, in whole bytes).
-
-Source: ORC specification v1, "Integer Run Length Encoding, version 2".
+Reads all four kinds of run; writes only the plainest (DIRECT, in whole bytes). Source: ORC
+specification v1, "Integer Run Length Encoding, version 2".
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _LONGEST_RUN = 512
 
 
 def decode(data: bytes, signed: bool) -> Int64s:
-    """Decode the integers of a stream.
+    """The integers of a stream.
 
     Args:
         data: The stream, decompressed.

@@ -29,14 +29,14 @@ from acidsql.storage.protobuf import Field, as_bytes, as_int, decode_fields, enc
 
 _SECOND = 1_000_000  # microseconds
 _NANOS = 1_000_000_000
-_FRACTION_SEEN = 999_999  # nanoseconds: readers subtract a second only for a larger fraction
-_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; the kinds from 6 on are indexes
+_FRACTION_SEEN = 999_999  # nanoseconds: readers look only at what is above
+_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
 _TIMESTAMP_STATISTICS = 9  # field of ColumnStatistics
 _CONTENT_LENGTH, _STRIPES, _STATISTICS, _ROW_INDEX_STRIDE = 2, 3, 7, 8  # fields of Footer
 
 
 class Stripe(NamedTuple):
-    """StripeInformation: the place of a stripe. All fields except ``rows`` are in bytes."""
+    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
 
     offset: int
     index_length: int
@@ -46,12 +46,12 @@ class Stripe(NamedTuple):
 
     @classmethod
     def parse(cls, message: bytes) -> Stripe:
-        """Parse a protobuf message."""
+        """From its protobuf message."""
         values = dict(decode_fields(message))
         return cls(*(as_int(values.get(number)) for number in range(1, 6)))
 
     def encode(self) -> bytes:
-        """The protobuf message."""
+        """To its protobuf message."""
         return encode_fields(list(enumerate(self, start=1)))
 
     @property
@@ -174,7 +174,7 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
     wrong = packed < 0
     if not wrong.any():
         return
-    # The low three bits say how many zeros were cut off the nanoseconds, minus one.
+    # The low three bits say how many zeros were cut off the nanoseconds, less one.
     zeros = packed[wrong] & 7
     nanos = (packed[wrong] >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1) + _NANOS
     seconds[wrong] -= nanos <= _FRACTION_SEEN

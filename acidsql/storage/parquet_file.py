@@ -87,7 +87,7 @@ class ParquetFileWriter:
             self._flush()
 
     def close(self) -> FileStats:
-        """Write the remaining rows and the footer, and close (and sync) the file."""
+        """Write what is left and the footer, and close (and sync) the file."""
         self._flush()
         self._parquet.close()
         written = self._file.tell()

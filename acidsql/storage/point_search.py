@@ -48,10 +48,10 @@ from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
 from acidsql.storage.row_schema import RowSchema, conform
 from acidsql.storage.sargs import comparable
 
-BYTES_MAX = 256 * 1024 * 1024  # size of all files; only a few columns of them are decoded
-_FOUND_MAX = 16 * 1024 * 1024  # bytes of the found rows
-_VALUES_MAX = 1 << 24  # values that may be decoded in a stripe with a candidate
-_READERS = min(4, os.cpu_count() or 1)  # each thread holds the columns of one stripe in memory
+BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
+_FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
+_VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
+_READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
 
 _Places = npt.NDArray[np.int64]
 
@@ -169,7 +169,7 @@ class _File:
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
         if any("." in name for name in self._fields):
-            raise FormatError("ORC would take a column's name for the path of another column")
+            raise FormatError("ORC would take the name of a column for the path of another")
 
     def search(self, stripe: int) -> pa.Table | None:
         """The rows found in a stripe; None if Spark must search instead."""

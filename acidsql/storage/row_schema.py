@@ -145,7 +145,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def _exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """Offsets (of a list or map) and the child arrays, without values below a null.
+    """Offsets (of a list or map) and the arrays below, without what is hidden behind a null.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
     shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
@@ -189,7 +189,7 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
     file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
 
     Args:
-        row: The rows as pyarrow's ORC reader gave them.
+        row: As pyarrow's ORC reader gave it.
         target: The table's columns.
         calendar: The calendar in the file's footer.
 
@@ -284,7 +284,7 @@ def _micros(array: pa.Array) -> pa.Array:
 
 
 def is_finer_than_micros(array: pa.Array) -> bool:
-    """True if an array has a timestamp that ``conform`` would cut."""
+    """True if there is a timestamp in an array that ``conform`` would cut."""
     if pa.types.is_timestamp(array.type):
         if array.type.unit != "ns":
             return False
@@ -327,11 +327,11 @@ def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def array_of_rows(rows: Sequence[tuple[Any, ...]], row_type: pa.StructType) -> pa.StructArray:
-    """Rows of Python values, as pyorc gives them, as an Arrow array.
+    """Rows of Python values, as pyorc gives them, in Arrow.
 
     Args:
         rows: Structs are tuples, maps dicts, timestamps microseconds, dates days since 1970.
-        row_type: The type that pyarrow's ORC reader gives for the file.
+        row_type: What pyarrow's ORC reader says of the file.
     """
     return pa.array([_plain(row, row_type) for row in rows], _in_micros(row_type))
 

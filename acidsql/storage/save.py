@@ -50,7 +50,7 @@ class Save:
         overwrite: Insert events become a base.
         merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
         allow_duplicate_deletes: A row may be deleted twice.
-        partitions_max: New rows may go to at most so many partitions.
+        partitions_max: New rows may go to so many partitions.
         loaded: The files are copies of other files, by LOAD DATA.
     """
 
@@ -168,7 +168,7 @@ class Writing:
             self._files.append(empty_file(self._fs, self._spec, partition))
 
     def replace_static_partition(self) -> None:
-        """Make INSERT OVERWRITE replace the partition that it names even if there are no rows."""
+        """INSERT OVERWRITE replaces the directory that it names even with no rows at all."""
         if self._what.static_partition is not None:
             self.empty(self._what.static_partition)
 

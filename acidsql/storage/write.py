@@ -132,8 +132,7 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
     together, and a hash does that (``delete_writer`` handles partitions with the same hash). Row
     numbers with too many bits give ties. If the write ids have too many bits, there is no prefix.
     """
-    # With 20 bits, even half a million partitions hardly ever put more partitions under one hash
-    # than files may be open.
+    # Of half a million partitions hardly ever more have one hash than files may be open.
     partition_bits = 20 if spec.partition_columns else 0
     write_bits = spec.write_id.bit_length()
     bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
