@@ -1,9 +1,9 @@
-"""Original files of others, made fit to be a table's: CREATE TABLE … LOCATION over plain ORC.
+"""CREATE TABLE … LOCATION over plain ORC files: check the files, and rename them for Hive.
 
-Their rows have row ids that are made of the files' names (see ``originals``), so these must be
-Hive's, ``000000_0``. Spark calls its files ``part-00000-…``: they are renamed, one by one, each in
-one step, so that whoever reads the directory as plain ORC always finds every row once, and a crash
-leaves a directory that the next attempt goes on with.
+Row ids of such files are made from the files' names (see ``originals``), so the names must be
+Hive's, ``000000_0``. Spark's names are ``part-00000-…``. Such files are renamed one by one, each in
+one step. So every reader of the directory as plain ORC always finds every row once. After a crash
+the next attempt goes on.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from acidsql.storage.parallel import in_threads
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies in one table or partition directory.
+    """The contents of one table or partition directory.
 
     Attributes:
         path: The directory.
         acid: Its bases and deltas.
-        originals: Plain files that readers see, also those in directories below; by path.
+        originals: The plain files that readers see, also in directories below; sorted by path.
     """
 
     path: str
@@ -38,15 +38,15 @@ class Found:
 
     @property
     def badly_named(self) -> list[Entry]:
-        """Originals whose names tell no bucket id, so that their rows have no row ids."""
+        """The originals without a bucket id in their names: their rows have no row ids."""
         return [entry for entry in self.originals if not is_original(entry.name)]
 
 
 def find(fs: FileSystem, path: str) -> Found:
-    """Look into a directory.
+    """List a directory.
 
     Raises:
-        FormatError: There are partitions in it: the table was said to have none, or fewer.
+        FormatError: The directory has partitions, but the statement names fewer partition columns.
     """
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
     acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
@@ -56,10 +56,10 @@ def find(fs: FileSystem, path: str) -> Found:
 
 
 def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
-    """Refuse what lies beside partitions: nobody would see it.
+    """Refuse files beside partitions, because no reader would see them.
 
     Raises:
-        FormatError: A file, or a directory that is no partition.
+        FormatError: There is a file, or a directory that is no partition.
     """
     if not columns:
         return
@@ -96,7 +96,7 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     """The columns of each file; every footer is read.
 
     Raises:
-        FormatError: A file is no ORC, or holds ACID events.
+        FormatError: A file is not ORC, or it has ACID events.
     """
     return in_threads(lambda entry: _columns(entry.path), originals)
 
@@ -112,10 +112,10 @@ def _columns(path: str) -> list[tuple[str, str]]:
 
 
 def check_buckets(found: Found, num_buckets: int) -> None:
-    """Refuse originals of a bucketed table that do not say which bucket they are.
+    """Refuse originals of a bucketed table if their names do not name a bucket.
 
     Raises:
-        FormatError: A name tells no bucket, or one that the table does not have.
+        FormatError: A name has no bucket id, or a bucket id that the table does not have.
     """
     for entry in found.originals:
         if not is_original(entry.name) or bucket_id_of(entry.path) >= num_buckets:
@@ -128,10 +128,10 @@ def check_buckets(found: Found, num_buckets: int) -> None:
 
 
 def check_names(found: Found) -> None:
-    """Refuse to rename beside deltas, whose deletes may name the rows.
+    """Refuse to rename files beside deltas, because delete events there may name their rows.
 
     Raises:
-        FormatError: There are deltas and originals of odd names.
+        FormatError: There are bases or deltas, and originals without a bucket id in their names.
     """
     if found.acid and found.badly_named:
         path = found.badly_named[0].path
@@ -143,12 +143,13 @@ def check_names(found: Found) -> None:
 
 
 def rename_originals(fs: FileSystem, found: Found) -> int:
-    """Give files of odd names Hive's, durably; numbers go on above those that are there.
+    """Rename files without a bucket id in their names to Hive's names, durably.
 
-    Run again after a crash it goes on, and every file gets the name that it would have got.
+    The new numbers go on above the existing ones. After a crash a second run goes on, and gives
+    every file the name that the first run would have given.
 
     Returns:
-        How many were renamed.
+        The number of renamed files.
     """
     taken = {entry.path for entry in found.originals}
     numbers = [bucket_id_of(e.path) for e in found.originals if is_original(e.name)]
@@ -168,14 +169,16 @@ def rename_originals(fs: FileSystem, found: Found) -> int:
 
 
 def _name(number: int) -> str:
-    """Bucket ids have 12 bits; further files of one bucket id are Hive's copies."""
+    """The name for a number. Bucket ids have 12 bits; higher numbers get names of Hive's copies."""
     again, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
     return f"{plain_name(bucket_id)}_copy_{again}" if again else plain_name(bucket_id)
 
 
 def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
-    """What a full-ACID reader would not see, or read otherwise, of an insert-only table's
-    directory; None: nothing."""
+    """The path of a file in an insert-only table's directory that full-ACID readers read otherwise.
+
+    They would not see the file, or read it in another way. None if there is no such file.
+    """
     for entry in fs.list(path):
         if is_hidden(entry.name):
             continue

@@ -1,6 +1,6 @@
-"""Events of many sorted files in one order, and row ids found among others.
+"""Merge the events of many sorted files, and find row ids in a set of row ids.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Source:
-    """A file's events, in order; opened when its first one may be the next.
+    """A file's events, in order. The file is opened when its first event may be the next one.
 
     Args:
         read: Gives the batches.
-        least: No key of it is below that.
-        path: Of the file, for errors.
+        least: A lower bound of the keys in the file.
+        path: The file's path, for errors.
 
     Attributes:
-        head: The next event's key; of one that is not open, the bound.
+        head: The key of the next event; the lower bound if the file is not open yet.
     """
 
     def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], least: Key, path: str) -> None:
@@ -45,19 +45,19 @@ class Source:
 
     @property
     def is_open(self) -> bool:
-        """Its head is a key of it, not only a bound."""
+        """The file is open: ``head`` is the key of an event, not only a bound."""
         return self._batches is not None
 
     @property
     def last(self) -> Key:
-        """The last key of the batch that it is at."""
+        """The last key of the current batch."""
         return self._key(-1)
 
     def advance(self) -> bool:
-        """Go to the first batch, or on to the next; False at the end.
+        """Go to the first or the next batch; False at the end.
 
         Raises:
-            FormatError: It is not sorted.
+            FormatError: The file is not sorted.
         """
         if self._batches is None:
             self._batches = self._read()
@@ -82,7 +82,7 @@ class Source:
 
     @property
     def is_spent(self) -> bool:
-        """This batch has no more."""
+        """The current batch has no more events."""
         return self._batch is not None and self._at == self._batch.num_rows
 
     def _end(self, bound: Key) -> int:
@@ -153,13 +153,13 @@ def _in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
-    """I4; what is not sorted would be merged wrongly, and unseen."""
+    """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
     rises = np.zeros(len(keys[0]) - 1, dtype=bool)
     same = np.ones(len(keys[0]) - 1, dtype=bool)
     for column in keys:
         rises |= same & (column[1:] > column[:-1])
         same &= column[1:] == column[:-1]
-    # Hive itself writes a key twice where hive.merge.cardinality.check is off; it does no harm.
+    # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
     head = tuple(int(column[0]) for column in keys)
     if not (rises | same).all() or (last is not None and head < last):
         raise FormatError("its events are not sorted by row id")
@@ -171,9 +171,10 @@ def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
 
 
 def among(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
-    """Which row ids are among others.
+    """Tell for each of ``keys`` whether it is among ``others``.
 
-    They meet by one number that each is mixed into, and are compared in full there.
+    The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
+    compared in full.
     """
     mixed, wanted = _mixed(others), _mixed(keys)
     order = np.argsort(mixed, kind="stable")

@@ -1,8 +1,8 @@
-"""Files that Spark's own ORC reader cannot read rightly, read by Python tasks.
+"""Python tasks read the files that Spark's own ORC reader cannot read right.
 
-Those are files without event columns (``originals``), streamed files whose committed length is
-not their size, and timestamps where the JVM's time zone has daylight saving. This module runs in
-workers: it imports neither pyspark nor anything of the driver's.
+These are files without event columns (``originals``), streamed files whose committed length is not
+their size, and files with timestamps if the JVM's time zone has daylight saving time. This module
+runs in workers: it imports neither pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from acidsql.storage.row_schema import RowSchema, conform
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """One task's work: a file, and what of it is visible.
+    """One task's work: a file, and the write ids of its visible events.
 
     Attributes:
         partition: The directory below the table's.
-        path: An event file; None for an original.
-        length: Its committed bytes, or None for all.
+        path: The path of an event file; None for an original.
+        length: The file's committed bytes; None for the whole file.
         original: A file without event columns; None for an event file.
-        high_water_mark: Events above it are invisible.
-        hidden: Write ids whose events are invisible.
-        least_write_id: No row in it was inserted under a lower one.
+        high_water_mark: Events with a higher write id are invisible.
+        hidden: Other write ids whose events are invisible.
+        least_write_id: A lower bound of the write ids under which the file's rows were inserted.
     """
 
     partition: str
@@ -56,15 +56,16 @@ class FileRead:
     least_write_id: int = ORIGINALS_BASE
 
 
-# What ``read_deletes`` gives: the row id, and the write id of the delete event.
+# The columns of ``read_deletes``: the row id, and the write id of the delete event.
 DELETING_WRITE_ID = "currentTransaction"
 DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
 
 
 def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
-    """One read for each file.
+    """One read for each file of insert events or original.
 
-    Footers of originals are read here, in the driver: a row id depends on all files before.
+    The driver reads the footers of all originals here, because a row id depends on the numbers of
+    rows in the files before.
     """
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     reads = []
@@ -82,7 +83,10 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
 
 
 def _least(file: EventFile) -> int:
-    """A base holds rows of all write ids up to its own, a delta those of its range."""
+    """A lower bound of the file's write ids.
+
+    A base has rows of all write ids up to its own, a delta only rows of its range.
+    """
     is_base = file.directory.kind is Kind.BASE
     return ORIGINALS_BASE if is_base else file.directory.min_write_id
 
@@ -97,7 +101,7 @@ def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead
 
 
 def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
-    """One read for each file of an insert-only table; the row ids mean nothing."""
+    """One read for each file of an insert-only table. The row ids have no meaning."""
     return [
         FileRead(partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, ())
         for partition, paths in files.items()
@@ -106,7 +110,10 @@ def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
 
 
 def flat_schema(table: Table) -> RowSchema:
-    """The table's columns under names that clash with nothing; files are matched by position."""
+    """The table's columns under names that clash with no other name.
+
+    The names in files do not matter: columns are matched by position.
+    """
     return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
 
 
@@ -135,14 +142,14 @@ def read_file(
 def read_for_query(
     read: FileRead, schema: RowSchema, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The same. Raises SnapshotTooOldError if the file is gone."""
+    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone."""
     path = read.path if read.original is None else read.original.path
     with naming_missing(str(path)):
         yield from read_file(read, schema, names)
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
-    """The visible delete events of a file: the row ids that they name, and their own write ids."""
+    """The visible delete events of a file: the row ids that they name, and their write ids."""
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
         deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
@@ -152,7 +159,7 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """All events of a file as they stand in it: the six event columns, then the path.
+    """All events of a file, as stored: the six event columns, then the path.
 
     Raises:
         FormatError: It is no event file.
@@ -167,7 +174,7 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
 
 
 def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
-    """I1: of each event's write id whether the snapshot sees it."""
+    """I1: tell for each write id whether the snapshot sees its events."""
     known = pc.less_equal(write_ids, read.high_water_mark)
     if not read.hidden:
         return known

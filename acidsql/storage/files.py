@@ -1,4 +1,4 @@
-"""What acidsql needs of a file system. ``filesystem`` says which one a location is on."""
+"""The interface to a file system. ``filesystem`` chooses the file system of a location."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _Entries = list[Entry]  # the class has a method of the name of list
 
 
 class FileSystem:
-    """What acidsql needs of a file system.
+    """The operations that acidsql needs of a file system.
 
-    Paths are plain or begin with the file system's scheme, as a metastore has them. Nothing in
-    them is unescaped, as in the text of Hadoop's ``Path``: the ``%3A`` in a partition's directory
-    stands for itself, and a blank is a blank.
+    Paths are plain, or begin with the file system's scheme, as in a metastore. Paths have no
+    escapes, as in the text of Hadoop's ``Path``: the ``%3A`` in a partition's directory stands for
+    itself, and a blank is a blank.
     """
 
     def list(self, path: str) -> list[Entry]:
-        """The children of a directory, by name.
+        """The children of a directory, sorted by name.
 
-        A child that goes away meanwhile is left out alone. A link that leads nowhere is a file:
-        whoever needs the file fails when he opens it.
+        A child that disappears meanwhile is left out, and only this child. A broken link is listed
+        as a file; to open it fails.
 
         Raises:
             FileNotFoundError: There is no such directory.
@@ -45,7 +45,7 @@ class FileSystem:
         raise NotImplementedError
 
     def list_if_there(self, path: str) -> _Entries:
-        """The same, for those who may find no directory there: then there are no children."""
+        """The children of a directory; none if there is no such directory."""
         try:
             return self.list(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -60,7 +60,7 @@ class FileSystem:
         raise NotImplementedError
 
     def create_directory(self, path: str) -> None:
-        """Make a directory and its parents; it may be there already."""
+        """Make a directory and its parents. The directory may exist already."""
         raise NotImplementedError
 
     def write_file(self, path: str, data: bytes) -> None:
@@ -69,21 +69,22 @@ class FileSystem:
             file.write(data)
 
     def open_output(self, path: str) -> BinaryIO:
-        """A new file for writing; an old one is cut. ``close()`` syncs it to disk."""
+        """Open a file for writing; an existing file is emptied. ``close()`` syncs it to disk."""
         raise NotImplementedError
 
     def open_input(self, path: str) -> BinaryIO:
-        """A file for reading, with random access. Raises FileNotFoundError."""
+        """Open a file for reading, with random access. Raises FileNotFoundError."""
         raise NotImplementedError
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or a directory. Raises FileExistsError; never overwrites."""
+        """Move a file or a directory. Raises FileExistsError if the target exists."""
         raise NotImplementedError
 
     def rename_file(self, source: str, target: str) -> None:
-        """Give a file another name in one step: it always has one of the two, never both.
+        """Rename a file in one step: the file always has exactly one of the two names.
 
-        Raises FileExistsError; the caller sees to it that nobody makes the target meanwhile.
+        Raises FileExistsError if the target exists. The caller must make sure that nobody makes the
+        target meanwhile.
         """
         raise NotImplementedError
 
@@ -96,14 +97,14 @@ class FileSystem:
         raise NotImplementedError
 
     def delete_file_if_there(self, path: str) -> None:
-        """Delete a file that somebody else may have deleted."""
+        """Delete a file, if it exists."""
         with suppress(FileNotFoundError):
             self.delete_file(path)
 
     def remove_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty. False if it is not, or is missing."""
+        """Delete a directory if it is empty. False if it is not empty, or does not exist."""
         raise NotImplementedError
 
     def sync_directory(self, path: str) -> None:
-        """Make the names in a directory durable (HDFS does that by itself)."""
+        """Make the names in a directory durable (HDFS does this by itself)."""
         raise NotImplementedError

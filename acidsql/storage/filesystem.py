@@ -1,9 +1,9 @@
-"""Every touch of a file goes through a FileSystem, local or HDFS.
+"""The file system of a location: local or HDFS. All access to files goes through a FileSystem.
 
-Local files go by ``os``, because a commit is worth nothing before its files are synced to the
-disk and Arrow's local file system cannot do that. HDFS goes by Arrow, which needs Hadoop's native
-client there. Object stores have no rename that fails if the target exists, and are refused by
-name. A test that wants to fail at the n-th call installs a wrapper (``wrap_filesystems``).
+Local files are accessed by ``os``, because a commit needs files that are synced to the disk, and
+Arrow's local file system cannot sync. HDFS is accessed by Arrow, which needs Hadoop's native
+client. Object stores are refused, because they have no rename that fails if the target exists. A
+test that must fail at the n-th call installs a wrapper (``wrap_filesystems``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OBJECT_STORES = frozenset([
 
 
 class ArrowFileSystem(FileSystem):
-    """Any of Arrow's file systems: HDFS, in tests also its local one.
+    """One of Arrow's file systems: HDFS, in tests also the local one.
 
     Args:
         arrow: Arrow's file system.
-        root: What paths begin with before Arrow's own path (``hdfs://name:8020``).
+        root: The part of a path before Arrow's own path (``hdfs://name:8020``).
     """
 
     def __init__(self, arrow: pafs.FileSystem, root: str = "") -> None:
@@ -104,7 +104,7 @@ class ArrowFileSystem(FileSystem):
 
     @contextmanager
     def _missing_is_told(self, path: str) -> Iterator[None]:
-        """HDFS calls a file that is missing an input/output error."""
+        """Raise FileNotFoundError for a missing file; HDFS raises an input/output error."""
         try:
             yield
         except FileNotFoundError:
@@ -121,7 +121,7 @@ class ArrowFileSystem(FileSystem):
         return True
 
     def sync_directory(self, path: str) -> None:
-        """Nothing: the name node logs a name before it answers."""
+        """Do nothing: the name node logs a new name before it answers."""
 
 
 # ── which file system a location is on ───────────────────────────────────────────────────────
@@ -131,12 +131,12 @@ _wrapper: list[Wrapper] = []
 
 
 def filesystem_for(location: str) -> FileSystem:
-    """The file system of a path or URI; cheap enough to call for each file.
+    """The file system of a path or URI. The call is cheap enough for each file.
 
     Raises:
-        UnsupportedError: It is on an object store or of an unknown scheme.
-        SettingError: It is on HDFS, and Hadoop's native client is missing here or not set up, or
-            it names no host and there is no default one.
+        UnsupportedError: The location is on an object store, or its scheme is unknown.
+        SettingError: The location is on HDFS, and Hadoop's native client is missing or not set up;
+            or the location names no host, and there is no default host.
     """
     found = _open(*scheme_and_root(location))
     return _wrapper[-1](found) if _wrapper else found
@@ -144,7 +144,7 @@ def filesystem_for(location: str) -> FileSystem:
 
 @contextmanager
 def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
-    """For tests: in this process ``filesystem_for`` gives ``wrapper(file system)`` meanwhile."""
+    """For tests: inside the block, ``filesystem_for`` gives ``wrapper(file system)``."""
     _wrapper.append(wrapper)
     try:
         yield
@@ -181,7 +181,7 @@ def _hadoop(address: SplitResult) -> pafs.FileSystem:
 
 
 def _need_hdfs(default: pafs.FileSystem) -> None:
-    """Without a configuration the default is this machine's disk, which would be written to."""
+    """Refuse a default that is no HDFS: without a configuration it is this machine's disk."""
     try:
         default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))
     except OSError as error:

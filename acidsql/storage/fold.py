@@ -1,13 +1,13 @@
-"""Compaction in a task: the events of one bucket id, from many files, into one of each kind.
+"""Compaction in a task: fold the events of one bucket id from many files into one file each.
 
-All files are sorted by row id (I4), so they are merged as they are read: a run of rows at a time,
-since mostly a file's rows all come before the next one's. A *major* fold applies the delete events
-and leaves the rows that live, under their own row ids. A *minor* one leaves both kinds of events as
-they are, except that a row which its own transaction deleted again is left out with its delete
-event: nobody can see the one without the other, and Hive would look for both in vain within one
-write id.
+All files are sorted by row id (I4), so they are merged while they are read, in long runs: mostly
+all rows of one file come before the rows of the next one. A *major* fold applies the delete events
+and writes the live rows, which keep their row ids. A *minor* fold keeps insert and delete events.
+But if a transaction deleted its own row again, the fold leaves out both events: no snapshot sees
+only one of them, and Hive's vectorised reader does not apply a compacted delete event to a row of
+the same write id.
 
-This module runs in workers: it imports neither pyspark nor anything of the driver's.
+This module runs in workers: it imports neither pyspark nor modules of the driver.
 
 Source: Hive ``CompactorMR``, ``OrcRawRecordMerger``; hive-format, "Compaction and cleaning".
 """
@@ -55,10 +55,10 @@ class Fold:
 
     Attributes:
         partition: The directory below the table's.
-        bucket_id: Of all these files, and of what is written.
-        inserts: Files of insert events, or of plain rows; by write id.
+        bucket_id: The bucket id of all these files, and of the files that are written.
+        inserts: Files of insert events or of plain rows, ordered by write id.
         deletes: Files of delete events.
-        major: Delete events are applied, and gone.
+        major: Delete events are applied, and not kept.
     """
 
     partition: str
@@ -73,10 +73,10 @@ class FoldSpec:
     """What all tasks of a compaction must know.
 
     Attributes:
-        staging: Its hidden directory.
+        staging: The compaction's hidden directory.
         row: The data columns.
-        orc: How files are written.
-        insert_only: Files are plain: rows have no ids, and nothing is deleted.
+        orc: How ORC files are written.
+        insert_only: Files are plain: rows have no row ids, and there are no delete events.
         parquet: As in ``WriteSpec``.
     """
 
@@ -88,11 +88,12 @@ class FoldSpec:
 
 
 def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
-    """Do it; a record for each file that was written.
+    """Run a fold, and return a record for each written file.
 
     Raises:
-        FormatError: The files break Hive's rules: they are not sorted, or hold rows of others.
-        UnsupportedError: They hold what would not be the same when it is written again.
+        FormatError: The files break Hive's rules: they are not sorted, or have rows of another
+            bucket id.
+        UnsupportedError: The files have values that would change when they are written again.
     """
     output = _Output(what, spec, task)
     if spec.insert_only:
@@ -106,7 +107,7 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
 
 
 def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
-    """The rows of a file of an insert-only table: the data columns alone."""
+    """The rows of a file of an insert-only table: only the data columns."""
     if spec.parquet is not None:
         assert read.original is not None
         from acidsql.storage.parquet_file import read_parquet  # see plain_file.insert_writer
@@ -131,7 +132,7 @@ def live_rows(what: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
 def _left(
     what: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The insert events that are left; the delete events that are, are handed on."""
+    """The remaining insert events. The remaining delete events go to ``keep_deletes``."""
     schema = _flat(row)
     deleted = _Deleted(what, keep_deletes)
     inserts = [
@@ -162,12 +163,12 @@ def _source(
 
 
 def _least(read: FileRead) -> Key:
-    """A bound of the row ids in a file of insert events."""
+    """A lower bound of the row ids in a file of insert events."""
     return (read.least_write_id, -(2**31), -(2**63))
 
 
 def _need_bucket(what: Fold, batch: pa.RecordBatch) -> None:
-    """I5: rows of other buckets would not find the delete events that name them."""
+    """I5: this fold does not read the delete events of other buckets' rows."""
     found = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
     if (bucket_ids(found) != what.bucket_id).any():
         odd = bucket_codec.decode(int(found[bucket_ids(found) != what.bucket_id][0]))
@@ -273,7 +274,7 @@ class _Deleted:
         return inserts.filter(pa.array(~found)) if found.any() else inserts
 
     def drain(self) -> None:
-        """Read what is left, for those that are kept."""
+        """Read the other delete events, because a minor fold keeps them."""
         while not self._is_done:
             self._pull()
             self._window = [column[:0] for column in self._window]

@@ -1,8 +1,8 @@
-"""Files from elsewhere, brought into a table: LOAD DATA.
+"""LOAD DATA: bring files from elsewhere into a table.
 
-The files stay where they are until the transaction is committed. Copies of them are published, and
-only then may the originals be deleted: whatever fails in between loses nothing. Tasks copy, one
-file each (I7); what is LOCAL, on the driver's own disk, the driver copies.
+The statement publishes copies of the files. The source files stay in their place until the
+transaction has committed, and only then may they be deleted: a failure in between loses nothing.
+Tasks copy one file each (I7). The driver copies LOCAL files, which are on its own disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from acidsql.storage.orc_schema import columns_of, has_no_names
 from acidsql.storage.parallel import in_threads
 
 _BLOCK = 4 * 1024 * 1024  # bytes copied at once
-_TAIL = 64 * 1024  # bytes: footer and statistics, which tell a file from any other
+_TAIL = 64 * 1024  # bytes of footer and statistics, by which two files differ
 _RECORD_DDL = f"{ew.RECORD} string"
 
 _MISSING = ("LOAD_DATA_PATH_NOT_EXISTS", "42K03")
@@ -41,13 +41,13 @@ _MISFIT = ("INCOMPATIBLE_DATA_FOR_TABLE.LOADED_FILE", "KD000")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is to be loaded.
+    """A file to load.
 
     Attributes:
-        path: Where it lies.
-        rows: In it.
-        bytes: Its length.
-        mark: Tells it from any other file of that name.
+        path: The file's path.
+        rows: The number of rows in the file.
+        bytes: The file's length.
+        mark: The result of ``mark_of``: it shows whether the file was replaced or changed.
     """
 
     path: str
@@ -57,12 +57,12 @@ class Source:
 
 
 def find_files(path: str) -> list[Entry]:
-    """The files that INPATH means: one, those of a directory, or those of a pattern, by name.
+    """The files of INPATH, sorted by name: one file, the files of a directory, or of a pattern.
 
-    Hidden files, ``_SUCCESS`` for one, and empty ones are passed over.
+    Hidden files (for example ``_SUCCESS``) and empty files are left out.
 
     Raises:
-        FormatError: There are none, or directories are among them.
+        FormatError: There are no files, or there are directories among them.
     """
     parent, _, name = path.rstrip("/").rpartition("/")
     beside = filesystem_for(path).list_if_there(parent or "/")
@@ -89,10 +89,10 @@ def find_files(path: str) -> list[Entry]:
 
 
 def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
-    """Look into every footer; Hive does not, and would show wrong rows later.
+    """Check every footer. Hive does not check, and shows wrong rows later.
 
     Raises:
-        FormatError: A file is no ORC, was written by an ACID table, or has other columns.
+        FormatError: A file is not ORC, was written by an ACID table, or has other columns.
     """
     return in_threads(lambda file: _examine(file, columns), files)
 
@@ -123,10 +123,10 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
 
 
 def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
-    """What keeps a file with these columns from being read as the table's; None: nothing does.
+    """Why a file with these columns does not fit the table; None if it fits.
 
-    Hive matches columns by position, so that another order would not be noticed: names count as
-    well, unless they are Hive's ``_col0``, ``_col1`` ….
+    Hive matches columns by position, so nobody would notice another order. Therefore names count,
+    too, unless they are Hive's ``_col0``, ``_col1`` ….
     """
     if len(found) != len(columns):
         return f"it has {len(found)} columns, the table {len(columns)}"
@@ -140,7 +140,7 @@ def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str |
 
 
 def mark_of(path: str) -> str:
-    """What tells a file from any other: its length and its end."""
+    """A text that differs between files: from the file's length and its last bytes."""
     fs = filesystem_for(path)
     size = fs.size(path)
     with fs.open_input(path) as file:
@@ -152,7 +152,7 @@ def mark_of(path: str) -> str:
 
 
 def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
-    """Copy files into the staging directory, here."""
+    """Copy files into the staging directory, in the driver."""
     task = ew.Task(0, 0)
     return _checked([_copy(source, n, spec, task) for n, source in enumerate(sources)], sources)
 
@@ -198,7 +198,7 @@ def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.
 
 
 def _checked(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
-    """What was copied is what was looked into."""
+    """Refuse copies that differ from the files that ``examine`` checked."""
     for record in records:
         source = sources[record.bucket_id]
         if record.kind == "gone" or mark_of(record.path) != source.mark:
@@ -207,10 +207,10 @@ def _checked(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Rec
 
 
 def need_unchanged(sources: Sequence[Source]) -> None:
-    """See that what was copied is still where it was, so that it is this load that takes it.
+    """Check that all copied files are still in their place, so that no other load takes them.
 
     Raises:
-        WriteError: Somebody else has taken or changed a file.
+        WriteError: Somebody has moved or changed a file.
     """
     for source in sources:
         try:
@@ -230,10 +230,10 @@ def _changed(source: Source) -> WriteError:
 
 
 def remove(sources: Sequence[Source]) -> list[str]:
-    """Delete what was loaded, once that is committed.
+    """Delete the loaded source files. Call this after the commit.
 
     Returns:
-        Files that are still there: they have changed meanwhile, or could not be deleted.
+        The files that were not deleted: they have changed meanwhile, or could not be deleted.
     """
     left = []
     for source in sources:
@@ -244,7 +244,8 @@ def remove(sources: Sequence[Source]) -> list[str]:
                 continue
             directory, _, name = source.path.rpartition("/")
             fs.delete_file(source.path)
-            fs.delete_file_if_there(f"{directory}/.{name}.crc")  # Hadoop's, beside local files
+            # Hadoop writes a checksum file beside a local file.
+            fs.delete_file_if_there(f"{directory}/.{name}.crc")
             fs.sync_directory(directory or "/")
         except FileNotFoundError:
             continue

@@ -1,4 +1,4 @@
-"""Files of this machine, by ``os``: a commit is worth nothing before its files are synced."""
+"""Files of this machine, by ``os``, which can sync files: a commit needs synced files."""
 
 from __future__ import annotations
 

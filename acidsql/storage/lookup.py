@@ -1,8 +1,9 @@
-"""SQL that looks a number up by another, in the same time however many there are.
+"""SQL that maps numbers to numbers in constant time.
 
-Spark goes through the keys of a map one by one, for each row. So it gets a table, in which a key
-can be at one place only. That is told by a multiple of the key, and by which one, is chosen for
-each group of keys such that no two have the same place ("hash and displace").
+For a map, Spark compares a row's key with all keys of the map, one by one. So the SQL uses a hash
+table instead ("hash and displace"). Keys are divided into groups, and each group has a factor. A
+key's place in the table is computed from the key times the factor of its group. The factors are
+chosen so that no two keys have the same place.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from dataclasses import dataclass
 
 from acidsql.storage.columns import literal
 
-_KEY_BITS = 40  # of the largest key; with those of a factor a BIGINT has room for them
-_SHIFT = 20  # below are bits of a multiple that say little of the key
+_KEY_BITS = 40  # the bits of the largest key: a key times a factor must fit into a BIGINT
+_SHIFT = 20  # the lower bits of a product depend on few bits of the key
 _FACTORS = [number * 2_654_435_761 % (1 << 22) | 1 for number in range(1, 1 << 12)]
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Places for some numbers.
+    """A hash table of numbers.
 
     Attributes:
-        keys: What is at each place; -1: nothing.
-        factors: By which a key is multiplied, for each group of keys.
+        keys: The key at each place; -1 for an empty place.
+        factors: The factor of each group of keys.
     """
 
     keys: Sequence[int]
@@ -31,7 +32,7 @@ class Lookup:
 
     @classmethod
     def of(cls, keys: Collection[int]) -> Lookup | None:
-        """A table of these keys, from 0; None if they are too large or too much alike."""
+        """A table of these keys (from 0 on); None if a key is too large, or no factor fits."""
         if max(keys) >> _KEY_BITS:
             return None
         size = 1 << (2 * len(keys)).bit_length()
@@ -52,12 +53,12 @@ class Lookup:
         return cls([places.get(place, -1) for place in range(size)], factors)
 
     def number(self, numbers: Mapping[int, int], key: str, otherwise: str) -> str:
-        """SQL of what belongs to a key (BIGINT).
+        """SQL of the number (BIGINT) that belongs to a key.
 
         Args:
-            numbers: The numbers of the keys.
-            key: SQL of a key.
-            otherwise: SQL of what there is for another one.
+            numbers: The number of each key.
+            key: SQL of the key.
+            otherwise: SQL of the result for an unknown key.
         """
         group = f"shiftright({key} * {_FACTORS[0]}, {_SHIFT}) & {len(self.factors) - 1}"
         place = f"shiftright({key} * {_get(self.factors, group)}, {_SHIFT}) & {len(self.keys) - 1}"
@@ -66,6 +67,6 @@ class Lookup:
 
 
 def _get(numbers: Sequence[int], index: str) -> str:
-    # One literal, not thousands: Spark takes it apart once, while it plans.
+    # The array is one literal, not thousands: Spark splits it once, while it plans.
     array = f"CAST(split({literal(','.join(map(str, numbers)))}, ',') AS ARRAY<BIGINT>)"
     return f"get({array}, CAST({index} AS INT))"

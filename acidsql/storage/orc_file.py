@@ -1,7 +1,7 @@
 """The writer of ORC files of events.
 
-Rows are written by pyarrow's ORC writer, which is fast and runs in Spark's Python workers. What
-it cannot do is added to the footer on the way out (``orc_footer``), in one pass.
+pyarrow's ORC writer writes the rows: it is fast, and runs in Spark's Python workers. ``orc_writer``
+adds to the footer, in the same pass, what pyarrow cannot write.
 
 Sources: Hive ``OrcRecordUpdater``; ``reference`` sections 3 and 12 of hive-format.
 """
@@ -24,7 +24,7 @@ _Int64s = npt.NDArray[np.int64]
 
 
 class EventFileWriter:
-    """Writes one file of events; give it events in ascending order of row id (I4).
+    """Writes one file of events. The events must come in ascending order of row id (I4).
 
     Args:
         file: What ``FileSystem.open_output`` gave; the writer closes it.
@@ -59,9 +59,9 @@ class EventFileWriter:
 
         Args:
             batch: The user's columns, by position.
-            write_id: Of the statement: both write ids of each event.
-            bucket_property: The same for all.
-            first_row_id: The first row's; the others count on from it.
+            write_id: The statement's write id. Both write ids of each event are this one.
+            bucket_property: The bucket property of all rows.
+            first_row_id: The ``rowId`` of the first row; the other rows count on from it.
         """
         rows = batch.num_rows
         row_ids = np.arange(first_row_id, first_row_id + rows, dtype=np.int64)
@@ -93,15 +93,16 @@ class EventFileWriter:
         """Add delete events.
 
         Args:
-            original_write_ids: Of the rows to delete; with the next two, their row ids.
-            bucket_properties: In full, as they stand in the rows' own files.
-            row_ids: Ordinals.
-            write_id: Of the deleting statement; of several, one for each row.
+            original_write_ids: The write ids of the row ids to delete.
+            bucket_properties: The bucket properties of these row ids, as in the rows' own files.
+            row_ids: The ordinals (``rowId``) of these row ids.
+            write_id: The write id of the deleting statement; for several statements, one for each
+                event.
         """
         writes = np.asarray(original_write_ids, dtype=np.int64)
         buckets = np.asarray(bucket_properties, dtype=np.int32)
         ordinals = np.asarray(row_ids, dtype=np.int64)
-        # Hive wants a null struct of the whole type: a reader then skips the children (I4, I5).
+        # Hive wants a null struct of the whole type: readers then skip its fields (I4, I5).
         row = pa.nulls(len(ordinals), self._event_schema.field(event.ROW).type)
         deleting = np.broadcast_to(np.asarray(write_id, dtype=np.int64), len(ordinals))
         self._add(event.DELETE, writes, buckets, ordinals, deleting, row)
@@ -118,7 +119,7 @@ class EventFileWriter:
         return FileStats(inserts, deletes, written, stripes)
 
     def abort(self) -> None:
-        """Close the file as it is; what lies there is no ORC file and must be deleted."""
+        """Close the file as it is. It is no valid ORC file, so the caller must delete it."""
         self._orc.abort()
 
     def _add(
@@ -154,10 +155,10 @@ class EventFileWriter:
 
 
 class _StripeKeys:
-    """The row ids that a stripe may end with.
+    """The row ids of events that may be the last ones of a stripe.
 
-    Only the footer tells where stripes end. But a stripe reaches the file when it ends, so the
-    keys of batches during which nothing was written need not be kept.
+    Only the footer says where stripes end. But the ORC writer writes to the file when a stripe
+    ends, so only batches during which something was written are kept.
     """
 
     def __init__(self) -> None:
@@ -176,7 +177,8 @@ class _StripeKeys:
         """The row id of each stripe's last event.
 
         Raises:
-            WriteError: The writer ended a stripe unseen; the file must not be used.
+            WriteError: The writer ended a stripe unnoticed, or lost rows. The file must not be
+                used.
         """
         if sum(stripe_rows) != self._rows:
             raise WriteError("the ORC writer lost rows: its stripes do not hold what it was given")

@@ -43,14 +43,14 @@ def read_events(
     """Read the insert events of a file, flat.
 
     Args:
-        path: Of the file.
-        schema: The table's data columns; the file's are matched with them by position.
-        length: Where the file ends, in bytes, if not at its size (``_flush_length``).
+        path: The file's path.
+        schema: The table's data columns; they are matched with the file's columns by position.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
         exact: As for ``read_batches``.
 
     Yields:
         originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
-        under its names (so a caller chooses names that do not clash with these four).
+        under its names. The caller must choose names that differ from these four.
 
     Raises:
         FormatError: It is no event file.
@@ -66,11 +66,11 @@ def read_events(
 
 
 def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The columns of a file of events but for ``row``, under Hive's names; all kinds of events.
+    """The event columns of a file except ``row``, under Hive's names, for events of all kinds.
 
     Args:
-        path: Of the file.
-        length: Where it ends, in bytes, if not at its size.
+        path: The file's path.
+        length: The committed length in bytes, if it is not the whole file.
 
     Raises:
         FormatError: It is no event file.
@@ -86,10 +86,10 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
 
 
 def need_events(batch: pa.RecordBatch, path: str) -> None:
-    """See that a batch begins with the columns of events, whose ids are never NULL.
+    """Check that a batch begins with the event columns, and that no row id is NULL.
 
     Raises:
-        FormatError: It does not.
+        FormatError: It does not, or a row id is NULL.
     """
     names, ids = batch.schema.names, batch.columns[: len(_ID_TYPES)]
     expected = event.EVENT_COLUMNS[: len(names)]
@@ -102,13 +102,13 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
 
 
 def row_count(path: str, length: int | None = None) -> int:
-    """How many rows a file has. Raises FormatError."""
+    """The number of rows in a file. Raises FormatError if it is no ORC file."""
     with opened(path, length) as reader:
         return int(reader.nrows) if reader else 0
 
 
 def event_names(reader: orc.ORCFile, path: str) -> list[str]:
-    """What a file of events calls its columns.
+    """The names that a file of events has for its columns.
 
     Raises:
         FormatError: It is no event file.
@@ -121,7 +121,7 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 
 @contextmanager
 def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
-    """A file; None if it has no bytes, which ORC itself reads as one without rows."""
+    """Open a file. None for an empty file, which ORC itself reads as a file without rows."""
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
         end = files.size(path) if length is None else length
@@ -133,12 +133,12 @@ def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
-    """The chosen rows; mostly that is all of them, and to filter copies what it keeps."""
+    """The chosen rows. Mostly all rows are chosen; then nothing is copied."""
     return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
 
 
 def flat_names(schema: RowSchema) -> list[str]:
-    """The columns of what ``read_events`` and ``read_originals`` give."""
+    """The names of the columns that ``read_events`` and ``read_originals`` give."""
     return [*event.EVENT_COLUMNS[1:5], *schema.names]
 
 

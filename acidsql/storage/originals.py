@@ -1,7 +1,9 @@
-"""Files without event columns: those of a converted table, and those that LOAD DATA brought.
+"""Originals: files without event columns, of a converted table or of LOAD DATA.
 
-Their rows have row ids nevertheless, made from where the file lies, what it is called and how
-many rows come before. Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
+Their rows have row ids, too. A row id is made from the file's directory, the file's name, and the
+number of rows before the row.
+
+Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
 ``VectorizedOrcAcidRowBatchReader.computeOffsetAndBucket``.
 """
 
@@ -22,21 +24,21 @@ from acidsql.storage.file_info import read_file_info
 from acidsql.storage.orc_reader import flat_names, read_batches
 from acidsql.storage.row_schema import RowSchema, conform
 
-WRITE_ID_OF_ORIGINALS = 0  # of files that were there before the table was transactional
+WRITE_ID_OF_ORIGINALS = 0  # for files that are older than the table's being transactional
 
 _NAME = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class OriginalFile:
-    """A file without event columns, and what its rows' ids are made of.
+    """A file without event columns, and the parts of its rows' row ids.
 
     Attributes:
-        path: Of the file.
+        path: The file's path.
         write_id: 0, or the write id of the directory that LOAD DATA made.
-        bucket_property: Of every row.
-        first_row_id: Of the first row; the others count on.
-        rows: Rows in it.
+        bucket_property: The bucket property of every row.
+        first_row_id: The ``rowId`` of the first row; the other rows count on from it.
+        rows: The number of rows in the file.
     """
 
     path: str
@@ -51,13 +53,13 @@ def original_files(
 ) -> list[OriginalFile]:
     """Number the rows of all original files of one directory tree.
 
-    Files of one bucket id are taken together, in the order of their whole paths (so ``_copy_10``
-    comes before ``_copy_2``). Every footer is read.
+    The rows of all files with one bucket id are numbered together, in the order of the files' whole
+    paths (so ``_copy_10`` comes before ``_copy_2``). Every footer is read.
 
     Args:
-        paths: *All* files of the tree; one left out would move the row ids of the others.
-        write_id: Of the base or delta that they lie in, or 0.
-        statement_id: Of the delta; 0 where it has none.
+        paths: *All* files of the tree. A missing path would change the row ids of other files.
+        write_id: The write id of the files' base or delta, or 0.
+        statement_id: The statement id of the delta; 0 if it has none.
 
     Raises:
         FormatError: A name does not begin with a bucket id, or a file is not ORC.
@@ -88,7 +90,7 @@ def bucket_id_of(path: str) -> int:
     """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
 
     Raises:
-        FormatError: The name is of another form (``part-00000…`` of Spark, for one).
+        FormatError: The name has another form (for example Spark's ``part-00000…``).
     """
     match = _NAME.fullmatch(basename(path))
     if match is None:
@@ -106,12 +108,12 @@ def read_originals(
     """Read an original file, with the row ids that Hive gives its rows.
 
     Args:
-        file: As ``original_files`` describes it.
-        schema: The table's data columns; the file's are matched with them by position.
+        file: A result of ``original_files``.
+        schema: The table's data columns; they are matched with the file's columns by position.
         exact: As for ``orc_reader.read_batches``.
 
     Yields:
-        Batches as ``orc_reader.read_events`` has them.
+        Batches as from ``orc_reader.read_events``.
 
     Raises:
         FormatError: The file cannot be read.

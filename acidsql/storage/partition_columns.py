@@ -1,10 +1,11 @@
-"""The partition columns, whose values are in directories' names and not in the files.
+"""SQL of the partition columns. Their values are in the names of directories, not in the files.
 
-A scan of several partitions tells them by each row's file. What takes a file's path apart costs as
-much as reading the row (a regular expression many times that), and it is done for each row; to hash
-it is not cheap either. But files seldom have the same size, and that is a number: by it the
-partition is looked up. A path is taken apart only where files of several partitions have one size.
-Spark leaves files out by a condition on a partition, because it depends on nothing but the file.
+A scan of several partitions finds the partition of each row by the row's file. To parse the file's
+path for each row costs as much as to read the row (a regular expression costs many times as much),
+and to hash the path is not cheap either. But two files seldom have the same size, and a size is a
+number. So the SQL looks up the partition by the file's size, and parses paths only if files of
+several partitions have the same size. Spark prunes files by conditions on partition columns,
+because these expressions depend only on the file.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from acidsql.storage.event_records import PARTITION
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.lookup import Lookup
 
-PATH = "__acidsql_path"  # of a row's file, as Spark shows it: a URL
-SIZE = "__acidsql_size"  # of a row's file, in bytes
-# What Spark's _metadata.file_path shows as it is.
+PATH = "__acidsql_path"  # the path of a row's file, as Spark shows it: a URL
+SIZE = "__acidsql_size"  # the size of a row's file in bytes
+# Paths that Spark's _metadata.file_path shows without escapes.
 _PLAIN = re.compile(r"[\w/=.:-]*", re.ASCII)
-_SIZES_MAX = 500  # of files: they stand in the plan
+_SIZES_MAX = 500  # sizes of files that the SQL of the plan may have
 _CHANGED = "CAST(raise_error('A file of this table was changed while it was read.') AS BIGINT)"
-# So many partitions' names are looked through for each row as fast as one's checksum is made.
+# To search so many names for each row takes as long as to compute the checksum of one name.
 _FEW_PARTITIONS = 500
 
 
 def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str]) -> DataFrame:
-    """The partition columns' values, as ``scan`` shows them, one row for each of these directories.
+    """The partition columns' values, as ``scan`` shows them: one row for each of these directories.
 
     Columns: ``__acidsql_partition`` (the directory's name), then the partition columns. No job
-    runs for it.
+    runs.
     """
-    # Not as VALUES: of thousands of rows Spark's parser and analyser take seconds.
+    # Not as VALUES: for thousands of rows Spark's parser and analyser take seconds.
     names = local_rows(spark, pa.table({PARTITION: pa.array(partitions, pa.string())}))
     values = partition_values(table, partitions, PARTITION) if partitions else []
     return as_char(names.selectExpr(PARTITION, *values), table)
@@ -50,7 +51,7 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
 def matching(
     spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
 ) -> list[str]:
-    """The partitions that can have rows that a condition holds of."""
+    """The partitions that can have rows for which a condition holds."""
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
     known = about(condition, columns)
     if known == ANYTHING:
@@ -88,12 +89,12 @@ def partition_values(table: Table, partitions: Sequence[str], directory: str) ->
 
 
 class PathPartitions:
-    """SQL that tells a row's partition, if need be by its file's ``PATH`` and ``SIZE``.
+    """SQL that finds a row's partition, if necessary by its file's ``PATH`` and ``SIZE``.
 
     Args:
         table: The table.
-        files: The paths that are scanned, by partition directory ("" if unpartitioned).
-        sizes: The files' sizes, as they were listed; of some, if not of all.
+        files: The scanned paths by partition directory ("" if unpartitioned).
+        sizes: The listed sizes of the files; sizes may be missing.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class PathPartitions:
 
     @property
     def needed(self) -> list[str]:
-        """Which of them are asked for: Spark makes them anew for each row."""
+        """Which of ``PATH`` and ``SIZE`` the scan needs. Spark computes them for each row."""
         if len(self._names) == 1:
             return []
         if self._lookup is None:
@@ -115,21 +116,21 @@ class PathPartitions:
 
     @property
     def directory(self) -> str:
-        """The partition directory."""
+        """SQL of the partition directory."""
         if len(self._names) == 1:
             return literal(self._names[0])
         return self._known({name: literal(name) for name in self._names}, self._from_path)
 
     @property
     def values(self) -> list[str]:
-        """The partition columns' values, each under its name."""
+        """SQL of the partition columns' values, each under its name."""
         return [
             f"{self._value(ordinal, column)} AS {quote(column.name)}"
             for ordinal, column in enumerate(self._table.partition_columns)
         ]
 
     def number(self, numbers: Mapping[str, int]) -> str:
-        """A number of the partition, as given by directory."""
+        """SQL of the number of a row's partition. ``numbers``: the numbers by directory."""
         of_each = {name: numbers[name] for name in self._names}
         if len(set(of_each.values())) == 1:
             return str(of_each[self._names[0]])
@@ -146,7 +147,7 @@ class PathPartitions:
         return self._known(of_each, _value(self._names, ordinal, column, self._from_path))
 
     def _known(self, of_each: Mapping[str, str], otherwise: str) -> str:
-        """What belongs to a row's partition."""
+        """SQL that chooses the SQL in ``of_each`` by a row's partition, by size where possible."""
         names = list(dict.fromkeys(self._owners.values()))
         place = self._by_size({name: place for place, name in enumerate(names)})
         if place is None:
@@ -156,7 +157,7 @@ class PathPartitions:
         return found if self._are_told_by_size else f"coalesce({found}, {otherwise})"
 
     def _by_size(self, of_each: Mapping[str, int]) -> str | None:
-        """SQL of the number of a row's partition; NULL where the size does not tell it."""
+        """SQL of the number of a row's partition; NULL if the size does not decide it."""
         if self._lookup is None:
             return None
         unknown = _CHANGED if self._are_told_by_size else "NULL"
@@ -169,12 +170,15 @@ class PathPartitions:
 
     @cached_property
     def _are_told_by_size(self) -> bool:
-        """Whether no path is needed: a size that is none of these is an error."""
+        """Whether no path is needed. An unknown size is then an error."""
         return set(self._names_by_size) == set(self._owners)
 
     @cached_property
     def _owners(self) -> dict[int, str]:
-        """The partition that alone has files of a size, for the largest sizes."""
+        """The partitions by file size, for sizes that occur in one partition only.
+
+        These are the largest sizes, up to a maximum number.
+        """
         by_size = self._names_by_size
         alone = [size for size in sorted(by_size, reverse=True) if len(by_size[size]) == 1]
         return {size: next(iter(by_size[size])) for size in alone[:_SIZES_MAX] if size}
@@ -211,8 +215,8 @@ class PathPartitions:
 def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
     """A number for each partition directory.
 
-    Of many it is made of the directory's name, where that gives no two the same: for each row it
-    would take as long to look a number up as there are partitions.
+    For many partitions the number is a checksum of the directory's name, if all checksums differ.
+    Otherwise Spark would search the whole list of partitions for each row.
     """
     if len(partitions) > _FEW_PARTITIONS:
         made = {name: _checksum(name) for name in partitions}
@@ -232,7 +236,7 @@ def number_of(directory: str, numbers: Mapping[str, int]) -> str:
 
 
 def _checksum(name: str) -> int:
-    """What Spark's ``crc32`` says."""
+    """The checksum that Spark's ``crc32`` gives."""
     return zlib.crc32(name.encode())
 
 

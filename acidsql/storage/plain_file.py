@@ -1,7 +1,7 @@
-"""Files of an insert-only table: the user's columns and nothing else.
+"""Files of an insert-only table: they have the user's columns and nothing else.
 
-What an event file says of each row, here the directory says of all: ``delta_N_N_S/000003_0`` holds
-rows that write id N inserted, of bucket id 3. Runs in workers.
+The directory's and the file's names replace the event columns: ``delta_N_N_S/000003_0`` has rows of
+bucket id 3 that write id N inserted. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acidsql.storage.row_schema import RowSchema
 
 
 class InsertWriter(Protocol):
-    """What the writers of new rows have in common."""
+    """A writer of new rows."""
 
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
@@ -68,7 +68,7 @@ class PlainFileWriter:
 
 
 class HowToWrite(Protocol):
-    """What the writers must know of a table, and where they write; see ``WriteSpec``."""
+    """What the writers must know about a table and the statement; see ``WriteSpec``."""
 
     @property
     def staging(self) -> str: ...
@@ -83,9 +83,9 @@ class HowToWrite(Protocol):
 
 
 def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
-    """The writer of new rows of a table."""
+    """A writer for new rows of a table."""
     if how.parquet is not None:
-        # Few tables are Parquet: other tasks need not import its library.
+        # Few tables are Parquet, so only their tasks import the library.
         from acidsql.storage.parquet_file import ParquetFileWriter
 
         return ParquetFileWriter(file, how.row, how.parquet)

@@ -1,9 +1,9 @@
-"""Rebalancing: a table's rows, spread evenly over so many bucket ids, under new row ids.
+"""Rebalancing: spread a table's rows evenly over bucket ids, with new row ids.
 
-As Hive 4 does it: rows are numbered from 0 in the order of their row ids (or in an order that is
-asked for), row ``i`` of ``n`` goes to bucket ``i DIV CEIL(n / buckets)``, and its ``rowId`` is
-``i``. The write id stays what it was; with an order of one's own it is the highest of all, since a
-file's rows ascend by it.
+The rules are Hive 4's. Rows are numbered from 0 in the order of their row ids, or in the order that
+the user asks for. Row ``i`` of ``n`` goes to bucket ``i DIV CEIL(n / buckets)``, and its ``rowId``
+is ``i``. A row keeps its write id. With the user's own order, every row gets the highest write id
+of all rows, because the rows of a file must ascend by write id.
 
 Source: Hive ``RebalanceQueryCompactor``; hive-format 9.2.
 """
@@ -42,16 +42,16 @@ def rebalance(
     buckets: int,
     order_by: str | None = None,
 ) -> list[Record]:
-    """Write the rows anew, in one job after another that counts them.
+    """Write the rows anew. A first job counts the rows, a second one writes them.
 
-    One task numbers all rows, as there is one order of them.
+    One task numbers all rows, because all rows are in one order.
 
     Args:
         spark: The session.
-        table: Unbucketed, and full ACID.
-        folds: Where its rows are.
-        spec: How they are written.
-        buckets: How many bucket ids they get.
+        table: The table: full ACID and not bucketed.
+        folds: The folds that read the table's rows.
+        spec: How to write the rows.
+        buckets: The number of bucket ids.
         order_by: SQL of an order, over the table's columns.
 
     Raises:
@@ -60,7 +60,7 @@ def rebalance(
     rows = _rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
     each = max(1, -(-total // buckets))
-    # To the end unique, so that a task that runs again numbers the rows as it did before.
+    # The order is unique, so a task that runs again numbers the rows in the same way.
     row_id = f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
     order = row_id if order_by is None else f"{order_by}, {row_id}"
     numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
@@ -72,7 +72,7 @@ def rebalance(
         *(quote(column.name) for column in table.columns),
     )
     sorted_ = placed.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
-    # mapInArrow takes dots and back-quotes in names for syntax.
+    # mapInArrow treats dots and back-quotes in names as syntax.
     plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed.columns))))
     records = plain.mapInArrow(_writer(spec, folds[0].partition), f"{RECORD} string").collect()
     return [Record.from_json(row[0]) for row in records]

@@ -1,4 +1,4 @@
-"""The partitions that a MERGE's source has rows for, where ON equates columns with them."""
+"""The partitions that MERGE's source has rows for, if ON equates partition columns with columns."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from acidsql.acid.table import Column
 from acidsql.storage.columns import quote
 
 _VALUES_MAX = 1000
-_MENDED = "\ufffd"  # what no UTF-8 is becomes in Python
+_MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UTF-8
 
 
 def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]]) -> Predicate:
-    """What must hold of a row's partition, for a row of the source to be its partner.
+    """A predicate on partition columns that holds for every target row with a source row.
 
     A job reads the source.
 
     Args:
         source: A query that gives the same rows each time.
-        equated: Partition columns, and the source's columns that must be equal to them.
+        equated: Pairs of a partition column and the source's column that ON equates with it.
     """
     found = _equal_types(source, equated)
     if not found:
@@ -44,10 +44,10 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
 def _equal_types(
     source: DataFrame, equated: Sequence[tuple[Column, str]]
 ) -> list[tuple[Column, str]]:
-    """The pairs whose values are equal where their texts are; names as the source has them."""
+    """The pairs whose values are equal if their texts are equal; with the source's own names."""
     found = []
     for column, wanted in equated:
-        # A session may tell p from P.
+        # In a case-sensitive session a source may have columns p and P.
         same = [(name, kind) for name, kind in source.dtypes if name.lower() == wanted]
         if len(same) == 1 and same[0][1] == column.type and _has_one_text(column.type):
             found.append((column, same[0][0]))
