@@ -7,8 +7,8 @@
     service       all four in a loop: ``acidsql compactor``; ``background`` in a session
 
 Several of each may run at once, in any process. The store decides which worker has an entry of the
-queue. No reader or writer waits for a lock of theirs; DROP and ALTER of the table do, and for a
-rebalance also statements that update or delete.
+queue. No reader or writer waits for a lock of theirs; DROP and ALTER of the table do. For a
+rebalance, statements that update, delete or overwrite wait, too.
 
 Source: Hive ``Initiator``, ``Worker``, ``Cleaner``, ``AcidHouseKeeperService``.
 """

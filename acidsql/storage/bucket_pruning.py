@@ -74,9 +74,9 @@ def _values(condition: Predicate, column: str, kind: str) -> list[Any] | None:
 
 
 def _plain(kind: str) -> str | None:
-    """The type of a literal for a column of this type; None if equal values may hash differently.
+    """The type that literals for a column must have; None if the column's type cannot be used.
 
-    CHAR is padded, and doubles have two zeros.
+    A value must have one form only: CHAR is padded, and doubles have two zeros.
     """
     name = parse_type(kind).kind
     if name in (*INTEGERS, "string", "decimal"):

@@ -68,7 +68,7 @@ class CompactionPlan:
         partition: The directory below the table's; "" if unpartitioned.
         major: The compaction makes a base; otherwise it makes deltas.
         listing: The files to read, and the directories that are already obsolete.
-        write_ids: The write ids by which the compaction decides what it reads.
+        write_ids: The write id list by which events are chosen.
         inserts: The name of the directory for insert events.
         deletes: The name of the directory for delete events; None for a major compaction.
     """

@@ -56,7 +56,7 @@ class Fold:
     Attributes:
         partition: The directory below the table's.
         bucket_id: The bucket id of all these files, and of the files that are written.
-        inserts: Files of insert events or of plain rows, ordered by write id.
+        inserts: Files of insert events, or of plain rows.
         deletes: Files of delete events.
         major: Delete events are applied, and not kept.
     """

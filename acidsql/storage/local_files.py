@@ -36,7 +36,7 @@ class LocalFileSystem(FileSystem):
         return sorted(entry for entry in entries if entry is not None)
 
     def exists(self, path: str) -> bool:
-        # os.path.lexists says False of what cannot be looked at, too.
+        # os.path.lexists returns False also if the path cannot be accessed.
         try:
             os.lstat(plain_path(path))
         except (FileNotFoundError, NotADirectoryError):

@@ -27,8 +27,8 @@ def local_rows(
         in_job: A job evaluates queries over the rows. Otherwise Spark evaluates them row by row
             while it plans, which takes longer for thousands of rows.
     """
-    # All rows go into one batch: PySpark loses rows that come after an empty batch. The number of
-    # rows must be at least 1, because PySpark cannot cut batches of 0 rows.
+    # All rows go into one batch, because PySpark loses rows after an empty batch. The size of a
+    # batch must be at least 1: elsewhere 0 or less means no limit, but here PySpark fails with it.
     whole = rows.combine_chunks()
     schema = None if ddl is None else cast(StructType, StructType.fromDDL(ddl))
     conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}

@@ -27,7 +27,7 @@ class EventFileWriter:
     """Writes one file of events. The events must come in ascending order of row id (I4).
 
     Args:
-        file: What ``FileSystem.open_output`` gave; the writer closes it.
+        file: The result of ``FileSystem.open_output``; the writer closes it.
         schema: The table's data columns.
         options: What the table's ``orc.…`` properties say.
         batch_rows: Rows that are collected before they go to the ORC writer.

@@ -1,4 +1,4 @@
-"""Whether a function is Spark's own: since Spark 4.1 a session may redefine it."""
+"""Whether a function is Spark's own: in Spark 4.1 a session may redefine it."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
     """The rows of a file with the table's current columns; columns that the file lacks are NULL.
 
     Raises:
-        FormatError: It is no Parquet file, or a column does not fit the table's type.
+        FormatError: It is no Parquet file, a column does not fit the table's type, or timestamps
+            are no wall clocks.
     """
     with _opened(path) as reader:
         _refuse_instants(path, reader)
@@ -133,7 +134,8 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
     """The names and Hive types of a file's columns.
 
     Raises:
-        FormatError: It is no Parquet file, or a column's type does not exist in Hive.
+        FormatError: It is no Parquet file, a column's type does not exist in Hive, or timestamps
+            are no wall clocks.
     """
     with _opened(path) as reader:
         _refuse_instants(path, reader)

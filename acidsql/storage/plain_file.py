@@ -32,9 +32,9 @@ class PlainFileWriter:
     """Writes one plain file.
 
     Args:
-        file: What ``FileSystem.open_output`` gave; the writer closes it.
+        file: The result of ``FileSystem.open_output``; the writer closes it.
         schema: The table's data columns.
-        options: What the table's ``orc.…`` properties say.
+        options: The options that the table's ``orc.…`` properties set.
     """
 
     def __init__(self, file: BinaryIO, schema: RowSchema, options: OrcOptions = DEFAULT) -> None:

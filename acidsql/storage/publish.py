@@ -32,7 +32,7 @@ _STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_direct
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a statement left on disk.
+    """The result of a statement on disk.
 
     Attributes:
         inserted: The number of new rows, without new versions of rows.
@@ -113,7 +113,7 @@ def publish(
     Args:
         fs: The table's file system.
         location: The table's directory.
-        spec: What the files were written with.
+        spec: The spec with which the files were written.
         files: The result of ``check``.
         directories: Receives each directory before the directory is moved into place. After a
             failure, the caller finds here which directories may be left.

@@ -125,8 +125,8 @@ def read(
         TIMESTAMP is shown as TIMESTAMP_NTZ.
 
     Raises:
-        FormatError: The directory is missing or breaks Hive's rules, or no file has a schema: pass
-            ``schema``.
+        FormatError: The directory is missing or breaks Hive's rules; or there is no file from which
+            to take the columns (then pass ``schema``).
         UnsupportedError: ``file_format`` is another format.
     """
     name_missing_files()

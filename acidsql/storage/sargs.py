@@ -87,7 +87,7 @@ def _is_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
 def _is_simple(name: str) -> bool:
     """Whether ORC finds the column by this name.
 
-    ORC treats dots and backticks in a name as a path, and could confuse event columns with others.
+    ORC treats dots and backticks in a name as a path. Some other names could mean event columns.
     """
     return name.isidentifier() and name.isascii() and name not in _EVENT_COLUMNS
 
