@@ -36,7 +36,7 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager, snapshot_of
 
-_FIRST_PAUSE_S = 0.1  # Hive begins with 2 s; both double the pause each time
+_FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
 

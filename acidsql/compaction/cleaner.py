@@ -235,7 +235,7 @@ class Cleaner:
                     self._places.clean(cleanup)
                     txn.end_quietly()
             except (AcidSqlError, OSError) as error:
-                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+                _log.warning("%s could not be deleted yet: %s", cleanup.location, error)
                 continue
             removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
         return removed

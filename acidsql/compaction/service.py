@@ -95,7 +95,7 @@ class Service:
                 step()
             except Exception as error:  # an error in one table must not stop the service
                 if not self._ended.is_set():
-                    _log.warning("The compactor goes on after: %s", error)
+                    _log.warning("The compactor continues after an error: %s", error)
 
     def _keep_house(self) -> None:
         keep_house(self._metastore, self._settings)

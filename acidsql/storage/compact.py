@@ -140,8 +140,8 @@ def plan_compaction(
         write_ids: The valid write ids of the compactor.
         txns: The valid transactions.
         major: Plan a major compaction. A compaction of an insert-only table is always major.
-        visibility_txn_id: For the names of the results, if only Hive 4 must read them.
-        anyway: Compact even a single delta.
+        visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
+        anyway: Even of a single delta.
 
     Returns:
         The plan, or None if there are too few directories to compact; and the directories' state.

@@ -52,8 +52,8 @@ def damaged(path: str, what: str, offset: object = None) -> FormatError:
     at = "" if offset is None else f", at byte {offset}"
     known = {"path": path, "reason": what} | ({} if offset is None else {"offset": offset})
     return FormatError(
-        f"'{path}' cannot be read{at}: {what}. If the file is damaged, put it back from a backup: "
-        "without it the rows in it are lost",
+        f"'{path}' cannot be read{at}: {what}. If the file is damaged, restore it from a backup: "
+        "without the file its rows are lost",
         **known,  # type: ignore[arg-type]
     )
 

@@ -251,8 +251,8 @@ def _is_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
     missing = error.filename or path
     return SnapshotTooOldError(
         f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "
-        "dropped meanwhile: read it again. Or somebody has deleted the directory: put it back, or "
-        f"drop what the catalog says to lie at '{path}'.",
+        "dropped meanwhile: read it again. Or somebody has deleted the directory: restore it, or "
+        f"drop the table or partition that the catalog has at '{path}'.",
         path=missing,
     )
 

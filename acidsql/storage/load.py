@@ -108,7 +108,7 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
         ) from None  # fmt: skip
     if info.is_acid or event.VERSION_KEY in info.user_metadata:
         raise FormatError(
-            f"'{path}' was written by an ACID table, and what it holds means something there only "
+            f"'{path}' was written by an ACID table, and its row ids are valid in that table only "
             "(Hive 10413). Read that table, or its directory with acidsql.read, and INSERT … "
             "SELECT the rows.",
             condition="LOAD_DATA_ACID_FILE", sqlstate="0A000", path=path,

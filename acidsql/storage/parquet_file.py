@@ -193,5 +193,5 @@ def _hive_type(path: str, kind: pa.DataType) -> str:
         fields = (f"{field.name}:{_hive_type(path, field.type)}" for field in kind)
         return f"struct<{','.join(fields)}>"
     if kind not in _HIVE_TYPES:
-        raise FormatError(f"'{path}' has a column of type {kind}, which Hive has not", path=path)
+        raise FormatError(f"'{path}' has a column of type {kind}, which is not in Hive", path=path)
     return _HIVE_TYPES[kind]

@@ -199,7 +199,7 @@ def _newest_plain(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
     if file_format not in (ORC, PARQUET):
-        raise FormatError(f"A {file_format} file does not name its columns; say schema=….")
+        raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")
     paths = [file for group in files.values() for file in group]
     if not paths:
         raise _no_files(path)
@@ -208,7 +208,7 @@ def _newest_plain(
 
 
 def _no_files(path: str) -> FormatError:
-    return FormatError(f"'{path}' has no file to take the columns from; say schema=….", path=path)
+    return FormatError(f"'{path}' has no file to take the columns from; pass schema=….", path=path)
 
 
 __all__ = ["ROW__ID", "read", "read_rows"]
