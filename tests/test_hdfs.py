@@ -50,7 +50,7 @@ def test_all_kinds_of_statement_and_compaction(acid):
         name, p = ("merged", expected[id][1]) if id in expected else ("new", "x:y/z")
         expected[id] = (name, p)
     wanted = sorted(
-        ((id, name, p or "__HIVE_DEFAULT_PARTITION__") for id, (name, p) in expected.items()),
+        ((id, name, p) for id, (name, p) in expected.items()),
         key=repr,
     )
     assert rows(acid, "SELECT * FROM t") == wanted

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Predicate, Some, about
 from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
 from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.local_rows import local_rows
@@ -241,7 +242,11 @@ def _checksum(name: str) -> int:
 
 
 def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:
-    """One partition column's value, from the partition directory's name."""
+    """One partition column's value, from the partition directory's name.
+
+    The default partition's is NULL in a column of any type, as in Spark, Trino and Impala; Hive
+    shows the directory's name in a string column.
+    """
     values = {parse_partition_name(name)[ordinal][1] for name in partitions}
     if len(values) == 1:
         value = values.pop()
@@ -251,8 +256,7 @@ def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: s
         text = f"substring_index({pair}, '=', -1)"  # Hive escapes one that is in a value
         if any("%" in name for name in partitions):
             text = f"url_decode(replace({text}, '+', '%2B'))"
-    if column.type == "string" or column.type.startswith(("varchar", "char")):
-        # Hive shows the default partition of a string column by its name.
-        shown_text = f"coalesce({text}, '{DEFAULT_PARTITION}')"
-        return shown(shown_text, column.type, zone_offset_micros=None)
-    return f"try_cast(nullif({text}, '{DEFAULT_PARTITION}') AS {shown_type(column.type)})"
+        text = f"nullif({text}, '{DEFAULT_PARTITION}')"
+    if parse_type(column.type).kind in ("string", "varchar", "char"):
+        return shown(text, column.type, zone_offset_micros=None)
+    return f"try_cast({text} AS {shown_type(column.type)})"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 Row = tuple[int | None, str | None, int | None, str | None]  # id, v, n, p
 COLUMNS = ("id", "v", "n", "p")
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def text(value: object) -> str:
@@ -62,10 +61,8 @@ class Model:
         self.touched: set[str | None] = set()
 
     def stored(self, row: Row) -> Row:
-        """A partition has no NULL: Hive shows its name."""
-        if self.partitioned and row[3] in (None, ""):
-            return (*row[:3], NULL_PARTITION)
-        return row
+        """NULL and the empty text share a partition, which is NULL's."""
+        return (*row[:3], None) if self.partitioned and row[3] == "" else row
 
     def insert(self, rows: list[Row]) -> tuple[int, int, int]:
         new = [self.stored(row) for row in rows]

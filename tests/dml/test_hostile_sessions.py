@@ -75,7 +75,7 @@ def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
     gap = "2024-03-10 02:30:00"
     assert found == ordered([
         (1, "a!", "1.50", gap, 10, gap, "x y"),
-        (2, "b", None, "0001-01-01 00:00:00.000001", -128, None, "__HIVE_DEFAULT_PARTITION__"),
+        (2, "b", None, "0001-01-01 00:00:00.000001", -128, None, None),
         (3, "v0", "0.00", gap, 0, None, "p/0"),
         (6, "v3!", "6.50", gap, 3, None, "p/1"),
         (7, "v4", "1.33", gap, 4, None, "p/0"),

@@ -104,15 +104,14 @@ def test_partitions_static_dynamic_dropped_and_overwritten(acid):
     acid.sql("INSERT INTO t PARTITION (p = 'x', q = 1) VALUES (1), (2)")
     acid.sql("INSERT INTO t SELECT 3, 'a/b', 2 UNION ALL SELECT 4, NULL, 1")
     acid.sql("INSERT INTO t PARTITION (q = 7, p) SELECT 5, 'x'")
-    null = "__HIVE_DEFAULT_PARTITION__"
     assert table(acid) == [
-        (1, "x", 1), (2, "x", 1), (3, "a/b", 2), (4, null, 1), (5, "x", 7),
+        (1, "x", 1), (2, "x", 1), (3, "a/b", 2), (4, None, 1), (5, "x", 7),
     ]  # fmt: skip
     assert "p=a%2Fb/q=2/delta_0000002_0000002_0000" in directories(acid)
     acid.sql("INSERT OVERWRITE t PARTITION (p = 'x', q = 1) SELECT 6 WHERE false")
     acid.sql("TRUNCATE TABLE t PARTITION (p = 'x', q = 7)")
     acid.sql("ALTER TABLE t DROP PARTITION (p = 'a/b')")
-    assert table(acid) == [(4, null, 1)]
+    assert table(acid) == [(4, None, 1)]
     assert rows(acid, "SELECT id FROM t WHERE q = 1") == [(4,)]
 
 
