@@ -27,7 +27,7 @@ from acidsql.metastore.interface import (
     Operation,
     PendingCleanup,
 )
-from acidsql.partition_specs import Specs, matching_partitions
+from acidsql.partition_specs import Partitions, Spec
 from acidsql.places import Places
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, overwriting
@@ -60,6 +60,7 @@ class Commands:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._txns, self._transactions = txns, transactions
         self._places = Places(metastore)
+        self._partitions = Partitions(spark, transactions)
         self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
             st.CreateTable: self._create_table,
             st.DropTable: self._drop_table,
@@ -315,15 +316,12 @@ class Commands:
             _log.warning("Transaction %d could not be ended: %s", txn.id, error)
 
     def _matching(
-        self, table: Table, specs: Specs, text: str, may_be_missing: bool = False
+        self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
     ) -> list[str]:
         """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
         if not table.partition_columns:
             return [""]
-        known = self._transactions.partition_names(table)
-        return matching_partitions(
-            self._spark, table, known, specs, text, may_be_missing=may_be_missing
-        )
+        return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
 
     def _again(self, name: TableName) -> Table:
         """The table under the lock: it may have changed while we waited."""

@@ -27,7 +27,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionType,
 )
 from acidsql.metastore.interface import Metastore
-from acidsql.partition_specs import matching_partitions
+from acidsql.partition_specs import Partitions
 from acidsql.plan.names import Names
 from acidsql.result import Receipt, rows_frame
 from acidsql.sql import statements as st
@@ -151,8 +151,8 @@ class CompactionCommands:
                 text, statement.span.start, statement.span.end,
                 condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
             )  # fmt: skip
-        known = self._transactions.partition_names(table)
-        found = matching_partitions(self._spark, table, known, [statement.partition], text)
+        known = Partitions(self._spark, self._transactions)
+        found = known.matching(table, [statement.partition], text)
         if len(found) > 1:
             raise AnalysisError(
                 f"PARTITION names {len(found)} partitions of {table.name}; one is compacted at a "

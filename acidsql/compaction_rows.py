@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import TableName
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.sql.statements import ShowCompactions
@@ -30,15 +29,12 @@ ABORTED = "compactionid string, status string, message string"
 _NULL = " --- "
 _DEFAULT_POOL = "default"
 
-Pairs = frozenset[tuple[str, str | None]]
-
 
 def compaction_rows(
     compactions: Iterable[CompactionInfo],
     statement: ShowCompactions,
     *,
     table: TableName | None = None,
-    partition: Pairs = frozenset(),
 ) -> list[tuple[str, ...]]:
     """The rows of SHOW COMPACTIONS.
 
@@ -46,14 +42,11 @@ def compaction_rows(
         compactions: All compactions, in the order of the answer without ORDER BY.
         statement: The statement, with filters, order and limit.
         table: The table that it names.
-        partition: Columns and values of its PARTITION clause; other columns may have any value.
     """
     found = [
         one
         for one in compactions
-        if _is_asked_for(one, statement)
-        and (table is None or one.table == table)
-        and partition <= _values(one.partition)
+        if _is_asked_for(one, statement) and (table is None or one.table == table)
     ]
     # Sort by the last column first: each sort is stable.
     for order in reversed(statement.order_by):
@@ -86,10 +79,6 @@ def _is_asked_for(one: CompactionInfo, statement: ShowCompactions) -> bool:
         and (statement.type is None or one.type is statement.type)
         and (statement.state is None or one.state is statement.state)
     )
-
-
-def _values(partition: str | None) -> Pairs:
-    return frozenset(parse_partition_name(partition)) if partition else frozenset()
 
 
 def _row(one: CompactionInfo) -> tuple[str, ...]:

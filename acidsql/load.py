@@ -24,12 +24,12 @@ from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_
 from acidsql.acid.table import ORC, Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, LockType, Metastore
+from acidsql.partition_specs import Partitions
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting
 from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
-from acidsql.reader import Reader
 from acidsql.result import Receipt, receipt
 from acidsql.said import Said
 from acidsql.sql.statements import LoadData
@@ -54,11 +54,13 @@ class _Load:
     Attributes:
         table: The target.
         partition: Its directory; "" of an unpartitioned table; None: the rows tell.
+        same_value: All directories of that partition's value.
         sources: The files.
     """
 
     table: Table
     partition: str | None
+    same_value: Sequence[str]
     sources: Sequence[Source]
 
     @property
@@ -82,10 +84,10 @@ class Loads:
         txns: TxnManager,
         transactions: Transactions,
         names: Names,
-        reader: Reader,
     ) -> None:
         self._spark, self._metastore, self._names = spark, metastore, names
-        self._txns, self._transactions, self._reader = txns, transactions, reader
+        self._txns, self._transactions = txns, transactions
+        self._partitions = Partitions(spark, transactions)
 
     def knows(self, statement: Any) -> bool:
         """True for LOAD DATA."""
@@ -119,12 +121,14 @@ class Loads:
 
     def _say(self, statement: LoadData, text: str, table: Table) -> _Load:
         query = plan_load(text, table, statement.partition)
-        partition = None if table.partition_columns else ""
+        partition, same_value = None if table.partition_columns else "", list[str]()
         if query is not None:
-            named = EventQuery(table, Text(text), static_partition=query)
-            touched = self._reader.touched(named, Said(text, None, double_quoted=False))
-            assert touched is not None
-            partition = touched[0]
+            overwrite = statement.overwrite
+            named = EventQuery(table, Text(text), static_partition=query, overwrite=overwrite)
+            same_value = (
+                self._partitions.touched(named, Said(text, None, double_quoted=False)) or []
+            )
+            partition = same_value[0]
         if table.file_format != ORC:
             raise UnsupportedError(
                 f"{table.name} is STORED AS {table.file_format.upper()}, and LOAD DATA takes ORC "
@@ -143,7 +147,7 @@ class Loads:
                 error.message, text, statement.place.start, statement.place.end,
                 condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
             ) from None  # fmt: skip
-        return _Load(table, partition, sources)
+        return _Load(table, partition, same_value, sources)
 
     def _refuse_files_of_tables(
         self, path: str, target: Table, statement: LoadData, text: str
@@ -169,7 +173,7 @@ class Loads:
 
     def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> bool:
         """Lock the target, and the place that files are taken from; True if that had to wait."""
-        touched = [what.partition] if what.partition else None
+        touched = what.same_value or None
         if statement.overwrite:
             locks = overwriting(what.table.name, self._txns.settings, touched)
         else:
@@ -196,6 +200,7 @@ class Loads:
             (statement_id, statement_id),
             what.partition,
             statement.overwrite,
+            names=self._partitions.names(table),
             partitions_max=self._txns.settings.max_dynamic_partitions,
             loaded=not what.is_rewritten,
         )
@@ -207,9 +212,9 @@ class Loads:
                 if statement.local:  # tasks do not see the driver's disk
                     paths = [copy.path for copy in self._copies(writing, statement, what)]
                 writing.events(self._rows(what, paths))
-                if statement.overwrite:
-                    writing.replace_static_partition()
-                transaction.refuse_hidden(table, writing.partitions)
+            if statement.overwrite:
+                writing.replace_all()
+            transaction.refuse_hidden(table, writing.partitions)
             work.publish(table, writing)
 
     def _copies(self, writing: Writing, statement: LoadData, what: _Load) -> list[Record]:

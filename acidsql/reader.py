@@ -9,7 +9,6 @@ from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.layout import partition_name
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
@@ -18,7 +17,7 @@ from acidsql.explain import locks_section, plan_section, tables_section
 from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
-from acidsql.plan.event_query import PARTITIONS, Derived, EventQuery
+from acidsql.plan.event_query import Derived, EventQuery
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
@@ -32,7 +31,6 @@ from acidsql.storage.event_records import KEYS
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.listing import Listing, list_table
 from acidsql.storage.own_functions import hashes_well
-from acidsql.storage.partition_columns import partitions_frame
 from acidsql.storage.read import read_rows
 from acidsql.storage.repeatable import (
     Repeatable,
@@ -203,11 +201,10 @@ class Reader:
         """
         table = standin.table
         lost = self._transactions.lost(table)
-        partitions = self._transactions.partitions(table)
-        names = [partition.location.removeprefix(f"{table.location}/") for partition in partitions]
+        names = self._transactions.partition_names(table)
 
         def still_there() -> None:
-            self._transactions.need_unchanged(table, set(names) - lost.keys(), snapshot)
+            self._transactions.need_unchanged(table, names, snapshot, lost)
 
         try:
             rows = read_rows(
@@ -231,27 +228,6 @@ class Reader:
         """Whether the snapshot's transaction is open: then the cleaner keeps all that it needs."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
-
-    def touched(self, query: EventQuery, said: Said) -> list[str] | None:
-        """The partitions that the query can change, as far as its text tells; None means any."""
-        table = query.table
-        if not table.partition_columns:
-            return None
-        names = [column.name for column in table.partition_columns]
-        if query.static_partition is not None:
-            with lower.mapped_errors(query.static_partition):
-                row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
-            return [partition_name(names, list(row))]
-        known = self._transactions.partition_names(table)
-        if query.partitions is None or not known:
-            return None
-        views = {PARTITIONS: partitions_frame(self._spark, table, known)}
-        try:
-            with lower.mapped_errors(query.partitions):
-                rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
-        except AcidSqlError:
-            return None  # an error here need not occur when WHERE is evaluated as a whole
-        return sorted(row[0] for row in rows)
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
         """The lazy events of a query.

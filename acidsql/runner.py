@@ -28,6 +28,7 @@ from acidsql.compaction_commands import CompactionCommands
 from acidsql.errors import TransientTxnError
 from acidsql.load import Loads
 from acidsql.metastore.interface import LockComponent, Metastore, WriteConflict
+from acidsql.partition_specs import Partitions
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.insert import plan_create_as_select
@@ -109,11 +110,12 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
+        self._partitions = Partitions(spark, self.transactions)
         self._reader = Reader(spark, metastore, self.transactions, self._names)
         known = spark, metastore, self._txns, self.transactions, self._names
         self._commands = Commands(*known)
         self._of_transactions = TransactionCommands(*known)
-        self._loads = Loads(*known, self._reader)
+        self._loads = Loads(*known)
         self.compactions = CompactionCommands(*known, host)
         self._shows = Shows(*known)
         self._families: Sequence[Family] = (
@@ -299,7 +301,7 @@ class Runner:
         return _Held(again, self._touched(again, said), txn.snapshot(again.reads))
 
     def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
-        return [self._reader.touched(query, said) for query in prepared.queries]
+        return [self._partitions.touched(query, said) for query in prepared.queries]
 
     def _locks(
         self, statement: Dml, prepared: Prepared, touched: Sequence[Touched]
@@ -311,7 +313,7 @@ class Runner:
         """Whether the locked partitions are still all that the statement can change."""
         for query, before in zip(prepared.queries, touched, strict=True):
             if query.partitions is not None and before is not None:
-                now = self._reader.touched(query, said)
+                now = self._partitions.touched(query, said)
                 if now is None or not set(now) <= set(before):
                     return False
         return True
@@ -357,6 +359,8 @@ class Runner:
     def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
         table = query.table
         static = None if query.static_partition is None or not touched else next(iter(touched))
+        # Rows that replace others stay in their directories.
+        has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
         first = txn.next_statement_id()
         return Writing(
             filesystem_for(table.location),
@@ -370,6 +374,7 @@ class Runner:
                 query.overwrite,
                 query.merge,
                 query.allow_duplicate_deletes,
+                self._partitions.names(table) if has_new_rows else None,
                 self._txns.settings.max_dynamic_partitions,
             ),
         )
@@ -390,7 +395,7 @@ class Runner:
                 small, whole = query.if_small, events.otherwise
                 writing.events(events.rows, few, if_small=small, otherwise=whole)
         if query.overwrite:
-            writing.replace_static_partition()
+            writing.replace_all()
 
 
 def _receipt(said: Said, transaction: Transaction, work: Work, clock: Clock) -> Receipt:

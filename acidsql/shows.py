@@ -12,13 +12,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.layout import parse_partition_name, partition_name
+from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import LockInfo, Metastore, TxnState
 from acidsql.metastore.lock_rules import strength
+from acidsql.partition_specs import Partitions
 from acidsql.plan.names import Names
 from acidsql.result import rows_frame
 from acidsql.sql import statements as st
@@ -50,6 +51,7 @@ class Shows:
     ) -> None:
         self._spark, self._metastore, self._names = spark, metastore, names
         self._txns, self._transactions = txns, transactions
+        self._stated = Partitions(spark, transactions)
         self._by_type: dict[type, Callable[[Any, str], DataFrame]] = {
             st.ShowDatabases: self._databases,
             st.ShowTables: self._tables,
@@ -124,21 +126,17 @@ class Shows:
 
     def _partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
-        names = [column.name for column in table.partition_columns]
-        if not names:
+        if not table.partition_columns:
             raise AnalysisError(
                 f"{table.name} is not partitioned.",
                 text, statement.name.span.start, statement.name.span.end,
                 condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
                 sqlstate="42601",
             )  # fmt: skip
-        found = (
-            partition_name(names, partition.values)
-            for partition in self._transactions.partitions(table)
-        )
-        wanted = [_stated(item, text) for item in statement.partition if item.value is not None]
-        rows = [(name,) for name in found if all(part in name.split("/") for part in wanted)]
-        return self._frame("partition string", rows)
+        found = self._transactions.partition_names(table)
+        if statement.partition:
+            found = self._stated.among(table, statement.partition, found, text)
+        return self._frame("partition string", [(name,) for name in found])
 
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
@@ -187,25 +185,32 @@ class Shows:
 
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """Hive's columns; EXTENDED changes nothing, as in Hive's DbTxnManager."""
-        table = None if statement.name is None else self._names.need(statement.name, text).name
+        table = None if statement.name is None else self._names.need(statement.name, text)
         database = statement.database and statement.database.parts[-1].lower()
-        stated = {pair for item in statement.partition for pair in _pairs(item, text)}
         found = [
             one
             for one in self._metastore.show_locks()
-            if (table is None or (one.database, one.table) == (table.database, table.name))
+            if (
+                table is None or (one.database, one.table) == (table.name.database, table.name.name)
+            )
             and (database is None or one.database == database)
-            and stated <= _values_of(one.partition)
         ]
+        if table is not None and statement.partition:
+            held = [one.partition for one in found if one.partition is not None]
+            stated = self._stated.among(table, statement.partition, held, text)
+            found = [one for one in found if one.partition in stated]
         found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
         return self._frame(_LOCKS, map(_lock_row, found))
 
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
         found = self._metastore.compactions()
         table = None if statement.name is None else self._compacted(statement.name, found, text)
-        stated = frozenset(pair for item in statement.partition for pair in _pairs(item, text))
-        rows = compaction_rows(found, statement, table=table, partition=stated)
-        return self._frame(COMPACTIONS, rows)
+        if statement.partition and table is not None:
+            known = [one.partition for one in found if one.table == table and one.partition]
+            described = self._metastore.get_table(table) or _dropped(table, known)
+            stated = self._stated.among(described, statement.partition, known, text)
+            found = [one for one in found if one.partition in stated]
+        return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
 
     def _compacted(self, name: st.Name, found: list[CompactionInfo], text: str) -> TableName:
         """The table of that name; it may be gone while its compactions are still remembered."""
@@ -300,19 +305,10 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
     )
 
 
-def _values_of(partition: str | None) -> set[tuple[str, str | None]]:
-    return set(parse_partition_name(partition)) if partition else set()
-
-
-def _pairs(item: st.PartitionItem, text: str) -> list[tuple[str, str | None]]:
-    """A column and its value; nothing of a column without one, which may have any."""
-    return [] if item.value is None else parse_partition_name(_stated(item, text))
-
-
-def _stated(item: st.PartitionItem, text: str) -> str:
-    assert item.value is not None
-    value = item.value.of(text).strip().strip("'\"")
-    return partition_name([item.name.lower()], [value])
+def _dropped(name: TableName, partitions: Sequence[str]) -> Table:
+    """A table that is gone, as far as its partitions' names tell: their values are texts."""
+    pairs = parse_partition_name(partitions[0]) if partitions else []
+    return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
 
 
 def _like(name: str, pattern: str | None) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, LockType, Metastore
-from acidsql.partition_specs import matching_partitions
+from acidsql.partition_specs import Partitions
 from acidsql.plan.names import Names
 from acidsql.result import Receipt, receipt
 from acidsql.settings import Settings
@@ -137,8 +137,8 @@ class TransactionCommands:
         table = self._names.need(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
-            known = self._transactions.partition_names(table)
-            partitions = matching_partitions(self._spark, table, known, [statement.partition], text)
+            found = Partitions(self._spark, self._transactions)
+            partitions = found.matching(table, [statement.partition], text)
         self._hold(
             [_lock(statement.exclusive, table.name, partition) for partition in partitions], text
         )

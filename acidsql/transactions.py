@@ -206,13 +206,16 @@ class Transactions:
             if name in lost:
                 raise self._too_old(table.name, lost[name])
 
-    def need_unchanged(self, table: Table, partitions: Collection[str], seen: Snapshot) -> None:
-        """Make sure that the catalog has not changed while files were listed.
+    def need_unchanged(
+        self, table: Table, partitions: Collection[str], seen: Snapshot, lost: Collection[str] = ()
+    ) -> None:
+        """See that what was listed is what the names meant when the snapshot was taken.
 
         Args:
-            table: The table as the catalog had it before the listing.
-            partitions: The directories of its partitions, without the lost ones.
-            seen: The snapshot that the listing used.
+            table: As it was found before.
+            partitions: Its partitions' directories.
+            seen: The snapshot by which it was listed since then.
+            lost: Those that were lost before, and so were not listed.
 
         Raises:
             SnapshotTooOldError: In a transaction: as ``refuse_lost``.
@@ -222,8 +225,9 @@ class Transactions:
         ours, name = self._txn, table.name
         now = self._metastore.get_table(name)
         since = ours.catalog_changes(name) if ours else self._txns.catalog_changes(seen, name)
+        listed = set(partitions).difference(lost) if since else set[str]()
         change = next(
-            (one for one in since if one.partition is None or one.partition in partitions), None
+            (one for one in since if one.partition is None or one.partition in listed), None
         )
         if change is not None and ours is not None:
             raise self._too_old(name, change)

@@ -30,11 +30,11 @@ ROWS = [
     # Making few directories of many.
     {"transaction", "explain", "compaction"},
     {"transactions"},  # which one a session's statements run in
+    {"partition_specs"},  # which partitions a statement means
     {
         "create",
         "shows",
         "reader",
-        "partition_specs",
     },  # what one kind of statement does, below those that call them
     {"alter"},  # what a table becomes; it knows columns as create does
     {"commands", "transaction_commands", "load", "compaction_commands"},
@@ -86,11 +86,11 @@ COLLECTS = {
     "storage/rebalance.py": "one record for each file (I7), one count",
     "storage/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
-    "reader.py": "the values of one PARTITION clause; names of partitions",
     "storage/partition_columns.py": "names of partitions",
     "storage/own_functions.py": "the hashes of two literals",
     "storage/source_partitions.py": "1,000 values of partition columns",
-    "partition_specs.py": "the values of one PARTITION clause",
+    "partition_specs.py": "the values of PARTITION clauses; names of partitions",
+    "storage/known_partitions.py": "names and values of partitions",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }

@@ -164,9 +164,6 @@ def test_filters_and_limits_keep_the_stores_order(text: str, found: list[int]) -
 
 def test_a_table_and_columns_of_its_partitions() -> None:
     assert ids("", B, A, D, C, table=T) == [2, 1]
-    assert ids("", B, A, D, C, table=T, partition=frozenset({("q", "x")})) == [2, 1]
-    assert ids("", B, A, D, C, table=T, partition=frozenset({("q", "x"), ("p", "1")})) == [1]
-    assert ids("", B, A, D, C, table=U, partition=frozenset({("p", "1")})) == []
 
 
 def test_numbers_are_ordered_as_numbers() -> None:
@@ -268,7 +265,6 @@ def test_a_table_is_looked_up_in_the_current_database(ask: Any) -> None:
     store = Store(B, A, D, C)
     assert [row[0] for row in ask("SHOW COMPACTIONS T", store)] == ["2", "1"]
     assert [row[0] for row in ask("SHOW COMPACTIONS db.t", store)] == ["3"]
-    assert [row[0] for row in ask("SHOW COMPACTIONS t PARTITION (P = '1')", store)] == ["1"]
 
 
 def test_a_dropped_tables_compactions_are_shown_and_a_slip_is_an_error(ask: Any) -> None:

@@ -116,25 +116,25 @@ def _projection(
     parts: list[Text | str] = [f"{values[c.name]} AS {quote(c.name)}" for c in table.columns]
     for ordinal, column in enumerate(table.partition_columns):
         if column.name in static:
-            text = _static_value(planned, column, static[column.name])
+            text = static_value(planned.new(), column, static[column.name])
             parts.append(text.raw(f" AS {VALUE}{ordinal}"))
         else:
             parts.append(partition_text(values[column.name], column, ordinal))
     return parts
 
 
-def _static_value(planned: Planned, column: Column, span: Span) -> Text:
-    """A value of the PARTITION clause as text. As in Hive and Spark, an INT may be written as a
-    string (``p = '1'``), but the string must be an INT."""
-    cast = planned.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
+def static_value(empty: Text, column: Column, span: Span) -> Text:
+    """A value of a PARTITION clause as text, whatever the statement. As in Hive and Spark,
+    ``p = '1'`` may stand for an INT, but it must be one; ``empty`` is a text over the statement."""
+    cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
-        cast = planned.new().raw("rtrim(").add(cast).raw(")")  # a CHAR's padding is not its value
+        cast = empty.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR
     failed = raise_sql(
         "CAST_INVALID_INPUT",
         "22018",
         f"The value of partition column '{column.name}' is no {column.type.upper()}.",
     )
-    text = planned.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
+    text = empty.new().raw("CAST(CASE WHEN ").user(span).raw(" IS NOT NULL AND ").add(cast)
     text.raw(" IS NULL")
     if length := parse_type(column.type).parameters if "char" in column.type else ():
         text.raw(" OR char_length(").add(cast).raw(f") > {length[0]}")
@@ -149,7 +149,7 @@ def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
         return None
     static = {column.name: span for column, span in bound.static}
     values = [
-        _static_value(planned, column, static[column.name]).raw(f" AS {quote(column.name)}")
+        static_value(planned.new(), column, static[column.name]).raw(f" AS {quote(column.name)}")
         for column in planned.table.partition_columns
     ]
     return planned.new().raw("SELECT ").commas(list(values))

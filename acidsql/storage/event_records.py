@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 
+from acidsql.acid.partition_names import PartitionNames
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 from acidsql.storage.row_schema import RowSchema
 
@@ -68,7 +69,7 @@ class WriteSpec:
         row: The data columns.
         not_null: What may not be null: a column of the batches, and the name that the user
             knows it by (they differ for partition columns).
-        partition_columns: Names, for new rows' directories; empty if not partitioned.
+        partitions: What new rows' directories are called.
         static_partition: The one directory of new rows, where the statement names it.
         is_bucketed: Rows come with their bucket id, and rows of one bucket come together.
         allow_duplicate_deletes: Two source rows may match one row (for a MERGE whose only clause is
@@ -85,7 +86,7 @@ class WriteSpec:
     delete_statement_id: int
     row: RowSchema
     not_null: tuple[tuple[str, str], ...] = ()
-    partition_columns: tuple[str, ...] = ()
+    partitions: PartitionNames = field(default_factory=PartitionNames)
     static_partition: str | None = None
     is_bucketed: bool = False
     allow_duplicate_deletes: bool = False

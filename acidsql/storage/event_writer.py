@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acidsql.acid import bucket_codec
-from acidsql.acid.layout import BUCKET_ID_MAX, partition_name
+from acidsql.acid.layout import BUCKET_ID_MAX
 from acidsql.errors import WriteError
 from acidsql.storage.calendar_gap import refuse_unreadable_days
 from acidsql.storage.event_records import (
@@ -205,7 +205,7 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
     """The directory of each row: that of the row it replaces, else made of its values."""
-    if not spec.partition_columns or spec.static_partition is not None:
+    if not spec.partitions.columns or spec.static_partition is not None:
         return None
     replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None
     if replaced is not None and not replaced.null_count:
@@ -215,12 +215,12 @@ def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
 
 
 def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
-    ordinals = range(len(spec.partition_columns))
+    ordinals = range(len(spec.partitions.columns))
     table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})
     names: dict[tuple[str | None, ...], str] = {}
     for row in table.group_by(list(table.column_names)).aggregate([]).to_pylist():
         values = tuple(row[str(i)] for i in ordinals)
-        names[values] = partition_name(spec.partition_columns, values)
+        names[values] = spec.partitions.directories(values)[0]
     if len(names) == 1:
         return pa.array([next(iter(names.values()))] * batch.num_rows, pa.string())
     rows = zip(*(table.column(i).to_pylist() for i in ordinals), strict=True)

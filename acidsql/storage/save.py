@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.partition_names import PartitionNames
 from acidsql.acid.table import Table
 from acidsql.errors import WriteError
 from acidsql.storage import load
@@ -50,6 +51,7 @@ class Save:
         overwrite: Insert events become a base.
         merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
         allow_duplicate_deletes: A row may be deleted twice.
+        names: What partition directories are called; None: canonically.
         partitions_max: New rows may go to so many partitions.
         loaded: The files are copies of other files, by LOAD DATA.
     """
@@ -61,6 +63,7 @@ class Save:
     overwrite: bool = False
     merge: bool = False
     allow_duplicate_deletes: bool = False
+    names: PartitionNames | None = None
     partitions_max: int = 1000
     loaded: bool = False
 
@@ -167,10 +170,13 @@ class Writing:
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._fs, self._spec, partition))
 
-    def replace_static_partition(self) -> None:
-        """INSERT OVERWRITE replaces the directory that it names even with no rows at all."""
-        if self._what.static_partition is not None:
-            self.empty(self._what.static_partition)
+    def replace_all(self) -> None:
+        """An overwrite replaces the directory that it names even with no rows at all, and others of
+        the same value as the one that rows go to."""
+        static = self._what.static_partition
+        for one in self.partitions if static is None else {static}:
+            for partition in self._spec.partitions.same_value(one):
+                self.empty(partition)
 
     @property
     def partitions(self) -> set[str]:
@@ -220,7 +226,7 @@ def _spec(what: Save) -> WriteSpec:
         delete_statement_id=delete_statement,
         row=RowSchema.of((column.name, column.type) for column in table.columns),
         not_null=_not_null(table),
-        partition_columns=tuple(column.name for column in table.partition_columns),
+        partitions=what.names or PartitionNames(table.partition_columns),
         static_partition=what.static_partition,
         is_bucketed=table.is_bucketed,
         allow_duplicate_deletes=what.allow_duplicate_deletes,

@@ -133,7 +133,7 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
     numbers with too many bits give ties. If the write ids have too many bits, there is no prefix.
     """
     # Of half a million partitions hardly ever more have one hash than files may be open.
-    partition_bits = 20 if spec.partition_columns else 0
+    partition_bits = 20 if spec.partitions.columns else 0
     write_bits = spec.write_id.bit_length()
     bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
     row_bits = 63 - partition_bits - bucket_bits - write_bits - statement_bits

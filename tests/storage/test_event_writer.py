@@ -7,6 +7,8 @@ import pyorc
 import pytest
 
 from acidsql.acid import bucket_codec
+from acidsql.acid.partition_names import PartitionNames
+from acidsql.acid.table import Column
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage import delete_writer, event_writer
 from acidsql.storage import event_records as ew
@@ -17,6 +19,7 @@ from acidsql.storage.row_schema import RowSchema
 ROW = RowSchema.of([("id", "int"), ("v", "string")])
 OLD = bucket_codec.encode(3, 0)
 FIRST = ew.Task(0, 100)
+BY_P = PartitionNames((Column("p", "string"),))
 
 
 @pytest.fixture
@@ -133,7 +136,7 @@ def one_by_one(spec, keys):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_partitions_whose_keys_come_mixed_get_a_file_each(spec, at_once):
     keys = [("p=1", 1), ("p=2", 1), ("p=1", 4), ("p=2", 5), ("p=2", 5), ("p=1", 6)]
-    given = spec(partition_columns=("p",), static_partition="")
+    given = spec(partitions=BY_P, static_partition="")
     if at_once:
         batch = pa.concat_batches([events([key], [ew.DELETE], where) for where, key in keys])
         records = run(given, batch, order=False)
@@ -147,7 +150,7 @@ def test_partitions_whose_keys_come_mixed_get_a_file_each(spec, at_once):
 def test_a_bucket_that_comes_back_late_is_refused(spec):
     """So many others came meanwhile that its file was closed: it would have two."""
     keys = [(f"p={number}", number) for number in range(9)]
-    records = one_by_one(spec(partition_columns=("p",)), [*keys, ("p=0", 9)])
+    records = one_by_one(spec(partitions=BY_P), [*keys, ("p=0", 9)])
     with pytest.raises(WriteError, match="written twice"):
         check(records, merge=False)
 
@@ -170,7 +173,7 @@ def test_two_attempts_of_one_task_are_never_published_together(spec):
 
 def test_nulls_where_there_may_be_none_are_counted_by_the_users_name(spec):
     value = f"{ew.VALUE}0"
-    strict = spec(not_null=(("id", "id"), (value, "p")), partition_columns=("p",))
+    strict = spec(not_null=(("id", "id"), (value, "p")), partitions=BY_P)
     batch = inserts([1, None, None], **{value: pa.array(["a", "a", "a"])})
     with pytest.raises(ConstraintError) as caught:
         check(event_writer.write_inserts(strict, FIRST, [batch]), merge=False)
@@ -183,7 +186,7 @@ def test_nulls_where_there_may_be_none_are_counted_by_the_users_name(spec):
 def test_many_partitions_that_come_sorted_are_a_file_each(spec):
     names = [f"{i // 3:03d}" for i in range(60)]
     batch = inserts(list(range(60)), **{f"{ew.VALUE}0": pa.array(names)})
-    records = list(event_writer.write_inserts(spec(partition_columns=("p",)), FIRST, [batch]))
+    records = list(event_writer.write_inserts(spec(partitions=BY_P), FIRST, [batch]))
     found = check(records, merge=False)
     assert [r.partition for r in found] == [f"p={i:03d}" for i in range(20)]
     assert {r.rows for r in found} == {3}
@@ -195,13 +198,13 @@ def test_partitions_that_come_unsorted_lose_no_row(spec):
     """Up to eight files are open at once; beyond that one would have to be opened again."""
     few = pa.array([f"{i % 8}" for i in range(64)])
     found = check(
-        event_writer.write_inserts(spec(partition_columns=("p",)), FIRST,
+        event_writer.write_inserts(spec(partitions=BY_P), FIRST,
                          [inserts(list(range(64)), **{f"{ew.VALUE}0": few})]),
         merge=False,
     )  # fmt: skip
     assert sum(r.rows for r in found) == 64
     many = pa.array([f"{i % 9}" for i in range(64)])
-    records = event_writer.write_inserts(spec(partition_columns=("p",)), FIRST,
+    records = event_writer.write_inserts(spec(partitions=BY_P), FIRST,
                                [inserts(list(range(64)), **{f"{ew.VALUE}0": many})])  # fmt: skip
     with pytest.raises(WriteError, match="written twice"):
         check(records, merge=False)
@@ -211,7 +214,7 @@ def test_an_update_stays_in_its_partition_however_that_is_spelled(spec):
     """``p=01`` of another writer is not the directory that we would make of 1."""
     batch = events([1], [ew.INSERT | ew.DELETE], "p=01")
     batch = batch.append_column(f"{ew.VALUE}0", pa.array(["1"]))
-    records = run(spec(partition_columns=("p",)), batch)
+    records = run(spec(partitions=BY_P), batch)
     assert {r.partition for r in check(records, merge=False)} == {"p=01"}
 
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from acidsql.acid.bucket_codec import encode
+from acidsql.acid.partition_names import PartitionNames
+from acidsql.acid.table import Column
 from acidsql.storage import event_records as ew
 from acidsql.storage.local_rows import local_rows
 from acidsql.storage.row_schema import RowSchema
@@ -49,10 +51,11 @@ def test_spark_sorts_by_it(spark, write_id):
         assert [tuple(row) for row in found] == keys
 
 
-def spec(write_id, partition_columns=()):
+def spec(write_id, partitioned_by=()):
     return ew.WriteSpec(
         staging="", write_id=write_id, insert_statement_id=1, delete_statement_id=0,
-        row=RowSchema.of([("v", "string")]), partition_columns=partition_columns,
+        row=RowSchema.of([("v", "string")]), 
+        partitions=PartitionNames(tuple(Column(name, "string") for name in partitioned_by)),
     )  # fmt: skip
 
 

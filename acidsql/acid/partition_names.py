@@ -1,0 +1,157 @@
+"""What the directory of a partition is called: one name for each value.
+
+The names that we make are canonical: as Spark casts the value to STRING, DECIMAL with all digits of
+its scale, CHAR without padding. Others may have made a directory under another name for the same
+value (``p=01``, ``p=1.5`` where the scale is 2, ``P=1``): it is found by its value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name, partition_name
+from acidsql.acid.table import Column
+from acidsql.acid.types import HiveType, parse_type
+
+Values = tuple[str | None, ...]
+
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionNames:
+    """The names of a table's partition directories.
+
+    Attributes:
+        columns: The partition columns; none if the table is not partitioned.
+        existing: Where a directory of others is there: all directories of a value by its canonical
+            name. New rows go into the first.
+    """
+
+    columns: tuple[Column, ...] = ()
+    existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, columns: tuple[Column, ...], known: Collection[str], others: Mapping[str, Values]
+    ) -> PartitionNames:
+        """Those of a table with these directories.
+
+        Args:
+            columns: The partition columns.
+            known: All its directories.
+            others: Those that may have another name than the canonical one, with their values.
+        """
+        made, found = cls(columns), dict[str, list[str]]()
+        for name, values in others.items():
+            found.setdefault(made.canonical(values), []).append(name)
+        there = set(known) if found else set()
+        return cls(columns, {own: _in_order(own, names, there) for own, names in found.items()})
+
+    def canonical(self, texts: Sequence[str | None]) -> str:
+        """The name that we give the directory of these values, as Spark casts them to STRING."""
+        pairs = zip(texts, self.columns, strict=True)
+        values = [canonical(text, column.type) for text, column in pairs]
+        return partition_name([column.name for column in self.columns], values)
+
+    def directories(self, texts: Sequence[str | None]) -> tuple[str, ...]:
+        """All directories of these values; new rows go into the first, which may be a new one."""
+        name = self.canonical(texts)
+        return self.existing.get(name, (name,))
+
+    def same_value(self, name: str) -> tuple[str, ...]:
+        """All directories of the value that one of them has."""
+        groups = self.existing.values()
+        return next((group for group in groups if name in group), (name,))
+
+
+def canonical(text: str | None, hive_type: str) -> str | None:
+    """What stands in a directory's name for a value that Spark casts to this text.
+
+    None: the default partition's, where NULL and the empty text go.
+    """
+    if text is None or text in ("", DEFAULT_PARTITION):
+        return None
+    kind = hive_type.partition("(")[0]
+    if kind == "decimal":
+        return f"{Decimal(text):f}"  # without ANSI, Spark says 0E-7
+    if kind == "char":
+        return text.rstrip(" ") or None
+    if kind in ("float", "double") and text == "-0.0":
+        return "0.0"  # they are equal
+    return text
+
+
+def in_doubt(columns: Sequence[Column], known: Collection[str]) -> list[str]:
+    """The directories whose names may not be canonical: Spark must be asked for their values."""
+    checks = [_check(parse_type(column.type)) for column in columns]
+    names = [column.name for column in columns]
+    found = []
+    for name in known:
+        values = [value for _, value in parse_partition_name(name)]
+        plain = (value is None or check(value) for value, check in zip(values, checks, strict=True))
+        if not all(plain) or partition_name(names, values) != name:
+            found.append(name)
+    return found
+
+
+def _in_order(own: str, others: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """The directories of one value: the canonical one, then those of others."""
+    nulls = _nulls(own)
+    # Where a name holds no value of the column's type, NULL is shown; it is no place for a NULL.
+    readable = sorted(name for name in others if name != own and _nulls(name) == nulls)
+    unreadable = sorted(name for name in others if name != own and _nulls(name) != nulls)
+    first = [own] if own in known or not readable else []
+    return (*first, *readable, *unreadable)
+
+
+def _nulls(name: str) -> list[bool]:
+    return [value is None for _, value in parse_partition_name(name)]
+
+
+def _check(kind: HiveType) -> Callable[[str], object]:
+    """Whether a text is a value's canonical one; in doubt it is not."""
+    if kind.kind in _DIGITS:
+        # With the last digit it could be out of range.
+        return re.compile(rf"0|-?[1-9]\d{{0,{_DIGITS[kind.kind] - 2}}}", re.ASCII).fullmatch
+    if kind.kind == "decimal":
+        return _decimal(*kind.parameters).fullmatch
+    if kind.kind == "char":
+        return re.compile(rf".{{0,{kind.parameters[0] - 1}}}[^ ]", re.DOTALL).fullmatch
+    return _CHECKS.get(kind.kind, lambda _: False)
+
+
+def _decimal(precision: int, scale: int) -> re.Pattern[str]:
+    digits = precision - scale
+    whole = rf"(?:0|[1-9]\d{{0,{digits - 1}}})" if digits else "0"
+    fraction = rf"\.\d{{{scale}}}" if scale else ""
+    return re.compile(rf"(?!-[0.]+$)-?{whole}{fraction}", re.ASCII)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    shown = found.isoformat(" ")
+    return found.tzinfo is None and text == (shown.rstrip("0") if "." in shown else shown)
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "string": lambda _: True,
+    "varchar": lambda _: True,
+    "boolean": {"true", "false"}.__contains__,
+    "date": _is_date,
+    "timestamp": _is_timestamp,
+}
