@@ -14,10 +14,10 @@ DROP, RENAME, ALTER    EXCLUSIVE     none
 read by a statement    SHARED_READ   SELECT
 =====================  ============  =========
 
-The target is a partition if the statement's text names partitions: PARTITION with values, or terms
-of WHERE that only partition columns decide. Otherwise the target is the table, and COMMIT tells
-the metastore which partitions were changed. A SELECT takes no lock, because its snapshot and the
-files of this snapshot never change (I2).
+The target is a partition where the statement names it (PARTITION with values; terms of WHERE that
+only partition columns decide) and these are not more than ``PARTITION_LOCKS_MAX``, else the table;
+then the partitions that were really changed are told at COMMIT. A SELECT alone takes no lock: its
+snapshot and the files it reads stay as they are (I2).
 
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
@@ -37,6 +37,9 @@ from acidsql.sql.statements import Action, Delete, Dml, InsertAction, Merge
 
 # The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None
+# Of more partitions the whole table is locked: each lock is a row of the store, and is compared
+# with all others. What others change in the meantime is told by partition at COMMIT all the same.
+PARTITION_LOCKS_MAX = 200
 
 
 def locks_of(
@@ -83,10 +86,11 @@ def overwriting(
 def _components(
     name: TableName, kind: LockType, operations: Iterable[Operation], touched: Touched
 ) -> list[LockComponent]:
+    are_few = touched is not None and len(touched) <= PARTITION_LOCKS_MAX
     return [
         LockComponent(kind, name.database, name.name, partition or None, operation)
         for operation in operations
-        for partition in ([None] if touched is None else touched)
+        for partition in (touched if touched is not None and are_few else [None])
     ]
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from kit import ordered, rows
+from kit import calls_of, ordered, rows
 
 from acidsql import reader
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
+from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.plan import locking
 from acidsql.storage import orc_schema, partition_columns, scan, source_partitions
 from acidsql.storage.filesystem import LocalFileSystem
 from acidsql.storage.partition_columns import PathPartitions
+from acidsql.transactions import Transactions
 
 
 @pytest.fixture
@@ -280,3 +285,43 @@ def test_the_number_of_one_of_many_partitions_is_made_of_its_name():
     numbers = partition_columns.partition_numbers([f"p={n}" for n in range(1000)])
     assert len(set(numbers.values())) == 1000
     assert partition_columns.number_of("d", numbers) == "crc32(d)"
+
+
+@pytest.mark.parametrize(("most", "locked"), [(60, 60), (59, 1)])
+def test_of_many_partitions_a_statement_locks_the_table(t, monkeypatch, most, locked):
+    monkeypatch.setattr(locking, "PARTITION_LOCKS_MAX", most)
+    t.sql("BEGIN")
+    t.sql("UPDATE t SET v = 'b' WHERE p >= 0 AND id = 3")
+    locks = [row for row in rows(t, "SHOW LOCKS t") if row[6] != "SHARED_READ"]
+    assert len(locks) == locked
+    assert {row[3] is None for row in locks} == {locked == 1}
+    t.sql("COMMIT")
+    assert rows(t, "SELECT id FROM t WHERE v = 'b'") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT count(*) FROM t", "INSERT INTO t VALUES (1, 'a', 1)"]
+)
+def test_each_statement_asks_the_store_for_the_partitions_once(t, monkeypatch, statement):
+    asked = calls_of(monkeypatch, EmbeddedMetastore, "partitions")
+    t.sql(statement)
+    assert len(asked) == 1
+
+
+def test_known_partitions_and_changed_ones_are_not_compared_one_by_one(monkeypatch):
+    name, compared, equal = TableName("d", "t"), [0], Partition.__eq__
+
+    def compare(one, other):
+        compared[0] += 1
+        return equal(one, other)
+
+    monkeypatch.setattr(Partition, "__eq__", compare)
+    known = [Partition((str(n),), f"/t/p={n}") for n in range(3000)]
+    own = [Partition((str(n),), f"/t/p={n}") for n in range(2500, 3500)]
+    store = SimpleNamespace(partitions=lambda _: list(known))
+    transactions = Transactions(store, None, None)
+    txn = SimpleNamespace(catalog_changes=lambda _: [])
+    transactions.current = SimpleNamespace(txn=txn, partitions=lambda: {name: own})
+    found = transactions.partitions(Table(name, "/t", (), (Column("p", "int"),)))
+    assert [one.values for one in found] == [(str(n),) for n in range(3500)]
+    assert compared[0] <= 1000
