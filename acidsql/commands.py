@@ -319,7 +319,7 @@ class Commands:
         self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
     ) -> list[str]:
         """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
-        if not table.partition_columns:
+        if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
 

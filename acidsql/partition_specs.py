@@ -14,6 +14,7 @@ from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.insert import static_value
 from acidsql.plan.sqltext import Text
 from acidsql.said import Said
+from acidsql.sql.binder import bind_partition
 from acidsql.sql.statements import PartitionItem
 from acidsql.storage.known_partitions import partition_names, partition_values
 from acidsql.storage.partition_columns import partitions_frame
@@ -71,7 +72,7 @@ class Partitions:
             may_be_missing: A clause without a partition is no error.
 
         Raises:
-            AnalysisError: A column is no partition column, or there is no such partition.
+            AnalysisError: As ``bind_partition``, or there is no such partition.
             ConstraintError: A value is none of the column's type.
         """
         wanted = self._wanted(table, specs, text)
@@ -97,19 +98,13 @@ class Partitions:
     def _wanted(self, table: Table, specs: Sequence[Spec], text: str) -> list[_Wanted]:
         """The values that each clause names; INSERT takes them in the same way."""
         columns = table.partition_columns
-        ordinals = {column.name: ordinal for ordinal, column in enumerate(columns)}
         values: list[Text | str] = []
         places: list[dict[int, int]] = []
         for spec in specs:
             places.append({})
-            for item in spec:
-                ordinal = ordinals.get(item.name.lower())
-                if ordinal is None:
-                    raise _no_column(item, table, text)
-                if item.value is not None:  # SHOW: a column without a value may have any
-                    places[-1][ordinal] = len(values)
-                    value = static_value(Text(text), columns[ordinal], item.value)
-                    values.append(value.raw(f" AS v{len(values)}"))
+            for column, span in bind_partition(text, table, spec, is_whole=False):
+                places[-1][columns.index(column)] = len(values)
+                values.append(static_value(Text(text), column, span).raw(f" AS v{len(values)}"))
         row = self._evaluated(Text(text).raw("SELECT ").commas(values)) if values else ()
         return [
             {at: canonical(row[place], columns[at].type) for at, place in of_spec.items()}
@@ -123,11 +118,3 @@ class Partitions:
 
 def _is(values: Sequence[str | None], wanted: _Wanted) -> bool:
     return all(values[ordinal] == value for ordinal, value in wanted.items())
-
-
-def _no_column(item: PartitionItem, table: Table, text: str) -> AnalysisError:
-    return AnalysisError(
-        f"'{item.name}' is not a partition column of {table.name}.",
-        text, item.span.start, item.span.end,
-        condition="PARTITION_COLUMN_NOT_FOUND", sqlstate="42703",
-    )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -63,10 +64,10 @@ class PartitionNames:
         name = self.canonical(texts)
         return self.existing.get(name, (name,))
 
-    def same_value(self, name: str) -> tuple[str, ...]:
-        """All directories of the value that one of them has."""
-        groups = self.existing.values()
-        return next((group for group in groups if name in group), (name,))
+    def same_values(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        """All directories of the values that these have."""
+        groups = (group for group in self.existing.values() if not names.isdisjoint(group))
+        return frozenset(names).union(*groups)
 
 
 def canonical(text: str | None, hive_type: str) -> str | None:

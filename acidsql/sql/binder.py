@@ -46,7 +46,7 @@ def bind_insert(
         AnalysisError: A column does not exist or is named twice, or a partition column has no
             value.
     """
-    static = _static_partitions(text, table, partition)
+    static = bind_partition(text, table, partition)
     taken = {column.name for column, _ in static}
     if columns is None:
         wanted = [column for column in table.all_columns if column.name not in taken]
@@ -110,9 +110,16 @@ def value_span(value: Value) -> Span:
     return value.span if isinstance(value, Default) else value
 
 
-def _static_partitions(
-    text: str, table: Table, partition: Sequence[PartitionItem]
+def bind_partition(
+    text: str, table: Table, partition: Sequence[PartitionItem], *, is_whole: bool = True
 ) -> tuple[tuple[Column, Span], ...]:
+    """Resolve a PARTITION clause: the columns that it names a value for, and the values.
+
+    ``is_whole``: it must name all partition columns, if any.
+
+    Raises:
+        AnalysisError: A column is no partition column, is named twice, or is missing.
+    """
     names = {column.name: column for column in table.partition_columns}
     static: list[tuple[Column, Span]] = []
     seen: set[str] = set()
@@ -132,7 +139,7 @@ def _static_partitions(
         seen.add(column.name)
         if item.value is not None:
             static.append((column, item.value))
-    if partition and (missing := [name for name in names if name not in seen]):
+    if partition and is_whole and (missing := [name for name in names if name not in seen]):
         raise _error(
             text, partition[0].span, "NEED_PARTITION", "42000",
             f"PARTITION (…) must name every partition column; '{missing[0]}' is missing.",

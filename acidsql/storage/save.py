@@ -173,10 +173,10 @@ class Writing:
     def replace_all(self) -> None:
         """An overwrite replaces the directory that it names even with no rows at all, and others of
         the same value as the one that rows go to."""
-        static = self._what.static_partition
-        for one in self.partitions if static is None else {static}:
-            for partition in self._spec.partitions.same_value(one):
-                self.empty(partition)
+        static, written = self._what.static_partition, self.partitions
+        named = written if static is None else {static}
+        for partition in self._spec.partitions.same_values(named) - written:
+            self.empty(partition)
 
     @property
     def partitions(self) -> set[str]:

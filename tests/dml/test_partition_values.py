@@ -11,7 +11,7 @@ from kit import counts, ordered, rows, table
 from acidsql.acid.layout import partition_name
 from acidsql.acid.partition_names import canonical, in_doubt
 from acidsql.acid.table import Column
-from acidsql.errors import ConstraintError
+from acidsql.errors import AnalysisError, ConstraintError
 
 ANSI = "spark.sql.ansi.enabled"
 MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"
@@ -59,6 +59,25 @@ def test_a_value_may_be_any_constant_of_the_columns_type(session):
     session.sql("ALTER TABLE t DROP PARTITION (p = '01')")
     session.sql("TRUNCATE TABLE t PARTITION (d = TIMESTAMP_NTZ'2024-01-02 10:00:00', p = 2.0)")
     assert [row[1] for row in table(session)] == [None]
+
+
+def test_a_clause_that_fits_no_table_empties_none(acid):
+    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
+    acid.sql("CREATE TABLE u (id INT, p INT)")
+    for name in "tu":
+        acid.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    for statement in ("TRUNCATE TABLE {}", "ALTER TABLE {} DROP", "LOCK TABLE {}"):
+        mode = " SHARED" if "LOCK" in statement else ""
+        for name, spec, condition in (
+            ("t", "(p = 1, P = 2)", "DUPLICATE_KEY"),
+            ("t", "(q = 1)", "PARTITION_COLUMN_NOT_FOUND"),
+            ("u", "(p = 1)", "PARTITION_COLUMN_NOT_FOUND"),
+            ("t", "(p = 3)", "PARTITIONS_NOT_FOUND"),
+        ):
+            with pytest.raises(AnalysisError) as error:
+                acid.sql(f"{statement.format(name)} PARTITION {spec}{mode}")
+            assert error.value.condition == condition
+    assert table(acid, "t") == table(acid, "u") == [(1, 1), (2, 2)]
 
 
 def test_compactions_are_shown_by_the_value_of_their_partition(acid):
