@@ -210,8 +210,8 @@ class Catalog(Protocol):
 
         Write ids begin at ``first_write_id``, or above those of a dropped table of the same name.
         Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07), SCHEMA_NOT_FOUND (42704), or
-        LOCATION_ALREADY_EXISTS (42710) if another table, or a dropped table whose directory is
-        not deleted yet, has the same location.
+        LOCATION_ALREADY_EXISTS (42710) if the location is, lies in, or contains the directory of
+        another table, or of a dropped table whose directory is not deleted yet.
         """
 
     def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
@@ -276,7 +276,8 @@ class TxnStore(CatalogHistory, Protocol):
         given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already."""
 
     def heartbeat(self, txn_id: int) -> None:
-        """Note that it is alive. *Idempotent.* Raises TxnAbortedError, NoSuchTxnError."""
+        """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,
+        NoSuchTxnError."""
 
     def lock(
         self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
