@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,6 +77,10 @@ class Events:
     rows: DataFrame
     source: Repeatable | None = None
     otherwise: Callable[[], DataFrame] | None = None
+
+    def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """Raise TransientTxnError if a file of the source changes while the events are written."""
+        return nullcontext() if self.source is None else self.source.unchanged(spark)
 
 
 class Reader:

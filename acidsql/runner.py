@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -384,8 +384,7 @@ class Runner:
             writing.plain_rows(query.plain_rows)
             return
         events = self._reader.events(query, views, said)
-        watched = events.source.unchanged(self._spark) if events.source else nullcontext()
-        with watched, lower.mapped_errors(query.query):
+        with events.unchanged(self._spark), lower.mapped_errors(query.query):
             rows = query.literal_rows
             if rows is not None and rows <= self._txns.settings.values_max_rows:
                 writing.literal_rows(events.rows)
