@@ -115,11 +115,10 @@ class Runner:
         known = spark, metastore, self._txns, self.transactions, self._names
         self._commands = Commands(*known)
         self._of_transactions = TransactionCommands(*known)
-        self._loads = Loads(*known)
         self.compactions = CompactionCommands(*known, host)
         self._shows = Shows(*known)
         self._families: Sequence[Family] = (
-            self._commands, self._of_transactions, self._loads, self.compactions,
+            self._commands, self._of_transactions, Loads(*known), self.compactions,
         )  # fmt: skip
         self.last: Receipt | None = None
         self._background = Background(
