@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from acidsql import alter, create, table_properties
 from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
@@ -28,15 +29,15 @@ from acidsql.metastore.interface import (
     PendingCleanup,
 )
 from acidsql.partition_specs import Partitions, Spec
-from acidsql.places import Places
+from acidsql.places import Places, entering
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, overwriting
-from acidsql.plan.names import Names
+from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
+from acidsql.plan.names import Names, need_name
 from acidsql.plan.sqltext import Text
 from acidsql.result import Receipt
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
-from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.filesystem import filesystem_for, real
 from acidsql.storage.publish import Published
 from acidsql.storage.save import Save, Writing
 from acidsql.transaction import Transaction, Work
@@ -93,7 +94,8 @@ class Commands:
             return None
         table = self.define(statement, text, name)
         with self._transactions.own(text) as transaction:
-            transaction.txn.lock([exclusive(name)], agent_info=text)
+            files = [taking(table.location)] if statement.location is not None else []
+            transaction.txn.lock([exclusive(name), *files], agent_info=text)
             if self.exists(statement, name):
                 return None
             notes = self._create(table, transaction, adopt=statement.location is not None)
@@ -101,7 +103,7 @@ class Commands:
 
     def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
         if not adopt:
-            place = self.take_place(table, transaction)
+            table, place = self.take_place(table, transaction)
             transaction.txn.commit(create_table=table, cleaned=place.id)
             return ()
         found = self._places.prepare(table, adopt=True)
@@ -125,17 +127,20 @@ class Commands:
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
 
-    def take_place(self, table: Table, transaction: Transaction) -> PendingCleanup:
+    def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, PendingCleanup]:
         """Make the directory of a table that will exist with the commit. Call it under the lock.
+
+        Where the directory of its name is another table's, it gets another one.
 
         Until then the directory is queued for deletion: a crash leaves nothing behind that the
         next CREATE would not clear away.
         """
+        table = self._places.free(table, transaction.id)
         self._places.prepare(table, adopt=False)
         place = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
         transaction.when_abandoned.append(lambda: self._clean([place]))
         self._places.make(table)
-        return place
+        return table, place
 
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text).name
@@ -252,12 +257,16 @@ class Commands:
 
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
         name = statement.name.parts[-1].lower()
+        need_name(name, statement.name, text)
         if statement.if_not_exists and self._metastore.get_database(name):
             return
         default = self._metastore.get_database("default")
         assert default is not None
-        location = statement.location or f"{default.location}/{name}.db"
-        self._metastore.create_database(Database(name, location.rstrip("/"), statement.comment))
+        if statement.location is None:
+            location = f"{real(default.location)}/{directory_name(name)}.db"
+        else:
+            location = entering(statement.location, links=True)
+        self._metastore.create_database(Database(name, location, statement.comment))
 
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
         name = statement.name.parts[-1].lower()
@@ -352,14 +361,14 @@ class Commands:
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:
-            return statement.location.rstrip("/")
+            return entering(statement.location)
         database = self._metastore.get_database(name.database)
         if database is None:
             raise CatalogError(
                 f"There is no database '{name.database}'.",
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
-        return f"{database.location}/{name.name}"
+        return f"{real(database.location)}/{directory_name(name.name)}"
 
     def _type_of(self, text: str) -> Callable[[Span], HiveType]:
         def type_of(span: Span) -> HiveType:

@@ -229,6 +229,12 @@ def check_name(column: Column, text: str, place: Span) -> None:
             f"A column's name cannot have a back-quote in it ({column.name}).",
             text, place, "COLUMN_NAME",
         )  # fmt: skip
+    if "i\u0307" in column.name:
+        # The small letter of one that Spark takes for another.
+        raise _unsupported(
+            f"A column's name cannot have an İ in it ({column.name}): Spark would not find it.",
+            text, place, "COLUMN_NAME",
+        )  # fmt: skip
 
 
 def _check_partition_types(columns: Sequence[Column], statement: CreateTable, text: str) -> None:

@@ -10,24 +10,24 @@ INPATH is emptied when the transaction is committed, not earlier; LOCAL is only 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from posixpath import normpath
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
+from acidsql.acid.paths import directory_of, normal, plain_path, scheme_and_root
 from acidsql.acid.table import ORC, Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
-from acidsql.metastore.interface import LockComponent, LockType, Metastore
+from acidsql.metastore.interface import Metastore
 from acidsql.partition_specs import Partitions
+from acidsql.places import Places
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
-from acidsql.plan.locking import inserting, overwriting
+from acidsql.plan.locking import inserting, overwriting, taking
 from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
 from acidsql.result import Receipt, receipt
@@ -36,7 +36,7 @@ from acidsql.sql.statements import LoadData
 from acidsql.storage import load
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record
-from acidsql.storage.filesystem import filesystem_for, plain_path, scheme_and_root
+from acidsql.storage.filesystem import filesystem_for, real
 from acidsql.storage.insert_only import read_inserts_only
 from acidsql.storage.load import Source
 from acidsql.storage.save import Save, Writing
@@ -85,9 +85,10 @@ class Loads:
         transactions: Transactions,
         names: Names,
     ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
+        self._spark, self._names = spark, names
         self._txns, self._transactions = txns, transactions
         self._partitions = Partitions(spark, transactions)
+        self._places = Places(metastore)
 
     def knows(self, statement: Any) -> bool:
         """True for LOAD DATA."""
@@ -106,6 +107,8 @@ class Loads:
             waited = self._lock(transaction.txn, statement, what, text)
             if (now := self._again(what.table.name)) != what.table or waited:
                 what = self._say(statement, text, now)
+            elif not statement.local:  # a table may have been made there
+                self._refuse_files_of_tables(what.sources[0].path, statement, text)
             transaction.txn.snapshot([])
             if what.partition is not None:
                 transaction.refuse_hidden(what.table, [what.partition])
@@ -137,11 +140,12 @@ class Loads:
                 condition="UNSUPPORTED_FEATURE.LOAD_DATA",
             )  # fmt: skip
         path = absolute_path(statement, text, table)
-        if not statement.local:
-            self._refuse_files_of_tables(path, table, statement, text)
         try:
             columns = table.all_columns if partition is None else table.columns
-            sources = load.examine(load.find_files(path), columns)
+            found = load.find_files(path)
+            if not statement.local:
+                self._refuse_files_of_tables(found[0].path, statement, text)
+            sources = load.examine(found, columns)
         except FormatError as error:
             raise AnalysisError(
                 error.message, text, statement.place.start, statement.place.end,
@@ -149,21 +153,13 @@ class Loads:
             ) from None  # fmt: skip
         return _Load(table, partition, same_value, sources)
 
-    def _refuse_files_of_tables(
-        self, path: str, target: Table, statement: LoadData, text: str
-    ) -> None:
-        """What a table has, LOAD DATA must not take away."""
-        inside = [target.location] if _lies_in(path, target.location) else []
-        inside += [part for part in path.split("/") if parse_directory(part) is not None]
-        for database in self._metastore.databases():
-            if _lies_in(path, database.location):
-                rest = path.removeprefix(f"{_real(database.location)}/")
-                table = self._metastore.get_table(TableName(database.name, rest.split("/")[0]))
-                if table is not None and _lies_in(path, table.location):
-                    inside.append(table.location)
-        if inside:
+    def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
+        """What a table has, LOAD DATA must not take away; all files lie beside this one."""
+        place = real(directory_of(path))
+        is_acid = any(parse_directory(part) is not None for part in place.split("/"))
+        if is_acid or self._places.owners_of(place):
             raise UnsupportedError(
-                f"'{path}' belongs to an ACID table, whose files LOAD DATA would take away. "
+                f"'{place}' belongs to an ACID table, whose files LOAD DATA would take away. "
                 "INSERT … SELECT copies a table's rows.",
                 text, statement.place.start, statement.place.end,
                 condition="UNSUPPORTED_FEATURE.LOAD_DATA_OF_TABLE",
@@ -179,7 +175,7 @@ class Loads:
         else:
             locks = inserting(what.table.name, touched)
         if not statement.local:
-            locks.append(_taking(what.sources[0].path.rpartition("/")[0]))
+            locks.append(taking(real(directory_of(what.sources[0].path))))
         return txn.lock(locks, agent_info=text).waited
 
     def _again(self, name: TableName) -> Table:
@@ -255,17 +251,8 @@ def absolute_path(statement: LoadData, text: str, table: Table) -> str:
     theirs, their_root = scheme_and_root(table.location)
     is_theirs = scheme == theirs or not (scheme or statement.local)
     if not root and theirs not in ("", "file") and is_theirs:
-        inside = normpath(path.removeprefix(f"{scheme}:")).lstrip("/")
-        return f"{their_root or f'{theirs}:'}/{inside}"
-    return _real(path)
-
-
-def _real(path: str) -> str:
-    """A path on this machine without links on the way to its last part; others as they are."""
-    if scheme_and_root(path)[0] not in ("", "file"):
-        return path
-    above, _, name = normpath(plain_path(path)).rpartition("/")
-    return f"{os.path.realpath(above or '/').rstrip('/')}/{name}"
+        return normal(f"{their_root or f'{theirs}:'}/{path.removeprefix(f'{scheme}:').lstrip('/')}")
+    return normal(path)
 
 
 def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
@@ -273,16 +260,6 @@ def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
         f"{what}.", text, statement.place.start, statement.place.end,
         condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",
     )  # fmt: skip
-
-
-def _lies_in(path: str, directory: str) -> bool:
-    return f"{path}/".startswith(f"{_real(directory)}/")
-
-
-def _taking(directory: str) -> LockComponent:
-    """The lock of a directory that files are moved from: two may not both load them."""
-    name = f"{directory[-80:]}#{hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()}"
-    return LockComponent(LockType.EXCLUSIVE, "(files)", name)
 
 
 def _removed(sources: Sequence[Source]) -> list[str]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
+from acidsql.acid.paths import (
+    is_local,
+    is_same,
+    is_within,
+    may_be_within,
+    normal,
+    overlap,
+    why_no_place,
+)
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import CatalogError, FormatError
 from acidsql.metastore.interface import Metastore, PendingCleanup
+from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
 from acidsql.storage import adopt
-from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
+from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for, real, reals
 from acidsql.storage.listing import discover_partitions
 from acidsql.storage.orc_schema import has_no_names
 from acidsql.storage.row_schema import places_of_fields
@@ -36,11 +46,62 @@ class Adopted:
     notes: tuple[str, ...] = ()
 
 
+def entering(location: str, *, links: bool = False) -> str:
+    """The one form of a LOCATION that is kept and compared: absolute, without links.
+
+    Args:
+        location: What was said.
+        links: It may be a link itself; a table's would be emptied by DROP behind its back.
+
+    Raises:
+        CatalogError: INVALID_LOCATION: it cannot be a directory of tables'.
+    """
+    why = why_no_place(location)
+    if why is None:
+        found = real(location)
+        why = why_no_place(found)
+        if not links and is_local(location) and filesystem_for(location).is_link(normal(location)):
+            why = f"it is a link. Say what it leads to, if that is to be the table's: '{found}'"
+        if why is None:
+            return found
+    raise CatalogError(
+        f"'{location}' cannot be a LOCATION: {why}.",
+        condition="INVALID_LOCATION", sqlstate="42K05", location=location,
+    )  # fmt: skip
+
+
 class Places:
     """The directories of one metastore's tables."""
 
     def __init__(self, metastore: Metastore) -> None:
         self._metastore = metastore
+
+    def owners_of(self, path: str) -> list[Owner]:
+        """Whose a directory is: by real paths, whatever the catalog calls them."""
+        return [owner for owner, place in self._owners() if may_be_within(path, place)]
+
+    def neighbours(self, path: str) -> list[Owner]:
+        """Whose a directory is, or what lies in it."""
+        return [owner for owner, place in self._owners() if overlap(path, place)]
+
+    def _owners(self) -> Iterator[tuple[Owner, str]]:
+        owners = self._metastore.owners()
+        return zip(owners, reals(owner.location for owner in owners), strict=True)
+
+    def free(self, table: Table, number: int) -> Table:
+        """The same table in a directory that is nobody else's: that of its name, or another one.
+
+        A renamed table keeps its directory, and so does a dropped one until it is cleaned up.
+
+        Args:
+            table: It is still to be made.
+            number: A transaction's: no other directory has it in its name.
+        """
+        for owner in self.neighbours(table.location):
+            is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` cleans it up
+            if not is_own or not is_same(owner.location, table.location):
+                return replace(table, location=f"{table.location}_{number}")
+        return table
 
     def prepare(self, table: Table, *, adopt: bool) -> Adopted:
         """See that a new table's place is free, or take over what lies there.
@@ -48,24 +109,30 @@ class Places:
         Call it under the table's lock. What a dropped table left there is deleted first.
 
         Raises:
-            CatalogError: LOCATION_ALREADY_EXISTS: something is there, and LOCATION was not said.
+            CatalogError: LOCATION_ALREADY_EXISTS: the place is another table's; or something is
+                there, and LOCATION was not said.
         """
         for cleanup in self._metastore.pending_cleanups():
-            if cleanup.location == table.location:
+            if is_same(cleanup.location, table.location):
                 self.clean(cleanup)
+        if adopt:  # else it is ``free``
+            for owner in self.neighbours(table.location):
+                raise owner.refusal(table.location)
         fs = filesystem_for(table.location)
         names = [entry.name for entry in fs.list_if_there(table.location)]
-        if not names:
+        is_link = fs.is_link(table.location)
+        if adopt and not is_link:
+            return self._adopt(table) if names else Adopted()
+        if not names and not is_link:
             return Adopted()
-        if not adopt:
-            raise CatalogError(
-                f"The directory '{table.location}' is not empty ({names[0]} …). Say LOCATION to "
-                "take over what is there, or remove it.",
-                condition="LOCATION_ALREADY_EXISTS",
-                sqlstate="42710",
-                location=table.location,
-            )
-        return self._adopt(table)
+        raise CatalogError(
+            f"The directory '{table.location}' is "
+            + ("a link" if is_link else f"not empty ({names[0]} …)")
+            + ". Say LOCATION to take over what is there, or remove it.",
+            condition="LOCATION_ALREADY_EXISTS",
+            sqlstate="42710",
+            location=table.location,
+        )
 
     def make(self, table: Table) -> None:
         """Make a table's directory, durably."""
@@ -107,14 +174,22 @@ class Places:
     def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
         """Delete directories in this order, then the partitions' own if nothing is left in them.
 
-        Nothing reads them any more, so that a failure leaves only litter.
+        Nothing reads them any more, so that a failure leaves only litter. Of a partition that is a
+        link the link goes, and nothing behind it.
         """
         fs = filesystem_for(table.location)
+        links = [fs.link_on_the_way(table.location, partition) for partition in partitions]
+        own = {f"{table.location}/{partition}" for partition in partitions}
+        behind = [link for link in links if link is not None]
         try:
+            for path in own.intersection(behind):
+                fs.delete_directory(path)
             for directory in directories:
-                fs.delete_directory(directory)
-            for partition in partitions:
-                self._remove_empty(table.location, partition)
+                if not any(is_within(directory, link) for link in behind):
+                    fs.delete_directory(directory)
+            for partition, link in zip(partitions, links, strict=True):
+                if link is None:
+                    self._remove_empty(table.location, partition)
         except OSError:
             return
 
@@ -241,12 +316,15 @@ def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """What lies in a table's directory: ACID directories and files, and the directories around
-    them, innermost first."""
+    """What lies in a table's directory: ACID directories, files and links, and the directories
+    around them, innermost first."""
+    if fs.is_link(path):
+        return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []
     parents: list[str] = []
     for entry in fs.list_if_there(path):
-        if entry.is_dir and parse_directory(entry.name) is None and not is_hidden(entry.name):
+        is_leaf = entry.is_link or parse_directory(entry.name) or is_hidden(entry.name)
+        if entry.is_dir and not is_leaf:
             inner, around = _tree(fs, entry.path)
             leaves += inner
             parents += around

@@ -16,7 +16,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -270,7 +270,9 @@ class Runner:
                 transaction.txn.lock(locks, agent_info=said.text)
                 if self._commands.exists(statement, table.name):
                     return nothing(self._spark)
-                place = self._commands.take_place(table, transaction)
+                table, place = self._commands.take_place(table, transaction)
+                (query,) = prepared.queries
+                prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
             self._do(transaction, _Held(prepared, (None,), snapshot), said, clock, work)
             with clock("keep"):

@@ -12,16 +12,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.paths import is_local, plain_path
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Metastore
+from acidsql.places import entering
 from acidsql.result import Receipt
 from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
-from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.filesystem import filesystem_for, real
 from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.python_workers import prepare_workers
 from acidsql.transaction import Transaction
@@ -73,7 +75,7 @@ def connect(
     chosen = Settings.of({**_conf_settings(spark), **(settings or {})})
     where = warehouse or _conf(spark, "warehouse") or spark.conf.get("spark.sql.warehouse.dir")
     assert where is not None
-    where = where.rstrip("/")
+    where = _place_of(where)
     store = _open_metastore(metastore or _conf(spark, "metastore"), where, chosen)
     prepare_workers(spark)
     name_missing_files()
@@ -376,22 +378,20 @@ def _open_metastore(url: str | None, warehouse: str, settings: Settings) -> Meta
     except OSError as error:
         raise SettingError(f"The warehouse '{warehouse}' cannot be made: {error}") from error
     if url is None:
-        if not _is_local(warehouse):
+        if not is_local(warehouse):
             raise SettingError(
                 f"The warehouse '{warehouse}' is not on this machine: pass metastore=…, because "
                 "an SQLite file cannot be shared over a network."
             )
-        path = f"{_plain(warehouse)}/{_METASTORE_FILE}"
+        path = f"{plain_path(warehouse)}/{_METASTORE_FILE}"
         files.create_directory(path.rpartition("/")[0])
         url = sqlite_url(path)
     return EmbeddedMetastore(url, warehouse=warehouse, settings=settings)
 
 
-def _is_local(warehouse: str) -> bool:
-    return warehouse.startswith(("/", "file:")) or ":" not in warehouse.split("/")[0]
-
-
-def _plain(warehouse: str) -> str:
-    if warehouse.startswith("file:"):
-        return "/" + warehouse[len("file:") :].lstrip("/")
-    return warehouse
+def _place_of(warehouse: str) -> str:
+    """A relative path is one of the directory that Python runs in."""
+    try:
+        return entering(real(warehouse), links=True)
+    except (CatalogError, ValueError) as error:
+        raise SettingError(f"The warehouse '{warehouse}' cannot be used: {error}") from error

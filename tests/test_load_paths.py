@@ -29,7 +29,7 @@ def loaded(inpath: str, location: str) -> str:
         ("/in", "hdfs://a:8020/t", "hdfs://a:8020/in"),
         ("hdfs:///in", "hdfs://a:8020/t", "hdfs://a:8020/in"),
         ("hdfs://b:8020/in", "hdfs://a:8020/t", "hdfs://b:8020/in"),
-        ("hdfs:///in", "/warehouse/t", "hdfs:///in"),
+        ("hdfs:///in", "/warehouse/t", "hdfs:/in"),
         # The table's file system is the default one: its location names no host.
         ("/in", "hdfs:///warehouse/t", "hdfs:/in"),
         ("//in", "hdfs:///warehouse/t", "hdfs:/in"),

@@ -135,6 +135,9 @@ class Cleaner:
             open=(),
         )
         fs = filesystem_for(table.location)
+        if (link := fs.link_on_the_way(table.location, entry.partition or "")) is not None:
+            _log.warning("'%s' is a link: what lies behind it is not cleaned up.", link)
+            return []
         try:
             entries, children = visible_entries(
                 fs, f"{table.location}/{entry.partition or ''}".rstrip("/")
@@ -176,6 +179,7 @@ class Cleaner:
         removed: list[Removed] = []
         left: set[int] = set()
         for path in self._places_of(fs, table):
+            link = fs.link_on_the_way(table.location, path.removeprefix(table.location))
             entries, children = visible_entries(fs, path)
             state = acid_state(
                 children, seen.write_ids[name], seen.valid_txns, history_is_kept=True
@@ -186,10 +190,11 @@ class Cleaner:
                     continue
                 first, last = directory.min_write_id, directory.max_write_id
                 within = {number for number in write_ids if first <= number <= last}
-                if within and entry.name in state.aborted:
+                is_aborted = bool(within) and entry.name in state.aborted
+                if is_aborted and link is None:
                     removed.append(_delete(fs, name, entry, "aborted"))
-                elif directory.kind is not Kind.BASE:  # what made a base has left them out
-                    left |= within
+                elif is_aborted or directory.kind is not Kind.BASE:
+                    left |= within  # what made a base has left them out
         gone = [number for number in write_ids if number not in left]
         self._metastore.forget_aborted(name, gone)
         return removed
@@ -211,6 +216,8 @@ class Cleaner:
         if table is None:
             return []
         fs = filesystem_for(table.location)
+        if fs.is_link(table.location):
+            return []
         found = [entry for entry in fs.list(table.location) if entry.is_dir]
         dead = [entry for entry in found if self._is_dead(name, entry.name)]
         return [_delete(fs, name, entry, "litter") for entry in dead]
@@ -267,5 +274,7 @@ def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Remove
 
 def total_bytes(fs: FileSystem, path: str) -> int:
     """The bytes of all files below a directory."""
+    if fs.is_link(path):
+        return 0
     entries = fs.list_if_there(path)
     return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)

@@ -22,6 +22,7 @@ from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
+from acidsql.metastore.owners import Owner
 
 
 class LockType(Enum):
@@ -243,6 +244,9 @@ class Catalog(Protocol):
 
     def partitions(self, name: TableName) -> list[Partition]:
         """All partitions, by values. *Read-only.*"""
+
+    def owners(self) -> list[Owner]:
+        """Whose directories there are. *Read-only.*"""
 
     def pending_cleanups(self) -> list[PendingCleanup]:
         """Directories that are still to be deleted. *Read-only.*"""

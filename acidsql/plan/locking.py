@@ -27,6 +27,7 @@ only inserts takes the lock of INSERT, unless ``hive.txn.xlock.mergeinsert=true`
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable
 
 from acidsql.acid.table import TableName
@@ -127,3 +128,13 @@ def _inserts(statement: Merge) -> bool:
         isinstance(clause.action, InsertAction) or clause.action is Action.INSERT_ALL
         for clause in statement.clauses
     )
+
+
+def taking(directory: str) -> LockComponent:
+    """The lock of a directory whose files become a table's: two may not both have them.
+
+    Args:
+        directory: Its real path.
+    """
+    name = f"{directory[-80:]}#{hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()}"
+    return LockComponent(LockType.EXCLUSIVE, "(files)", name)

@@ -9,8 +9,10 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import AnalysisError
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.query import VIEW_PREFIX
 from acidsql.sql.statements import Name
 from acidsql.storage import jvm
 
@@ -71,7 +73,7 @@ class Names:
         """The full name of a table that a statement creates.
 
         Raises:
-            AnalysisError: The name has three parts or more.
+            AnalysisError: The name has three parts or more, or is no name that Hive and Spark take.
         """
         found = self.qualify(name.parts)
         if found is None:
@@ -80,4 +82,26 @@ class Names:
                 text, name.span.start, name.span.end, condition="REQUIRES_SINGLE_PART_NAMESPACE",
                 sqlstate="42K05",
             )  # fmt: skip
+        need_name(found.name, name, text)
         return found
+
+
+def need_name(part: str, name: Name, text: str) -> None:
+    """Refuse the name of a table or database that is to be made: directories are called after it.
+
+    Raises:
+        AnalysisError: Hive and Spark would refuse it, too.
+        UnsupportedError: It begins as our own views do.
+    """
+    if part.startswith(VIEW_PREFIX):
+        raise UnsupportedError(
+            f"Names that begin with {VIEW_PREFIX} are reserved.", text, name.span.start,
+            name.span.end, condition="UNSUPPORTED_FEATURE.RESERVED_NAME",
+        )  # fmt: skip
+    if not is_name(part):
+        raise AnalysisError(
+            f"`{part}` is no name of a table or a database: such names are made of a to z, digits "
+            "and _, and no longer than 128.",
+            text, name.span.start, name.span.end,
+            condition="INVALID_SCHEMA_OR_RELATION_NAME", sqlstate="42602",
+        )  # fmt: skip

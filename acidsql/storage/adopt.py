@@ -49,6 +49,8 @@ def find(fs: FileSystem, path: str) -> Found:
         FormatError: The directory has partitions, but the statement names fewer partition columns.
     """
     entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    for entry in entries:
+        _refuse_link(entry)
     acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
     has_base = any(entry.name.startswith("base_") for entry in acid)
     others = [] if has_base else [entry for entry in entries if entry not in acid]
@@ -66,6 +68,7 @@ def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> N
     for entry in fs.list(location):
         if is_hidden(entry.name) or not (entry.is_dir or entry.size):
             continue
+        _refuse_link(entry)
         if not entry.is_dir or not is_partition(entry.name, columns[0]):
             raise FormatError(
                 f"'{entry.path}' is in no partition: the table is said to be PARTITIONED BY "
@@ -80,6 +83,7 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
     for entry in entries:
         if is_hidden(entry.name):
             continue
+        _refuse_link(entry)
         if entry.is_dir and "=" in entry.name:
             raise FormatError(
                 f"'{entry.path}' looks like a partition: say PARTITIONED BY (…) with its columns.",
@@ -90,6 +94,15 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
         elif entry.size:
             found.append(entry)
     return found
+
+
+def _refuse_link(entry: Entry) -> None:
+    """What lies behind a link to a directory may be another table's."""
+    if entry.is_dir and entry.is_link:
+        raise FormatError(
+            f"'{entry.path}' is a link, and a table owns no more than lies in its own directory.",
+            path=entry.path,
+        )
 
 
 def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str]]]:

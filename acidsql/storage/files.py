@@ -14,12 +14,14 @@ class Entry(NamedTuple):
         path: The whole path, in the form of the path that was listed.
         is_dir: True for a directory.
         size: Bytes of a file; 0 for a directory.
+        is_link: True for a link, whatever it leads to. Who reads follows it, who deletes does not.
     """
 
     name: str
     path: str
     is_dir: bool
     size: int
+    is_link: bool = False
 
 
 _Entries = list[Entry]  # the class has a method of the name of list
@@ -55,6 +57,22 @@ class FileSystem:
         """True for a file or a directory."""
         raise NotImplementedError
 
+    def is_link(self, path: str) -> bool:
+        """True for a link; where a file system follows none (HDFS), for nothing."""
+        return False
+
+    def link_on_the_way(self, location: str, below: str = "") -> str | None:
+        """The first link among a table's directory and those on the way to one below it.
+
+        What lies behind a link may be somebody else's: it is read, and never deleted.
+        """
+        path = location
+        for part in ("", *filter(None, below.split("/"))):
+            path = f"{path}/{part}".rstrip("/")
+            if self.is_link(path):
+                return path
+        return None
+
     def size(self, path: str) -> int:
         """Bytes of a file. Raises FileNotFoundError."""
         raise NotImplementedError
@@ -89,7 +107,10 @@ class FileSystem:
         raise NotImplementedError
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory with all below it; it may be missing."""
+        """Delete a directory with all below it; it may be missing.
+
+        Of a link, also of one below it, the link alone is deleted.
+        """
         raise NotImplementedError
 
     def delete_file(self, path: str) -> None:

@@ -18,9 +18,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import pyarrow.fs as pafs
 
+from acidsql.acid.paths import local_path_of, scheme_and_root
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.storage.files import Entry, FileSystem
-from acidsql.storage.local_files import LocalFileSystem, local_path_of, plain_path
+from acidsql.storage.local_files import LocalFileSystem, real, reals
 
 OBJECT_STORES = frozenset([
     "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cos", "cosn",
@@ -192,16 +193,7 @@ def _need_hdfs(default: pafs.FileSystem) -> None:
         ) from error
 
 
-def scheme_and_root(location: str) -> tuple[str, str]:
-    """``hdfs`` and ``hdfs://name:8020`` of a location; both empty for a plain path."""
-    head, colon, rest = location.partition(":")
-    if not colon or "/" in head or not head.isascii() or not head[:1].isalpha():
-        return "", ""
-    authority = rest[2:].split("/", 1)[0] if rest.startswith("//") else ""
-    return head.lower(), f"{head}://{authority}" if authority else ""
-
-
 __all__ = [
     "OBJECT_STORES", "ArrowFileSystem", "Entry", "FileSystem", "LocalFileSystem", "filesystem_for",
-    "local_path_of", "plain_path", "scheme_and_root", "wrap_filesystems",
+    "local_path_of", "real", "reals", "wrap_filesystems",
 ]  # fmt: skip

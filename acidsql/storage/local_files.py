@@ -6,11 +6,12 @@ import errno
 import io
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import BinaryIO
-from urllib.parse import unquote
 
-from acidsql.errors import FormatError
+from acidsql.acid.paths import is_local, normal, plain_path
 from acidsql.storage.files import Entry, FileSystem
 
 _BUFFER = 1 << 20  # bytes
@@ -42,6 +43,9 @@ class LocalFileSystem(FileSystem):
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(plain_path(path))
 
     def size(self, path: str) -> int:
         return os.stat(plain_path(path)).st_size
@@ -76,7 +80,10 @@ class LocalFileSystem(FileSystem):
     def delete_directory(self, path: str) -> None:
         while self.exists(path):
             with suppress(FileNotFoundError):  # somebody else deletes it, too
-                shutil.rmtree(plain_path(path))
+                if self.is_link(path):
+                    os.unlink(plain_path(path))
+                else:
+                    shutil.rmtree(plain_path(path))  # it follows no links
 
     def delete_file(self, path: str) -> None:
         os.unlink(plain_path(path))
@@ -98,17 +105,27 @@ class LocalFileSystem(FileSystem):
             os.close(descriptor)
 
 
-def plain_path(path: str) -> str:
-    """A path of this machine without its ``file:``. Raises FormatError for another host's."""
-    if not path.startswith("file:"):
-        return path
-    rest = path[len("file:") :]
-    if rest.startswith("//"):
-        authority, slash, rest = rest[2:].partition("/")
-        if authority not in ("", "localhost"):
-            raise FormatError(f"'{path}' is on another host, '{authority}'", path=path)
-        rest = slash + rest
-    return rest
+def real(location: str) -> str:
+    """The one path of what a location leads to: absolute, without links. By it locations enter.
+
+    Where files are not this machine's it is the text alone that is made normal.
+    """
+    if not is_local(location):
+        return normal(location)
+    scheme = "file:" if location[:5].lower() == "file:" else ""
+    return scheme + os.path.realpath(plain_path(location))
+
+
+def reals(locations: Iterable[str]) -> Iterator[str]:
+    """``real`` of each of many, most of which lie side by side."""
+    above = cache(real)
+    for location in locations:
+        directory, _, name = location.rpartition("/")
+        is_odd = name in ("", ".", "..") or directory[-1:] in ("", "/", ":")
+        if is_odd or (is_local(location) and os.path.islink(plain_path(location))):
+            yield real(location)
+        else:
+            yield f"{above(directory)}/{name}"
 
 
 def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
@@ -123,12 +140,5 @@ def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
             is_dir, size = False, item.stat(follow_symlinks=False).st_size
         except FileNotFoundError:
             return None
-    return Entry(item.name, f"{parent.rstrip('/')}/{item.name}", is_dir, size)
-
-
-def local_path_of(uri: str) -> str:
-    """The path behind a properly escaped ``file:`` URI, as Spark's ``_metadata.file_path`` is.
-
-    Spark escapes there (``%20``), while locations in a metastore are not escaped.
-    """
-    return unquote(plain_path(uri))
+    path = f"{parent.rstrip('/')}/{item.name}"
+    return Entry(item.name, path, is_dir, size, item.is_symlink())

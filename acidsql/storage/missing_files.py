@@ -14,10 +14,10 @@ from typing import Any
 from pyspark.errors.exceptions import captured
 
 from acidsql.acid.layout import parse_directory
+from acidsql.acid.paths import local_path_of
 from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
 from acidsql.storage.damage import damaged
 from acidsql.storage.gone import too_old
-from acidsql.storage.local_files import local_path_of
 
 _FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
 _PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.paths import is_within
 from acidsql.errors import TransientTxnError
 from acidsql.storage.jvm import estimated_bytes, heap_bytes
 
@@ -73,7 +74,7 @@ class Repeatable:
         """
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         for stamp in self.stamps:
-            if but_below is not None and _is_below(stamp[0], but_below):
+            if but_below is not None and is_within(stamp[0], but_below):
                 continue
             if _stamp_now(spark, stamp[0], conf) != stamp:
                 raise source_changed(f"'{stamp[0]}'")
@@ -180,11 +181,6 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
         return None
     found = _STATUS.findall(files.mkString("\n"))
     return found if len(found) == files.size() else None
-
-
-def _is_below(path: str, directory: str) -> bool:
-    plain, above = (re.sub("^file:/+", "/", name) for name in (path, directory))
-    return plain.startswith(f"{above.rstrip('/')}/")
 
 
 def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:

@@ -18,6 +18,7 @@ SETUP = (
     "CREATE TABLE shop.x (id INT)",
     "INSERT INTO shop.x VALUES (1)",
     "CREATE TABLE shop.y (id INT)",
+    "ALTER TABLE shop.y RENAME TO shop.z",  # its directory is called y for good
     "CREATE DATABASE bare",
     "CREATE TABLE m (id INT, v STRING) TBLPROPERTIES ('transactional_properties'='insert_only')",
     "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
@@ -162,6 +163,12 @@ KINDS = (
         _PROBE_M,
     ),
     Kind("rename", "ALTER TABLE t RENAME TO r", "INSERT INTO r VALUES (99, 'probe')"),
+    Kind(
+        "create_where_a_renamed_table_lies",
+        "CREATE TABLE shop.y AS SELECT id FROM s",
+        "INSERT INTO shop.y VALUES (99)",
+    ),
+    Kind("drop_a_renamed_table", "DROP TABLE shop.z", "CREATE TABLE shop.y (id INT)"),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
     Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),
     Kind("drop_database", "DROP DATABASE bare"),

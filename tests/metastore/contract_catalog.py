@@ -6,6 +6,7 @@ from contract_base import T, U, begin, seen, table, write
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
+from acidsql.metastore.owners import Owner
 
 SALES = Database("sales", "/wh/sales.db", "of the sales people")
 
@@ -166,6 +167,25 @@ class CatalogContract:
         own = write(store)
         assert not seen(store).is_valid(zombie)
         assert seen(store).is_valid(own)
+
+    def test_a_late_writer_of_a_renamed_table_is_never_seen_in_its_directory(self, store):
+        """CREATE t; RENAME t TO u; DROP u: the next t lies where u lay."""
+        store.create_table(table())
+        write(store)
+        store.rename_table(T, U)
+        zombie, dead = write(store, U, commit=False), write(store, U)
+        store.mark_cleaned(store.drop_table(U).id)
+        store.create_table(table())
+        own = write(store)
+        assert own > max(zombie, dead), "a cleaner that sleeps deletes by names"
+        assert not seen(store).is_valid(zombie) and seen(store).is_valid(own)
+
+    def test_the_store_tells_whose_directories_there_are(self, store):
+        store.create_table(table())
+        store.create_table(table(U, "/ext/u"))
+        store.drop_table(T)
+        owners = sorted(store.owners(), key=lambda owner: owner.location)
+        assert owners == [Owner(U, "/ext/u"), Owner(T, "/wh/t", is_dropped=True)]
 
     def test_an_adopted_directory_seeds_the_write_ids_and_all_in_it_is_seen(self, store):
         store.create_table(table())

@@ -32,6 +32,7 @@ from acidsql.metastore.embedded.schema import (
 )
 from acidsql.metastore.embedded.txns import need_open
 from acidsql.metastore.interface import Database, PendingCleanup
+from acidsql.metastore.owners import Owner
 
 DEFAULT_DATABASE = "default"
 
@@ -143,6 +144,9 @@ class EmbeddedCatalog:
             ours = write_ids.of_table(components, prefix, name)
             connection.execute(delete(components).where(ours))
         compaction_rows.forget_table(connection, name)
+        for heir in tables.named_after(connection, location):
+            if heir != name:
+                write_ids.hand_on(connection, name, heir)
         catalog_history.note(connection, txn_id, name)
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
@@ -217,6 +221,11 @@ class EmbeddedCatalog:
             return [] if table_id is None else partitions.read(connection, table_id)
 
     # ── directories of dropped tables ────────────────────────────────────────────────────────
+
+    def owners(self) -> list[Owner]:
+        """See ``Catalog.owners``."""
+        with self._store.read() as connection:
+            return tables.owners(connection)
 
     def pending_cleanups(self) -> list[PendingCleanup]:
         with self._store.read() as connection:

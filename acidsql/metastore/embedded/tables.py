@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 from sqlalchemy import Connection, select
 
+from acidsql.acid.paths import is_same, names_of_directory, overlap
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import cleanups, rows, write_ids
 from acidsql.metastore.embedded.schema import DBS, TBLS
+from acidsql.metastore.owners import Owner
 
 
 def database_id(connection: Connection, name: str) -> int | None:
@@ -60,28 +60,31 @@ def need_free_location(connection: Connection, location: str) -> None:
 
     Otherwise DROP would delete the other table's files, because it deletes the whole directory.
     """
-    owner = DBS.c.NAME + "." + TBLS.c.TBL_NAME
-    tables = connection.execute(select(owner, TBLS.c.LOCATION).join_from(TBLS, DBS)).all()
-    dropped = [
-        (f"{gone.table}, which was dropped and whose files are still to be deleted", gone.location)
-        for gone in cleanups.pending(connection)
+    for owner in owners(connection):
+        if overlap(owner.location, location):
+            raise owner.refusal(location)
+
+
+def named_after(connection: Connection, location: str) -> list[TableName]:
+    """The names whose tables would lie in this directory, if nobody said LOCATION."""
+    above, _, directory = location.rpartition("/")
+    found = connection.execute(select(DBS.c.NAME, DBS.c.DB_LOCATION_URI)).all()
+    return [
+        TableName(database, name)
+        for database, place in found
+        if is_same(place, above)
+        for name in names_of_directory(directory)
     ]
-    for whose, other in itertools.chain(tables, dropped):
-        if _contains(other, location) or _contains(location, other):
-            raise CatalogError(
-                f"The location '{location}' overlaps '{other}' of {whose}.",
-                condition="LOCATION_ALREADY_EXISTS",
-                sqlstate="42710",
-                location=location,
-            )
 
 
-def _contains(outer: str, inner: str) -> bool:
-    return f"{_normal(inner)}/".startswith(f"{_normal(outer)}/")
-
-
-def _normal(location: str) -> str:
-    """``file:/a/``, ``file:///a`` and ``/a`` are one directory."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    return location.rstrip("/")
+def owners(connection: Connection) -> list[Owner]:
+    """Whose directories there are."""
+    found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
+    tables = [
+        Owner(TableName(database, name), location)
+        for database, name, location in connection.execute(found)
+    ]
+    dropped = [
+        Owner(gone.table, gone.location, is_dropped=True) for gone in cleanups.pending(connection)
+    ]
+    return tables + dropped

@@ -6,11 +6,12 @@ those of committed transactions only until all snapshots see them (``housekeepin
 
 **Names that are used again.** A writer may not know that its transaction was aborted. It may then
 publish its directory late, perhaps into the directory of a new table of the same name. Therefore a
-name keeps its counter when its table is dropped or renamed. When the name gets a new table, the
-write ids that never committed move to DROPPED_WRITE_IDS. A table of that name hides those of them
-that are below its TBLS.FIRST_WRITE_ID. That is the value of the counter when the table was created,
-so no write id of the table itself is below it. (A table that adopts an existing directory has
-FIRST_WRITE_ID 1, because all write ids in the directory are its own.)
+name keeps its counter when its table is dropped or renamed. So does the name that a dropped table's
+directory was made for (``hand_on``). When the name gets a new table, the write ids that never
+committed move to DROPPED_WRITE_IDS. A table of that name hides those of them that are below its
+TBLS.FIRST_WRITE_ID. That is the value of the counter when the table was created, so no write id of
+the table itself is below it. (A table that adopts an existing directory has FIRST_WRITE_ID 1,
+because all write ids in the directory are its own.)
 
 Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFunction``.
 """
@@ -220,7 +221,19 @@ def _retire(connection: Connection, name: TableName, keep: int | None = None) ->
     connection.execute(delete(TXN_TO_WRITE_ID).where(*theirs))
 
 
+def hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
+    """Let the tables of another name, too, go on where a dropped one ends: the next may lie in its
+    directory, if that was made for the other name."""
+    _hide(connection, heir, [*_hidden(connection, name), *_uncommitted(connection, name)])
+    next_id = max(next_write_id(connection, name), next_write_id(connection, heir))
+    _set_next(connection, heir, next_id)
+
+
 def _remember_dropped(connection: Connection, name: TableName, keep: int | None = None) -> None:
+    _hide(connection, name, _uncommitted(connection, name, keep))
+
+
+def _uncommitted(connection: Connection, name: TableName, keep: int | None = None) -> Sequence[int]:
     uncommitted = (
         select(T2W.T2W_WRITEID)
         .join_from(TXN_TO_WRITE_ID, TXNS, T2W.T2W_TXNID == TXNS.c.TXN_ID)
@@ -228,7 +241,7 @@ def _remember_dropped(connection: Connection, name: TableName, keep: int | None 
     )
     if keep is not None:
         uncommitted = uncommitted.where(T2W.T2W_WRITEID != keep)
-    _hide(connection, name, connection.execute(uncommitted).scalars().all())
+    return connection.execute(uncommitted).scalars().all()
 
 
 def _hidden(connection: Connection, name: TableName) -> Sequence[int]:

@@ -1,0 +1,28 @@
+"""Whose a directory is: what no other table may have, and LOAD DATA may not take files from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.acid.table import TableName
+from acidsql.errors import CatalogError
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A table with its directory, or a dropped one whose files are still to be deleted."""
+
+    table: TableName
+    location: str
+    is_dropped: bool = False
+
+    def refusal(self, location: str) -> CatalogError:
+        """The error of another table that would lie there."""
+        dropped = ", which was dropped and whose files are still to be deleted"
+        return CatalogError(
+            f"The location '{location}' overlaps '{self.location}' of {self.table}"
+            f"{dropped if self.is_dropped else ''}.",
+            condition="LOCATION_ALREADY_EXISTS",
+            sqlstate="42710",
+            location=location,
+        )

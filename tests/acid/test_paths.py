@@ -1,0 +1,98 @@
+"""What a path is: against ``os.path`` on real directories with links, and ``pathlib``."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acidsql.acid import paths
+from acidsql.acid.layout import is_hidden, parse_directory
+from acidsql.storage.local_files import real, reals
+
+PARTS = st.lists(st.sampled_from(["a", "b", "ab", "..", ".", "", "link", "x.y"]), max_size=6)
+TEXTS = st.text(max_size=12) | st.text(st.sampled_from("aA1_.=/: %\n\x00-\\"), max_size=12)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories a and b in a and b, with a link in each to b/a."""
+    top = tmp_path_factory.mktemp("paths")
+    for one in ("a/a", "a/b", "b/a", "b/b"):
+        (top / one).mkdir(parents=True)
+    for place in ("", "a", "b", "a/b"):
+        (top / place / "link").symlink_to(top / "b" / "a")
+    return top
+
+
+@given(PARTS, PARTS, st.sampled_from(["", "file:", "file://", "FILE://localhost"]))
+def test_two_paths_are_one_place_where_the_file_system_says_so(root, one, other, scheme):
+    first, second = f"{root}/{'/'.join(one)}", f"{root}/{'/'.join(other)}"
+    assert paths.is_same(real(scheme + first), real(second)) == (
+        os.path.realpath(first) == os.path.realpath(second)
+    )
+    if os.path.exists(first) and os.path.exists(second):
+        assert paths.is_same(real(scheme + first), real(second)) == os.path.samefile(first, second)
+    assert list(reals([first, scheme + second])) == [real(first), real(scheme + second)]
+
+
+@given(PARTS, PARTS)
+def test_a_path_lies_in_a_directory_where_pathlib_says_so(one, other):
+    inner, outer = (real("/nowhere/" + "/".join(parts)) for parts in (one, other))
+    is_within = PurePosixPath(inner).is_relative_to(outer)
+    assert paths.is_within(inner, outer) == is_within
+    assert paths.is_within(f"file:{inner}/", f"//{outer}") == is_within
+    assert paths.overlap(inner, outer) == (is_within or PurePosixPath(outer).is_relative_to(inner))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same", "overlap"),
+    [
+        ("hdfs://a:8020/x", "hdfs://A/x/", True, True),
+        ("hdfs://a/x", "HDFS://a//y/../x", True, True),
+        ("hdfs://a/x", "hdfs://b/x", False, False),
+        ("hdfs://a/x", "hdfs:///x", False, True),  # the default one may be any
+        ("hdfs:/x", "hdfs:///x", True, True),
+        ("hdfs://a/x", "/x", False, False),
+        ("hdfs://a/x", "hdfs://a/xx", False, False),
+        ("hdfs://a/", "hdfs://a/x", False, True),
+        ("file://other/x", "/x", False, True),
+        ("/a:b", "/a:b/", True, True),
+    ],
+)
+def test_paths_of_several_file_systems(one, other, same, overlap):
+    assert (paths.is_same(one, other), paths.overlap(one, other)) == (same, overlap)
+    assert paths.overlap(other, one) == overlap
+
+
+@given(TEXTS)
+def test_a_normal_path_is_normal_and_means_the_same(text):
+    for head in ("/x", "file:/x", "hdfs://h:1/x"):
+        once = paths.normal(head + text)
+        assert paths.normal(once) == once
+        assert paths.is_same(once, head + text)
+
+
+@settings(max_examples=300)
+@given(TEXTS, st.sampled_from(["", "/", "file:", "file:///", "hdfs://h"]))
+def test_a_place_is_a_path_that_can_be_made_or_is_refused(root, text, head):
+    location = head + text
+    if paths.why_no_place(location) is None:
+        path = paths.normal(location)
+        assert re.fullmatch(r"(file:|hdfs://h[^/]*|[a-zA-Z][^/]*:)?(/[^/\x00-\x1f]+)+", path), path
+        assert ".." not in path.split("/")
+
+
+@given(TEXTS | st.from_regex(r"\A(_|\.|base_|delta_|table_)*[0-9a-z_]*\Z"))
+def test_a_name_makes_one_visible_directory_or_is_refused(name):
+    if not paths.is_name(name):
+        assert not re.fullmatch(r"[a-zA-Z0-9_]{1,128}", name)
+        return
+    directory = paths.directory_name(name)
+    assert re.fullmatch(r"\w+", directory) and not is_hidden(directory)
+    assert parse_directory(directory) is None
+    assert name in paths.names_of_directory(directory)
