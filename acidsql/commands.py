@@ -35,6 +35,7 @@ from acidsql.plan.locking import exclusive, exclusive_database, overwriting, tak
 from acidsql.plan.names import Names, need_name
 from acidsql.plan.sqltext import Text
 from acidsql.result import Receipt
+from acidsql.spark_databases import SparkDatabases, is_of_another_catalog
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.storage.filesystem import filesystem_for, real
@@ -62,6 +63,7 @@ class Commands:
         self._txns, self._transactions = txns, transactions
         self._places = Places(metastore)
         self._partitions = Partitions(spark, transactions)
+        self._sparks = SparkDatabases(spark, metastore)
         self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
             st.CreateTable: self._create_table,
             st.DropTable: self._drop_table,
@@ -253,43 +255,65 @@ class Commands:
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
-    # ── databases ────────────────────────────────────────────────────────────────────────────
+    # ── databases ─────────────────────────────────────────────────────────────────────────────────
 
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
+        """Spark's first: what Spark refuses is not made."""
+        if is_of_another_catalog(statement.name):
+            self._spark.sql(text)
+            return
         name = statement.name.parts[-1].lower()
         need_name(name, statement.name, text)
-        if statement.if_not_exists and self._metastore.get_database(name):
+        found = self._metastore.get_database(name)
+        if found is not None and statement.if_not_exists:
+            self._sparks.share(found)
             return
         default = self._metastore.get_database("default")
         assert default is not None
         if statement.location is None:
-            location = f"{real(default.location)}/{directory_name(name)}.db"
+            own = f"{real(default.location)}/{directory_name(name)}.db"
+            location = self._sparks.apart(name, own)
         else:
             location = entering(statement.location, links=True)
-        self._metastore.create_database(Database(name, location, statement.comment))
+        database = Database(name, location, statement.comment)
+        if found is None:
+            self._sparks.share(database)
+        self._metastore.create_database(database)
 
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
-        name = statement.name.parts[-1].lower()
-        if statement.if_exists and self._metastore.get_database(name) is None:
+        """Spark's last: what the store refuses is not dropped."""
+        if is_of_another_catalog(statement.name):
+            self._spark.sql(text)
             return
-        with self._locked(text, exclusive_database(name)) as txn:
-            dropped = self._metastore.drop_database(name, cascade=statement.cascade, txn_id=txn.id)
-            self._clean(dropped)
-            self._end(txn)
+        name, cascade = statement.name.parts[-1].lower(), statement.cascade
+        is_ours = self._metastore.get_database(name) is not None
+        is_sparks = self._sparks.exists(name)
+        if statement.if_exists and not is_ours and not is_sparks:
+            return
+        if is_sparks:
+            self._sparks.check_drop(name, cascade=cascade)
+        if is_ours or not is_sparks:
+            with self._locked(text, exclusive_database(name)) as txn:
+                dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
+                self._clean(dropped)
+                self._end(txn)
+        if is_sparks:
+            self._sparks.drop(name, cascade=cascade)
 
     def _use(self, statement: st.Use, text: str) -> None:
-        """Both catalogs follow where both have the database."""
-        name = statement.name.parts[-1]
-        ours = self._metastore.get_database(name.lower()) is not None
-        if self._spark.catalog.databaseExists(name):
-            self._spark.catalog.setCurrentDatabase(name)
-        elif not ours:
-            raise AnalysisError(
-                f"There is no database '{name}'.",
-                text, statement.name.span.start, statement.name.span.end,
-                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
-            )  # fmt: skip
-        self._names.current_database = name.lower()
+        """Spark's current database is ours, too."""
+        name = statement.name.parts[-1].lower()
+        if not is_of_another_catalog(statement.name):
+            ours = self._metastore.get_database(name)
+            if ours is not None:
+                self._sparks.share(ours)
+            elif not self._sparks.exists(name):
+                raise AnalysisError(
+                    f"There is no database '{name}'.",
+                    text, statement.name.span.start, statement.name.span.end,
+                    condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+                )  # fmt: skip
+        self._spark.sql(text)
 
     # ── what they share ──────────────────────────────────────────────────────────────────────
 

@@ -25,6 +25,7 @@ from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.result import rows_frame
 from acidsql.said import Args, Said
+from acidsql.spark_databases import SparkDatabases
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.storage import jvm
@@ -110,7 +111,6 @@ class Reader:
         few: int = 0,
     ) -> Views:
         views = Views()
-
         source = None if change is None else change.source
 
         @cache
@@ -146,8 +146,7 @@ class Reader:
         asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
         if not asked:
             return ANYTHING
-        rows = views[change.source.view]
-        source = repeatable(rows)
+        source = repeatable(rows := views[change.source.view])
         if source is None or not source.is_small(self._spark):
             return ANYTHING
         views.is_pruned = True
@@ -291,6 +290,8 @@ class Reader:
 
     def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
         """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
+        if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
+            SparkDatabases(self._spark, self._metastore).share_named(said.text)
         if statement.reads is Reads.NOTHING:
             self._refuse_acid_tables(said)
             return self._verbatim(said.text, args)
@@ -313,9 +314,8 @@ class Reader:
             return lower.frame(self._spark, query, views, said.args)
 
     def _verbatim(self, text: str, args: Args) -> DataFrame:
-        if not args:
-            return self._spark.sql(text)
-        return self._spark.sql(text, args=dict(args) if isinstance(args, Mapping) else list(args))
+        given = dict(args) if isinstance(args, Mapping) else list(args or ())
+        return self._spark.sql(text, args=given or None)
 
     def _refuse_acid_tables(self, said: Said) -> None:
         found = mentioned_tables(said.text, double_quoted_identifiers=said.double_quoted)

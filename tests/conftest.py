@@ -92,3 +92,4 @@ def acid(spark: Any, tmp_path: Path, new_metastore: bytes) -> Iterator[Any]:
     # Nothing compacts unasked: tests look at directories.
     with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as session:
         yield session
+    spark.catalog.setCurrentDatabase("default")

@@ -25,7 +25,8 @@ ROWS = [
     {"sql", "storage", "txn"},
     {"plan"},
     # What is said; outcomes; where tables lie; which properties may change; compactions as rows.
-    {"said", "result", "places", "table_properties", "compaction_rows"},
+    # Databases that Spark has, too.
+    {"said", "result", "places", "table_properties", "compaction_rows", "spark_databases"},
     # What a transaction's statements have left on disk; what a plan reads, as text.
     # Making few directories of many.
     {"transaction", "explain", "compaction"},
@@ -73,6 +74,7 @@ HOMES = {
         "compaction_commands.py",
         "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
         "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py", "said.py",
+        "spark_databases.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}

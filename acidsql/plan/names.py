@@ -25,15 +25,15 @@ class Tables(Protocol):
 
 
 class Names:
-    """Resolves the names in one session's statements.
-
-    Attributes:
-        current_database: The database of unqualified names. ``USE`` changes it.
-    """
+    """Resolves the names in one session's statements."""
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
         self._spark, self._tables = spark, tables
-        self.current_database = "default"
+
+    @property
+    def current_database(self) -> str:
+        """What an unqualified name is looked up in: Spark's, so that both look in one place."""
+        return self._spark.catalog.currentDatabase().lower()
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name; None for a table of Spark's and for a temporary view."""

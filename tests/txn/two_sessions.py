@@ -42,7 +42,9 @@ from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager
 
 SCHEMA = RowSchema.of([("v", "string")])
-NO_SPARK = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda _: False))
+NO_SPARK = SimpleNamespace(
+    catalog=SimpleNamespace(tableExists=lambda _: False, databaseExists=lambda _: False)
+)
 
 
 class Rows:

@@ -1,0 +1,162 @@
+"""A database of ours is one of Spark's, too: one name, one place to look in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import fill, rows, table
+from pyspark.errors import AnalysisException
+
+import acidsql
+from acidsql.errors import AcidSqlError, CatalogError
+
+
+@pytest.fixture(autouse=True)
+def _no_databases_are_left(spark: Any) -> Iterator[None]:
+    yield
+    spark.catalog.setCurrentDatabase("default")
+    for database in spark.catalog.listDatabases():
+        if database.name != "default":
+            spark.sql(f"DROP DATABASE IF EXISTS `{database.name}` CASCADE")
+    spark.sql("DROP TABLE IF EXISTS default.plain")
+
+
+def sparks_tables(spark: Any, database: str) -> list[str]:
+    return [one.name for one in spark.catalog.listTables(database) if not one.isTemporary]
+
+
+def test_a_table_of_sparks_is_made_in_the_current_database(spark, acid):
+    acid.sql("CREATE DATABASE x")
+    acid.sql("USE x")
+    acid.sql("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    fill(acid, "ours (id INT)", "2")
+    assert sparks_tables(spark, "x") == ["plain"]
+    assert sparks_tables(spark, "default") == []
+    assert rows(acid, "SELECT current_database()") == [("x",)]
+    assert rows(acid, "SELECT * FROM plain, ours") == [(1, 2)]
+    assert rows(acid, "SELECT * FROM x.plain, x.ours") == [(1, 2)]
+    acid.sql("USE default")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        acid.sql("SELECT * FROM ours, plain")
+
+
+def test_what_spark_says_of_a_database_it_says_of_ours(spark, acid):
+    acid.sql("CREATE DATABASE x COMMENT 'it''s'")
+    acid.sql("ALTER DATABASE x SET DBPROPERTIES ('a'='b')")
+    described = dict(acid.sql("DESCRIBE DATABASE EXTENDED x").collect())
+    assert "(a,b)" in described["Properties"]
+    assert acid.sql("SHOW TABLES IN x").count() == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE x.plain (id INT) USING parquet",
+        "CREATE TABLE X.plain USING parquet AS SELECT id FROM x.ours",
+        "ALTER DATABASE x SET DBPROPERTIES ('a'='b')",
+        "DESCRIBE DATABASE x",
+        "USE x",
+        "USE spark_catalog.x",
+        "CREATE DATABASE IF NOT EXISTS x",
+    ],
+)
+def test_a_database_of_another_session_is_there_for_spark(spark, acid, statement):
+    """Spark's catalog in memory begins without the databases that a metastore remembers."""
+    acid.sql("CREATE DATABASE x")
+    fill(acid, "x.ours (id INT)", "1")
+    spark.sql("DROP DATABASE x")  # as a new process would find it
+    assert rows(acid, "SELECT * FROM x.ours") == [(1,)]
+    acid.sql(statement)
+    assert spark.catalog.databaseExists("x")
+    assert rows(acid, "SELECT * FROM x.ours") == [(1,)]
+
+
+def test_a_database_of_sparks_becomes_ours(spark, acid):
+    spark.sql("CREATE DATABASE x")
+    spark.sql("CREATE TABLE x.plain USING parquet AS SELECT 1 AS id")
+    acid.sql("USE x")
+    with pytest.raises(CatalogError, match="SCHEMA_NOT_FOUND"):
+        acid.sql("CREATE TABLE ours (id INT)")
+    acid.sql("CREATE DATABASE IF NOT EXISTS x")
+    fill(acid, "ours (id INT)", "2")
+    assert rows(acid, "SELECT * FROM plain, ours") == [(1, 2)]
+
+
+def test_names_follow_the_database_that_spark_was_told_of(spark, acid):
+    acid.sql("CREATE DATABASE x")
+    fill(acid, "x.t (id INT)", "1")
+    fill(acid, "t (id INT)", "2")
+    spark.catalog.setCurrentDatabase("x")
+    assert table(acid) == [(1,)]
+    acid.sql("USE DATABASE default")
+    assert table(acid) == [(2,)]
+
+
+def test_drop_takes_both(spark, acid):
+    acid.sql("CREATE DATABASE x")
+    acid.sql("DROP DATABASE x")
+    assert not spark.catalog.databaseExists("x")
+    acid.sql("CREATE DATABASE x")
+    fill(acid, "x.ours (id INT)", "1")
+    acid.sql("CREATE TABLE x.plain (id INT) USING parquet")
+    with pytest.raises(CatalogError, match="SCHEMA_NOT_EMPTY"):
+        acid.sql("DROP DATABASE x")
+    acid.sql("DROP TABLE x.ours")
+    with pytest.raises(CatalogError, match=r"SCHEMA_NOT_EMPTY.*'plain' of Spark's"):
+        acid.sql("DROP DATABASE x")
+    assert acid.metastore.get_database("x") is not None
+    acid.sql("DROP DATABASE x CASCADE")
+    assert not spark.catalog.databaseExists("x")
+    assert acid.metastore.get_database("x") is None
+    acid.sql("DROP DATABASE IF EXISTS x")
+    with pytest.raises(AcidSqlError, match="SCHEMA_NOT_FOUND"):
+        acid.sql("DROP DATABASE x")
+
+
+def test_a_database_that_only_spark_has_is_dropped(spark, acid):
+    spark.sql("CREATE DATABASE x")
+    acid.sql("DROP DATABASE x")
+    assert not spark.catalog.databaseExists("x")
+
+
+def test_sparks_drop_leaves_acid_rows_alone(spark, tmp_path):
+    """In one warehouse, which is the default, both would call the directory x.db."""
+    warehouse = spark.conf.get("spark.sql.warehouse.dir")
+    store = f"sqlite:///{tmp_path}/metastore.db"
+    with acidsql.connect(spark, warehouse=warehouse, metastore=store, compactor="off") as acid:
+        for first in ("acid", "spark"):
+            if first == "spark":
+                spark.sql("CREATE DATABASE x")
+            acid.sql("CREATE DATABASE x")
+            fill(acid, "x.ours (id INT)", "1")
+            spark.sql("DROP DATABASE x CASCADE")
+            assert rows(acid, "SELECT * FROM x.ours") == [(1,)]
+            acid.sql("DROP DATABASE x CASCADE")
+
+
+def test_a_drop_that_would_delete_a_table_of_another_database_is_refused(spark, acid):
+    place = Path(acid.warehouse) / "x.db"
+    acid.sql(f"CREATE DATABASE x LOCATION '{place}'")
+    spark.sql("DROP DATABASE x")
+    spark.sql(f"CREATE DATABASE x LOCATION '{place}'")
+    fill(acid, "x.t (id INT)", "1")
+    acid.sql("ALTER TABLE x.t RENAME TO default.moved")
+    with pytest.raises(CatalogError, match=r"SCHEMA_NOT_EMPTY.*default\.moved lies there"):
+        acid.sql("DROP DATABASE x CASCADE")
+    assert table(acid, "moved") == [(1,)]
+
+
+def test_a_name_that_spark_refuses_is_refused_before_anything_is_made(acid):
+    with pytest.raises(AnalysisException, match="INVALID_SCHEMA_OR_RELATION_NAME"):
+        acid.sql("CREATE DATABASE `a-b`")
+    assert [one.name for one in acid.metastore.databases()] == ["default"]
+
+
+def test_a_namespace_of_another_catalog_is_sparks(acid):
+    for statement in ("CREATE DATABASE nowhere.x", "USE nowhere.x", "DROP DATABASE nowhere.x"):
+        with pytest.raises(AnalysisException, match="nowhere"):
+            acid.sql(statement)
+    assert [one.name for one in acid.metastore.databases()] == ["default"]
