@@ -38,6 +38,7 @@ from acidsql.result import Receipt
 from acidsql.spark_databases import SparkDatabases, is_of_another_catalog
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
+from acidsql.storage.columns import quote
 from acidsql.storage.filesystem import filesystem_for, real
 from acidsql.storage.publish import Published
 from acidsql.storage.save import Save, Writing
@@ -365,19 +366,20 @@ class Commands:
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """True if the table is there and that is no error."""
-        if self._metastore.get_table(name) is None:
+        is_ours = self._metastore.get_table(name) is not None
+        if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
+            return True
+        if not is_ours:
             self._refuse_sparks_name(statement.name)
             return False
-        if statement.if_not_exists:
-            return True
         raise CatalogError(
             f"There is an ACID table {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
 
     def _refuse_sparks_name(self, name: st.Name) -> None:
-        full = ".".join(f"`{part}`" for part in name.parts)
-        if self._spark.catalog.tableExists(full):
+        if self._names.is_sparks(name.parts):
+            full = ".".join(map(quote, name.parts))
             raise CatalogError(
                 f"Spark has a table or view {full} already.",
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,

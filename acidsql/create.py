@@ -217,17 +217,11 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
 
 
 def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse names that would be taken for ours, or that Spark misreads."""
+    """Refuse names that would be taken for ours."""
     if column.name == "row__id" or column.name.startswith(PREFIX):
         raise _unsupported(
             f"A column cannot be called '{column.name}': the name is taken.",
             text, place, "RESERVED_COLUMN_NAME",
-        )  # fmt: skip
-    if "`" in column.name:
-        # Spark's ORC reader finds no rows for a condition on it.
-        raise _unsupported(
-            f"A column's name cannot have a back-quote in it ({column.name}).",
-            text, place, "COLUMN_NAME",
         )  # fmt: skip
     if "i\u0307" in column.name:
         # The small letter of one that Spark takes for another.

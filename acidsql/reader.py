@@ -19,6 +19,7 @@ from acidsql.metastore.interface import LockComponent, Metastore, TxnState, Writ
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery
+from acidsql.plan.foreign import refuse_acid_tables
 from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
@@ -26,7 +27,6 @@ from acidsql.plan.sqltext import Text
 from acidsql.result import rows_frame
 from acidsql.said import Args, Said
 from acidsql.spark_databases import SparkDatabases
-from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.storage import jvm
 from acidsql.storage.event_records import KEYS
@@ -293,7 +293,10 @@ class Reader:
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
             SparkDatabases(self._spark, self._metastore).share_named(said.text)
         if statement.reads is Reads.NOTHING:
-            self._refuse_acid_tables(said)
+            resolve, double_quoted = self._names.resolve, said.double_quoted
+            refuse_acid_tables(
+                said.text, resolve, self._names.is_sparks, double_quoted=double_quoted
+            )
             return self._verbatim(said.text, args)
         found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
         if not found.standins:
@@ -316,18 +319,6 @@ class Reader:
     def _verbatim(self, text: str, args: Args) -> DataFrame:
         given = dict(args) if isinstance(args, Mapping) else list(args or ())
         return self._spark.sql(text, args=given or None)
-
-    def _refuse_acid_tables(self, said: Said) -> None:
-        found = mentioned_tables(said.text, double_quoted_identifiers=said.double_quoted)
-        for reference in found:
-            table = self._names.resolve(reference.parts)
-            if table is not None:
-                raise UnsupportedError(
-                    f"{table.name} is an ACID table, and Spark alone would misread it: this "
-                    "statement is not supported for ACID tables.",
-                    said.text, reference.span.start, reference.span.end,
-                    condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
-                )  # fmt: skip
 
     def explain(
         self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]

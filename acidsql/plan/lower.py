@@ -29,7 +29,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import RAISED
 from acidsql.plan.event_query import Derived, Fields
-from acidsql.plan.query import StandIn
+from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
 from acidsql.storage.jvm import changed_conf, prunes_event_columns
@@ -62,6 +62,11 @@ _NOISE = re.compile(
 # An error of ours that a Python task raised, in the traceback that Spark passes on.
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
 _OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
+_NAME = r"`(?:[^`]|``)*`"
+_NAMES = rf"{_NAME}(?:\.{_NAME})*"
+_LIST = re.compile(rf"\[({_NAMES}(?:, {_NAMES})*)\]")
+_OWN_VIEW = re.compile(rf"`{VIEW_PREFIX}\w+`\.")
+_NO_SUGGESTION = re.compile(r" Did you mean one of the following\? \[\]\.?")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
@@ -223,13 +228,23 @@ def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Tex
     message = _NOISE.sub("", str(error)).strip()
     message = re.sub(r"^\[[\w.]+\]\s*", "", message)
     return kind(
-        message,
+        _without_own_names(message),
         text.source,
         place.start,
         place.end,
         condition=error.getCondition(),
         sqlstate=error.getSqlState(),
     )
+
+
+def _without_own_names(message: str) -> str:
+    """A message that offers none of our own columns, and says nothing of our views."""
+
+    def of_users(found: re.Match[str]) -> str:
+        names = re.findall(_NAMES, found[1])
+        return f"[{', '.join(name for name in names if f'`{VIEW_PREFIX}' not in name)}]"
+
+    return _NO_SUGGESTION.sub("", _LIST.sub(of_users, _OWN_VIEW.sub("", message)))
 
 
 def _place(error: Any, text: Text) -> Span | None:

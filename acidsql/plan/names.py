@@ -15,6 +15,7 @@ from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.query import VIEW_PREFIX
 from acidsql.sql.statements import Name
 from acidsql.storage import jvm
+from acidsql.storage.columns import quote
 
 
 class Tables(Protocol):
@@ -60,6 +61,10 @@ class Names:
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """Whether the name is that of an ACID table."""
         return self.resolve(parts) is not None
+
+    def is_sparks(self, parts: tuple[str, ...]) -> bool:
+        """True if Spark has a table or view of that name."""
+        return self._spark.catalog.tableExists(".".join(map(quote, parts)))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """Database and table in lower case; None for a name of more parts, which is Spark's

@@ -182,7 +182,7 @@ def _column(text: str, table: Table, name: str, span: Span) -> Column:
     for column in table.all_columns:
         if column.name == name.lower():
             return column
-    known = ", ".join(f"`{column.name}`" for column in table.all_columns)
+    known = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     raise _error(
         text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
         f"{table.name} has no column '{name}'. Its columns are {known}.",

@@ -10,7 +10,7 @@ Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from acidsql.acid.types import HiveType
@@ -121,7 +121,8 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
-    return footer
+    types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
+    return replace(footer, types=tuple(types))
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
@@ -162,7 +163,7 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read what is needed of a Footer message."""
+    """Read what is needed of a Footer message; names as they are stored."""
     rows, calendar = 0, 0
     stripes: list[int] = []
     ends: list[tuple[int, int]] = []
@@ -220,6 +221,7 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
         message: The footer that pyarrow wrote, decompressed.
         metadata: User metadata to set.
         row: The type of the file's root, whose CHAR and VARCHAR are declared in the footer.
+            Its names are stored as Java reads them.
 
     Returns:
         The new message. It declares the proleptic Gregorian calendar: without a declaration Hive 4
@@ -230,7 +232,7 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
     position = 0
     for number, value in decode_fields(message):
         if number == _Footer.TYPES:
-            value = _with_length(as_bytes(value), lengths.get(position))
+            value = _with_names(_with_length(as_bytes(value), lengths.get(position)))
             position += 1
         if number not in (_Footer.METADATA, _Footer.CALENDAR):
             fields.append((number, value))
@@ -255,6 +257,42 @@ def encode_tail(message: bytes, script: PostScript, metadata_length: int | None 
         new[_Script.METADATA_LENGTH] = metadata_length
     body = encode_fields([(number, new.get(number, value)) for number, value in script.fields])
     return footer + body + bytes([len(body)])
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_name(stored: str) -> str:
+    """The name of a field as Java's ORC reader takes it out of a footer.
+
+    Java puts back-quotes around a stored name, unless one is there, and parses the result.
+
+    Raises:
+        FormatError: There is a back-quote that Java would take for the name's end.
+    """
+    if "`" not in stored:
+        return stored
+    name = stored[1:-1].replace("``", "`")
+    if stored != _stored_name(name):
+        raise FormatError(
+            f"the ORC file has a column or field '{stored}', and ORC's readers in Java take the "
+            "back-quote for the end of the name; write the file anew under another name"
+        )
+    return name
+
+
+def _stored_name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if "`" in name else name
+
+
+def _with_names(message: bytes) -> bytes:
+    """A Type message, its fields' names as Java reads them."""
+    if b"`" not in message:
+        return message
+    return encode_fields(
+        (number, _stored_name(as_bytes(value).decode()).encode() if number == 3 else value)
+        for number, value in decode_fields(message)
+    )
 
 
 # ── types ────────────────────────────────────────────────────────────────────────────────────

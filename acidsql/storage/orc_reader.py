@@ -165,7 +165,7 @@ def read_batches(
         head = _head(file, end)
         reader = orc.ORCFile(head)
         for stripe in range(reader.nstripes):
-            for batch in _read_stripe(reader, head, stripe, path):
+            for batch in map(_with_read_names, _read_stripe(reader, head, stripe, path)):
                 if exact and any(map(is_finer_than_micros, batch.columns)):
                     raise _finer(path)
                 yield batch, info
@@ -196,6 +196,25 @@ def _read_stripe(
     row_type = pa.struct(list(reader.schema))
     while values := rows.read(BATCH_ROWS):
         yield pa.RecordBatch.from_struct_array(array_of_rows(values, row_type))
+
+
+def _with_read_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose columns and fields are called as Java reads their names."""
+    stored = pa.struct(list(batch.schema))
+    read = _with_names(stored)
+    if read.equals(stored):
+        return batch
+    return pa.RecordBatch.from_struct_array(batch.to_struct_array().view(read))
+
+
+def _with_names(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.StructType):
+        return pa.struct([(orc_footer.read_name(f.name), _with_names(f.type)) for f in kind])
+    if isinstance(kind, pa.ListType):
+        return pa.list_(_with_names(kind.value_type))
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_with_names(kind.key_type), _with_names(kind.item_type))
+    return kind
 
 
 def _open_rows(head: pa.NativeFile, path: str) -> Any:

@@ -168,7 +168,7 @@ class _File:
         self._events = event_names(reader, str(read.path))
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
-        if any("." in name for name in self._fields):
+        if any(set(name) & {".", "`"} for name in self._fields):
             raise FormatError("ORC would take the name of a column for the path of another")
 
     def search(self, stripe: int) -> pa.Table | None:

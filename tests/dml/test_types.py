@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.orc as pa_orc
 import pyorc
 import pytest
-from kit import counts, fill, ordered, refused, table
+from kit import counts, fill, ordered, table
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import parse_directory
@@ -260,10 +260,6 @@ def test_a_year_that_python_does_not_know(acid):
         assert counts(acid, f"INSERT INTO t {source}") == (1, 0, 0)
     found = acid.sql("SELECT string(d) FROM t").collect()
     assert [row[0] for row in found] == ["+12345-06-07"] * 2
-
-
-def test_a_back_quote_in_a_name_is_refused_because_sparks_reader_loses_it(acid):
-    refused(acid, "CREATE TABLE t (`back``tick` INT)", "UNSUPPORTED_FEATURE.COLUMN_NAME")
 
 
 @pytest.mark.parametrize("day", ["1582-10-05", "1582-10-14", "-4000-01-01"])

@@ -1,0 +1,65 @@
+"""Statements of Spark's that ACID tables must be kept out of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.query import Resolve
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.references import mentioned_tables
+from acidsql.sql.statements import Name
+from acidsql.sql.tokens import tokenize
+
+
+def refuse_acid_tables(
+    text: str,
+    resolve: Resolve,
+    is_sparks: Callable[[tuple[str, ...]], bool],
+    *,
+    double_quoted: bool,
+) -> None:
+    """Refuse a statement that Spark alone would misread.
+
+    Args:
+        text: The user's statement.
+        resolve: The ACID table of a name, or None.
+        is_sparks: Whether Spark knows a table or view of that name.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: it changes a table that nobody knows. Else it might
+            have been ours.
+        UnsupportedError: It names an ACID table.
+    """
+    for reference in mentioned_tables(text, double_quoted_identifiers=double_quoted):
+        table = resolve(reference.parts)
+        if table is None:
+            continue
+        target = _changed(text, double_quoted)
+        if target is not None and not resolve(target.parts) and not is_sparks(target.parts):
+            raise _not_found(text, target)
+        raise UnsupportedError(
+            f"{table.name} is an ACID table, and Spark alone would misread it: this "
+            "statement is not supported for ACID tables.",
+            text, reference.span.start, reference.span.end,
+            condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        )  # fmt: skip
+
+
+def _changed(text: str, double_quoted: bool) -> Name | None:
+    """The target of UPDATE, DELETE or MERGE."""
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if c.at("WITH"):
+        c.skip_ctes()
+    if c.accept("UPDATE") or c.accept("DELETE", "FROM") or c.accept("MERGE", "INTO"):
+        return c.name("the name of a table")
+    return None
+
+
+def _not_found(text: str, target: Name) -> AnalysisError:
+    return AnalysisError(
+        f"There is no table '{'.'.join(target.parts)}'.",
+        text, target.span.start, target.span.end,
+        condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+    )  # fmt: skip
