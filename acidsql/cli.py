@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import click
 from rich.console import Console
@@ -42,6 +42,7 @@ def main(
     confs: tuple[str, ...],
 ) -> None:
     """INSERT, UPDATE, DELETE and MERGE on Hive ACID tables, with Spark."""
+    _print_any_character()
     context.obj = {
         "warehouse": warehouse,
         "metastore": metastore,
@@ -52,7 +53,7 @@ def main(
 
 @main.command("sql")
 @click.argument("text", required=False)
-@click.option("-f", "--file", type=click.File(), help="Read statements from a file; - is stdin.")
+@click.option("-f", "--file", type=click.File("rb"), help="Read them from a file; - is stdin.")
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for :NAME.")
@@ -60,19 +61,22 @@ def main(
 def sql_command(
     given: dict[str, Any],
     text: str | None,
-    file: TextIO | None,
+    file: BinaryIO | None,
     form: str,
     limit: int,
     params: tuple[str, ...],
 ) -> None:
     """Run one or more statements, separated by `;`.
 
-    They are TEXT, or come from a file, or from standard input. Each is a transaction of its own,
-    but for those between BEGIN and COMMIT; the first that fails ends the command. Results go to
-    standard output; receipts too, but with csv and json to standard error. csv and json give all
-    rows.
+    They are TEXT, or come from a file, or from standard input, in UTF-8. Each is a transaction of
+    its own, but for those between BEGIN and COMMIT; the first that fails ends the command. Results
+    go to standard output; receipts too, but with csv and json to standard error.
+
+    csv and json give all rows, in UTF-8, and all that is in them. In csv NULL is nothing and the
+    empty string is "", nested values are JSON, and binary ones 0x and hexadecimal digits; in json
+    binary values are in base64, keys of maps are strings.
     """
-    text = text or (file or sys.stdin).read()
+    text = _statements(text, file)
     values = dict(_pair(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
     # Who ends with the last statement leaves nobody behind to compact.
@@ -146,6 +150,29 @@ def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
             signal.signal(signal.SIGTERM, before)
 
 
+def _statements(text: str | None, file: BinaryIO | None) -> str:
+    if text is None:
+        given = (file or sys.stdin.buffer).read()
+    elif file is None:
+        given = text.encode(errors="surrogateescape")
+    else:
+        raise click.UsageError("Say TEXT or --file, not both.")
+    try:
+        return given.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = given[error.start]
+        raise click.UsageError(
+            f"The statements are not UTF-8: byte 0x{byte:02x} at offset {error.start}."
+        ) from None
+
+
+def _print_any_character() -> None:
+    """Let no character end a command half-way, be the locale as poor as it may."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
     """A session on a Spark of our own; a person's mistake ends in a message, not a traceback."""
@@ -213,18 +240,24 @@ def _print_table(frame: Any, limit: int) -> None:
 
 
 def _print_csv(frame: Any) -> None:
-    from acidsql.render import as_text
+    from acidsql.render import as_csv, csv_line
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(frame.columns)
-    writer.writerows(as_text(frame).toLocalIterator())
+    _write(map(csv_line, [frame.columns]))
+    _write(map(csv_line, as_csv(frame).toLocalIterator()))
 
 
 def _print_json(frame: Any) -> None:
     from acidsql.render import as_json
 
-    for row in as_json(frame).toLocalIterator():
-        click.echo(row[0])
+    _write(row[0] for row in as_json(frame).toLocalIterator())
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Lines for programs: UTF-8 in every locale."""
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(line.encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

@@ -18,8 +18,6 @@ A cell stops at its first error, which is shown without a traceback; what ran be
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import itertools
 import re
 from dataclasses import dataclass, field
@@ -35,7 +33,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.render import Rows, first_rows
 from acidsql.result import Receipt
 from acidsql.session import Session, connect, newest
-from acidsql.sql.parameters import python_value
+from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 
 DEFAULT_LIMIT = 20
@@ -43,7 +41,6 @@ _FLAG = re.compile(r"\s*(--quiet|-q)(?=\s|$)")
 _OPTION = re.compile(r"""\s*(--out|-o|--limit|--param)(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)""")
 _UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
 _ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
-_VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
 
 
 @dataclass(slots=True)
@@ -99,7 +96,7 @@ class AcidSqlMagics(Magics):
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: options first, then the notebook's variables."""
-        found = {}
+        found, known = {}, self.shell.user_ns
         for colon, word in itertools.pairwise(tokenize(text)):
             # `v:name` without a blank is Spark's path into a variant.
             before = text[colon.start - 1 : colon.start]
@@ -107,8 +104,8 @@ class AcidSqlMagics(Magics):
                 continue
             if word.text in params:
                 found[word.text] = params[word.text]
-            elif isinstance(value := self.shell.user_ns.get(word.text), _VALUES):
-                found[word.text] = value
+            elif word.text in known and is_value(known[word.text]):
+                found[word.text] = known[word.text]
         return found
 
 

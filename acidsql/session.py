@@ -23,6 +23,7 @@ from acidsql.places import entering
 from acidsql.result import Receipt
 from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
+from acidsql.sql.parameters import sql_values
 from acidsql.storage.filesystem import filesystem_for, real
 from acidsql.storage.missing_files import name_missing_files
 from acidsql.storage.python_workers import prepare_workers
@@ -126,7 +127,8 @@ class Session:
 
         Args:
             text: The statement. It may end with one ``;``.
-            args: Values of parameters: a dict for ``:name``, a list for ``?``.
+            args: Values of parameters: a dict for ``:name``, a list for ``?``. numpy's scalars are
+                taken, too. None, and what pandas and numpy call missing, is NULL.
             retries: As in ``connect``, but for this statement only.
 
         Returns:
@@ -144,7 +146,9 @@ class Session:
         """
         self._need_open()
         with self._lock:
-            return self._runner.run(text, args, self._retries if retries is None else retries)
+            return self._runner.run(
+                text, sql_values(args), self._retries if retries is None else retries
+            )
 
     def table(self, name: str, *, row_id: bool = False) -> DataFrame:
         """The live rows of a table in one snapshot, lazily.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -54,7 +57,7 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert "2 rows" in shown.stdout
 
     as_csv = run("sql", "--format", "csv", "-f", "-", input="SELECT * FROM c ORDER BY n;")
-    assert as_csv.stdout == "n,s\n1,[x]\n2,\n"
+    assert as_csv.stdout == "n,s\n1,[x]\n2,\n"  # NULL is nothing
 
     script = tmp_path / "s.sql"
     script.write_text("UPDATE c SET s = :s WHERE n = 2; SELECT * FROM c ORDER BY n")
@@ -96,3 +99,168 @@ def test_the_compactor_serves_the_queue_and_cleans(acid):
     assert lines[1].startswith("compaction") and lines[1].endswith("is done")
     assert len(lines) == 13 and all("(obsolete" in line for line in lines[2:])
     assert CliRunner().invoke(main, words).stdout == ""
+
+
+# ── what is printed can be read back ─────────────────────────────────────────────────────────
+
+# Of each type some values, the odd ones among them.
+VALUES = {
+    "BOOLEAN": ["true", "false"],
+    "TINYINT": ["-128", "127"],
+    "SMALLINT": ["-32768"],
+    "INT": ["-2147483648"],
+    "BIGINT": ["9223372036854775807"],
+    "FLOAT": ["float('0.1')", "float('NaN')", "float('-Infinity')", "float('1.17549435E-38')"],
+    "DOUBLE": ["0.1D", "1e23D", "double('NaN')", "double('Infinity')", "4.9E-324D"],
+    "DECIMAL(38,18)": ["0", "-12345678901234567890.123456789012345678"],
+    "STRING": ["''", "'NULL'", "'a\\rb'", "'a\\nb'", "'a\\r\\nb'", "'\"q\", ''x'''", "' x '",
+               "'\\uFEFFx'", "'\\u2028\\u0085'", "'é😀'", "'\\\\'", "'\\t'"],
+    "VARCHAR(5)": ["'ab'"],
+    "CHAR(5)": ["'ab'"],
+    "BINARY": ["X'00ff'", "X''"],
+    "DATE": ["DATE'0001-01-01'", "DATE'9999-12-31'", "DATE'+12345-06-07'"],
+    "TIMESTAMP_NTZ": ["TIMESTAMP_NTZ'2020-01-02 03:04:05.123456'",
+                      "TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'1969-12-31 23:59:59.9'"],
+    "TIMESTAMP_LTZ": ["TIMESTAMP'2020-10-25 00:30:00.000001Z'", "TIMESTAMP'2020-10-25 01:30:00Z'",
+                      "TIMESTAMP'1800-01-01 00:00:00.123456Z'"],
+    "ARRAY<TIMESTAMP_NTZ>": ["array(TIMESTAMP_NTZ'2020-01-02 03:04:05.123456', NULL)", "array()"],
+    "ARRAY<STRING>": ["array('a, b', NULL, '[x]', '')"],
+    "STRUCT<`a b`: TIMESTAMP_LTZ, s: STRING, b: BINARY>": [
+        "named_struct('a b', TIMESTAMP'2020-01-02 03:04:05.000001Z', 's', 'x', 'b', X'80')"],
+    "MAP<STRING, ARRAY<DOUBLE>>": ["map('k', array(double('NaN'), 0.1D))", "map()"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def of_every_type(spark, monkeypatch):
+    """(type, rows as Spark has them, the query that gives them), in a zone with odd offsets."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
+    texts = {}
+    for kind, values in VALUES.items():
+        plain = "STRING" if "CHAR(" in kind else kind
+        shown = ", ".join(f"({value})" for value in [*values, "NULL"])
+        texts[kind] = f"SELECT CAST(v AS {plain}) AS v FROM VALUES {shown} AS t(v)"
+    yield texts
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def exact(spark, query):
+    """A query's rows so that they can be compared, NaN and what Python cannot hold included."""
+    kind = spark.sql(query).schema[0].dataType.simpleString()
+    own = "hex(v)" if kind == "binary" else "to_json(named_struct('v', v))"
+    if kind.startswith("timestamp") and "ntz" not in kind:
+        own = "string(unix_micros(v))"
+    return [row[0] for row in spark.sql(f"SELECT {own} FROM ({query})").collect()]
+
+
+def as_query(cells, parsed):
+    """A query that gives what was printed, parsed by Spark."""
+    texts = ["NULL" if c is None else f"CAST(X'{c.encode().hex()}' AS STRING)" for c in cells]
+    return f"SELECT {parsed} AS v FROM (SELECT explode(array({', '.join(texts)})) AS c)"
+
+
+def read_csv(text):
+    """The one column of a CSV: what stands between quotes is no NULL."""
+    assert text.startswith("v\n")
+    cells, rest = [], text[2:]
+    while rest:
+        if rest.startswith("\n"):
+            cells.append(None)
+            rest = rest[1:]
+            continue
+        end = rest.index("\n") if rest[0] != '"' else None
+        if end is None:
+            at = 1
+            while rest[at] != '"' or rest[at + 1] == '"':
+                at += 2 if rest[at] == '"' else 1
+            end = at + 1
+        assert rest[end] == "\n"
+        ((cell,),) = csv.reader(io.StringIO(rest[:end], newline=""))
+        cells.append(cell)
+        rest = rest[end + 1 :]
+    return cells
+
+
+def test_csv_can_be_read_back(spark, run, of_every_type):
+    for kind, query in of_every_type.items():
+        cells = read_csv(run("sql", "--format", "csv", query).stdout_bytes.decode())
+        parsed = f"CAST(c AS {kind})"
+        if "<" in kind:
+            parsed = f"from_json(c, '{kind}')"
+        elif kind == "BINARY":
+            parsed = "unhex(substr(c, 3))"
+        elif "CHAR" in kind:
+            parsed = "c"
+        assert exact(spark, as_query(cells, parsed)) == exact(spark, query), kind
+
+
+def test_json_can_be_read_back(spark, run, of_every_type):
+    for kind, query in of_every_type.items():
+        lines = run("sql", "--format", "json", query).stdout.removesuffix("\n").split("\n")
+        assert all(set(json.loads(line)) == {"v"} for line in lines), kind
+        plain = "STRING" if "CHAR(" in kind else kind
+        parsed = f"from_json(c, 'v {plain}').v"
+        assert exact(spark, as_query(lines, parsed)) == exact(spark, query), kind
+
+
+def test_keys_of_maps_are_text_that_can_be_read(run):
+    query = ("SELECT map(TIMESTAMP_NTZ'2020-01-02 03:04:05.000006', 1) AS t, "
+             "map(X'00ff', 2) AS b, map(DATE'2020-01-01', map(1.5BD, 3)) AS d, "
+             "array(map(array(1, 2), 4)) AS a, "
+             "named_struct('m', map(named_struct('x', DATE'2020-01-01'), 5), 'n', 1) AS s"
+             )  # fmt: skip
+    shown = {
+        "t": {"2020-01-02 03:04:05.000006": 1},
+        "b": {"0x00FF": 2},
+        "d": {"2020-01-01": {"1.5": 3}},
+        "a": [{"[1,2]": 4}],
+        "s": {"m": {'{"x":"2020-01-01"}': 5}, "n": 1},
+    }
+    assert json.loads(run("sql", "--format", "json", query).stdout) == shown
+    (row,) = csv.DictReader(io.StringIO(run("sql", "--format", "csv", query).stdout))
+    assert {name: json.loads(cell) for name, cell in row.items()} == shown
+
+
+def test_two_columns_of_one_name_are_printed_both(run):
+    assert run("sql", "--format", "json", "SELECT 1 AS a, 2 AS a").stdout == '{"a":1,"a":2}\n'
+    assert run("sql", "--format", "csv", "SELECT 1 AS a, 2 AS a").stdout == "a,a\n1,2\n"
+
+
+# ── what is read, and where it is printed ────────────────────────────────────────────────────
+
+
+def test_a_script_may_begin_with_a_mark_of_its_encoding(run, tmp_path):
+    script = tmp_path / "s.sql"
+    script.write_bytes("SELECT 'é' AS e".encode("utf-8-sig"))
+    assert run("sql", "--format", "csv", "-f", str(script)).stdout == "e\né\n"
+
+
+def test_a_script_that_is_not_utf_8_is_refused(run, tmp_path):
+    script = tmp_path / "s.sql"
+    script.write_bytes("SELECT 'é'".encode("latin-1"))
+    for done in (run("sql", "-f", str(script)), run("sql", input=script.read_bytes())):
+        assert done.exit_code == 2
+        assert "not UTF-8: byte 0xe9 at offset 8" in done.stderr
+
+
+def test_text_and_a_file_are_not_taken_both(run, tmp_path):
+    script = tmp_path / "s.sql"
+    script.write_text("SELECT 1")
+    done = run("sql", "SELECT 2", "-f", str(script))
+    assert done.exit_code == 2
+    assert "not both" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "table"])
+def test_a_poor_locale_ends_nothing_half_way(spark, tmp_path, monkeypatch, form):
+    class Poor(io.TextIOWrapper):
+        """Knows ASCII."""
+
+    out = Poor(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    words = ["--warehouse", str(tmp_path), "sql", "--format", form, "SELECT 'é😀' AS e"]
+    main(words, standalone_mode=False)
+    out.flush()
+    printed = out.buffer.getvalue()
+    assert ("é😀".encode() if form != "table" else b"\\xe9\\U0001f600") in printed

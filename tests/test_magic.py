@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -92,6 +95,42 @@ def test_names_are_bound(shell, paper):
         "SELECT :n, :day, :note, v:n, ':n', :frame, x::int",
     )
     assert paper.told[0][1] == {"n": 5, "day": "2013-01-01", "note": "two words"}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "shown"),
+    [
+        (np.int64(5), "int", "5"),
+        (np.float32(0.5), "double", "0.5"),
+        (np.bool_(True), "boolean", "true"),
+        (np.str_("x"), "string", "x"),
+        (np.datetime64("2020-01-02"), "date", "2020-01-02"),
+        (np.datetime64("2020-01-02T03:04:05.123456789"), None, "2020-01-02 03:04:05.123456"),
+        (np.datetime64("NaT"), "void", None),
+        (pd.Timestamp("2020-01-02 03:04:05.123456"), None, "2020-01-02 03:04:05.123456"),
+        (pd.NaT, "void", None),
+        (pd.NA, "void", None),
+        (None, "void", None),
+        (2**70, "decimal", str(2**70)),
+        (-(2**63), "bigint", str(-(2**63))),
+        ([np.int64(1)], "array<", "[1]"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_that_python_programs_have(shell, acid, value, kind, shown):
+    shell.user_ns["value"] = value
+    rows = shell.run_line_magic("acidsql", "SELECT :value AS v, typeof(:value) AS t")
+    ((text, found),) = rows.rows
+    assert text == shown
+    assert kind is None or found.startswith(kind)
+    assert acid.sql("SELECT string(?) AS v", [value]).collect()[0].v == shown
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("-Infinity"), 10**38])
+def test_a_value_that_sql_has_not_is_refused_by_name(shell, acid, value):
+    shell.user_ns["value"] = value
+    with pytest.raises(UsageError, match=r"INVALID_SQL_ARG.*No type of SQL's has the value"):
+        shell.run_line_magic("acidsql", "SELECT :value AS v")
 
 
 def test_quiet_shows_nothing(shell, paper, capsys):

@@ -1,14 +1,87 @@
-"""Converts values of parameters that a person typed on a command line or in a notebook cell."""
+"""Converts values of parameters: as a person types them, and as Python programs have them."""
 
 from __future__ import annotations
 
 import ast
+import datetime
+import decimal
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from acidsql.errors import AnalysisError
+
+_VALUES = (str, bytes, int, float, decimal.Decimal, datetime.date, datetime.timedelta, list, dict)
+_BIGINT = range(-(2**63), 2**63)
+_DECIMAL = range(1 - 10**38, 10**38)
+_MISSING = ("NaTType", "NAType")  # pandas' own, which is not asked for
 
 
 def python_value(text: str) -> Any:
     """The value of a Python literal, else the text: ``5`` is a number, ``2013-01-01`` a string."""
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+    return value if is_value(value) else text
+
+
+def is_value(value: Any) -> bool:
+    """Whether it may be a parameter's value."""
+    return value is None or isinstance(value, _VALUES) or _is_numpys(value) or _is_missing(value)
+
+
+def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
+    """Arguments as Spark takes them: see ``sql_value``. Raises AnalysisError."""
+    if not args:
+        return args
+    if isinstance(args, Mapping):
+        return {name: sql_value(value) for name, value in args.items()}
+    return [sql_value(value) for value in args]
+
+
+def sql_value(value: Any) -> Any:
+    """A value as Spark takes it.
+
+    numpy's scalars become Python's, what is missing becomes NULL, and an integer beyond BIGINT a
+    DECIMAL.
+
+    Raises:
+        AnalysisError: INVALID_SQL_ARG: no type of SQL's has such a value.
+    """
+    if isinstance(value, list):
+        return [sql_value(item) for item in value]
+    if isinstance(value, dict):
+        return {key: sql_value(item) for key, item in value.items()}
+    if _is_missing(value):
+        return None
+    value = _of_numpy(value) if _is_numpys(value) else value
+    if isinstance(value, int) and value not in _BIGINT:
+        if value not in _DECIMAL:
+            raise _invalid(value)
+        return decimal.Decimal(value)
+    if isinstance(value, decimal.Decimal) and not value.is_finite():
+        raise _invalid(value)
+    return value
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in _MISSING or (_is_numpys(value) and str(value) == "NaT")
+
+
+def _is_numpys(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+
+
+def _of_numpy(value: Any) -> Any:
+    """A scalar of numpy's as Python's; nanoseconds, which Python has not, are cut."""
+    found = value.item()
+    if value.dtype.kind in "mM" and isinstance(found, int):
+        return value.astype(f"{value.dtype.kind}8[us]").item()
+    return found
+
+
+def _invalid(value: Any) -> AnalysisError:
+    return AnalysisError(
+        f"No type of SQL's has the value {value}, which a parameter was given.",
+        condition="INVALID_SQL_ARG", sqlstate="42K08",
+    )  # fmt: skip
