@@ -7,10 +7,10 @@ knows nothing of our tables.
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
+from acidsql.acid.paths import is_same, may_be_within
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import Database, Metastore
@@ -60,7 +60,7 @@ class SparkDatabases:
 
     def apart(self, name: str, location: str) -> str:
         """A place for a new database's tables: this one, unless Spark's of that name lies there."""
-        if not self.exists(name) or _path(self._place(name)) != _path(location):
+        if not self.exists(name) or not is_same(self._place(name), location):
             return location
         return f"{location.removesuffix('.db')}.acid.db"
 
@@ -77,10 +77,10 @@ class SparkDatabases:
             raise _not_empty(name, f"The database '{name}' is not empty: it has the table "
                              f"'{found[0]}' of Spark's.")  # fmt: skip
         place = self._place(name)
-        if _path(place) == _path(self._own_place(name)):
+        if is_same(place, self._own_place(name)):
             return
         for table in self._tables_elsewhere(name):
-            if f"{_path(table.location)}/".startswith(f"{_path(place)}/"):
+            if may_be_within(table.location, place):
                 raise _not_empty(
                     name, f"Spark would delete the directory '{place}' with its database '{name}', "
                     f"and the ACID table {table.name} lies there."
@@ -105,10 +105,6 @@ class SparkDatabases:
             if database.name != name
         ]
         return [table for one in names if (table := self._metastore.get_table(one)) is not None]
-
-
-def _path(location: str) -> str:
-    return "/" + urlsplit(location).path.strip("/")
 
 
 def _string(text: str) -> str:
