@@ -80,7 +80,11 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
     """Facts from the footer of an open file. ``length``: the file's length in bytes."""
     if length == 0:  # ORC itself reads an empty file as a file without rows
         return FileInfo(0, (), {}, (), (), 0)
-    footer = orc_footer.read_footer(file, length)
+    return of_footer(orc_footer.read_footer(file, length))
+
+
+def of_footer(footer: orc_footer.Footer) -> FileInfo:
+    """The same, of what was read of it."""
     root = footer.types[0]
     names = row_names = root.names
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.orc_compression import compress, decompress
+from acidsql.storage.orc_stripe import Stripe
 from acidsql.storage.protobuf import (
     Field,
     as_bytes,
@@ -37,6 +38,7 @@ _KINDS = (
     "timestamp", "array", "map", "struct", "uniontype", "decimal", "date", "varchar", "char",
     "timestamp with local time zone",
 )  # fmt: skip
+BIGINT = _KINDS.index("bigint")
 
 
 class _Footer:
@@ -93,19 +95,22 @@ class Footer:
 
     Attributes:
         rows: Rows in the file.
-        stripe_rows: Rows of each stripe.
-        stripe_ends: Where each stripe begins and ends, in bytes.
+        stripes: Where they are.
         user_metadata: As the writer gave it.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
     """
 
     rows: int
-    stripe_rows: tuple[int, ...]
-    stripe_ends: tuple[tuple[int, int], ...]
+    stripes: tuple[Stripe, ...]
     user_metadata: Mapping[str, bytes]
     types: tuple[OrcType, ...]
     calendar: int
+
+    @property
+    def stripe_rows(self) -> tuple[int, ...]:
+        """Rows of each stripe."""
+        return tuple(stripe.rows for stripe in self.stripes)
 
 
 def read_footer(file: BinaryIO, length: int) -> Footer:
@@ -118,11 +123,15 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
     Raises:
         FormatError: It is not an ORC file, or it is cut short or damaged.
     """
+    return read_checked(file, length)[0]
+
+
+def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript]:
+    """The same, with the Footer message, decompressed, and the postscript."""
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
-    types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
-    return replace(footer, types=tuple(types))
+    return footer, message, script
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
@@ -165,8 +174,7 @@ def parse_postscript(tail: bytes) -> PostScript:
 def parse_footer(message: bytes) -> Footer:
     """Read what is needed of a Footer message; names as they are stored."""
     rows, calendar = 0, 0
-    stripes: list[int] = []
-    ends: list[tuple[int, int]] = []
+    stripes: list[Stripe] = []
     metadata: dict[str, bytes] = {}
     types: list[OrcType] = []
     for number, value in decode_fields(message):
@@ -174,16 +182,13 @@ def parse_footer(message: bytes) -> Footer:
             rows = value if number == _Footer.ROWS else rows
             calendar = value if number == _Footer.CALENDAR else calendar
         elif number == _Footer.STRIPES:
-            stripe = {n: as_int(v) for n, v in decode_fields(value)}
-            start, *lengths, count = (stripe.get(n, 0) for n in range(1, 6))
-            stripes.append(count)
-            ends.append((start, start + sum(lengths)))
+            stripes.append(Stripe.parse(value))
         elif number == _Footer.METADATA:
             item = dict(decode_fields(value))
             metadata[as_bytes(item.get(1)).decode()] = as_bytes(item.get(2))
         elif number == _Footer.TYPES:
             types.append(_type(value))
-    return Footer(rows, tuple(stripes), tuple(ends), metadata, tuple(types), calendar)
+    return Footer(rows, tuple(stripes), metadata, tuple(types), calendar)
 
 
 def _check(footer: Footer, end: int) -> None:
@@ -198,9 +203,11 @@ def _check(footer: Footer, end: int) -> None:
             f"the ORC file says that it has {footer.rows} rows, and its stripes have "
             f"{sum(footer.stripe_rows)}"
         )
-    for start, behind in footer.stripe_ends:
-        if behind > end:
-            raise FormatError(f"the ORC file's stripe is outside of the file, at byte {start}")
+    for stripe in footer.stripes:
+        if stripe.offset + stripe.length > end:
+            raise FormatError(
+                f"the ORC file's stripe is outside of the file, at byte {stripe.offset}"
+            )
     _check_types(footer.types)
 
 

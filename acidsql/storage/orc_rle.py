@@ -1,10 +1,13 @@
-"""ORC's integer streams: run-length encoding, version 2.
+"""ORC's integer streams: run-length encoding.
 
-Reads all four kinds of run; writes only the plainest (DIRECT, in whole bytes). Source: ORC
-specification v1, "Integer Run Length Encoding, version 2".
+Reads version 2, all four kinds of run, and version 1, in which Hive 0.11 wrote; writes only the
+plainest of version 2 (DIRECT, in whole bytes). Source: ORC specification v1, "Integer Run Length
+Encoding".
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +16,8 @@ from acidsql.errors import FormatError
 
 Int64s = npt.NDArray[np.int64]
 _UInt64s = npt.NDArray[np.uint64]
+# Bytes, where a run begins in them, whether it is signed → its values, where it ends.
+_Run = Callable[[bytes, int, bool], tuple[_UInt64s, int]]
 
 # The bit width for each five-bit code.
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
@@ -20,7 +25,7 @@ _LONGEST_RUN = 512
 
 
 def decode(data: bytes, signed: bool) -> Int64s:
-    """The integers of a stream.
+    """The integers of a stream of version 2.
 
     Args:
         data: The stream, decompressed.
@@ -32,11 +37,20 @@ def decode(data: bytes, signed: bool) -> Int64s:
     Raises:
         FormatError: The stream is damaged.
     """
-    runs, at = [], 0
     kinds = (_short_repeat, _direct, _patched_base, _delta)
+    return _decoded(data, signed, lambda first: kinds[first >> 6])
+
+
+def decode_old(data: bytes, signed: bool) -> Int64s:
+    """The integers of a stream of version 1; as ``decode``."""
+    return _decoded(data, signed, lambda first: _literals if first >= 0x80 else _steps)
+
+
+def _decoded(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
+    runs, at = [], 0
     try:
         while at < len(data):
-            values, at = kinds[data[at] >> 6](data, at, signed)
+            values, at = kind_of(data[at])(data, at, signed)
             runs.append(values)
     except (IndexError, ValueError, StopIteration) as error:
         raise FormatError("an integer stream of an ORC file is damaged") from error
@@ -109,6 +123,27 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
             sizes = (-sizes.view(np.int64)).view(np.uint64)
         deltas = np.concatenate((signed_step, sizes))
     return np.cumsum(np.concatenate((start, deltas)), dtype=np.uint64), at
+
+
+def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Of version 1: up to 128 numbers, one by one."""
+    count, at = 256 - data[at], at + 1
+    numbers = []
+    for _ in range(count):
+        number, at = _varint(data, at)
+        numbers.append(number)
+    values = np.array(numbers, dtype=np.uint64)
+    return (_unzigzag(values) if signed else values), at
+
+
+def _steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
+    """Of version 1: 3 to 130 numbers, each so much more than the one before."""
+    count, step = data[at] + 3, data[at + 1]
+    first, at = _varint(data, at + 2)
+    start = np.array([first], dtype=np.uint64)
+    start = _unzigzag(start) if signed else start
+    steps = np.arange(count, dtype=np.int64) * (step - 256 if step >= 128 else step)
+    return start + steps.view(np.uint64), at
 
 
 def _unpacked(data: bytes, at: int, width: int, count: int) -> tuple[_UInt64s, int]:

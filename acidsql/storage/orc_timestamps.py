@@ -15,7 +15,6 @@ Source: ORC ``TreeReaderFactory.TimestampTreeReader``; Arrow ``adapters/orc/util
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,39 +24,14 @@ from acidsql.storage import orc_footer, orc_rle
 from acidsql.storage.holding_sink import HoldingSink
 from acidsql.storage.orc_compression import compress, decompress
 from acidsql.storage.orc_footer import PostScript
-from acidsql.storage.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
+from acidsql.storage.orc_moments import FRACTION_SEEN, unpacked_nanos
+from acidsql.storage.orc_stripe import DATA, ROW_INDEX, SECONDARY, Stripe, StripeFooter
+from acidsql.storage.protobuf import Field, as_bytes, decode_fields, encode_fields
 
 _SECOND = 1_000_000  # microseconds
 _NANOS = 1_000_000_000
-_FRACTION_SEEN = 999_999  # nanoseconds: readers look only at what is above
-_DATA, _SECONDARY, _ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
 _TIMESTAMP_STATISTICS = 9  # field of ColumnStatistics
 _CONTENT_LENGTH, _STRIPES, _STATISTICS, _ROW_INDEX_STRIDE = 2, 3, 7, 8  # fields of Footer
-
-
-class Stripe(NamedTuple):
-    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
-
-    offset: int
-    index_length: int
-    data_length: int
-    footer_length: int
-    rows: int
-
-    @classmethod
-    def parse(cls, message: bytes) -> Stripe:
-        """From its protobuf message."""
-        values = dict(decode_fields(message))
-        return cls(*(as_int(values.get(number)) for number in range(1, 6)))
-
-    def encode(self) -> bytes:
-        """To its protobuf message."""
-        return encode_fields(list(enumerate(self, start=1)))
-
-    @property
-    def length(self) -> int:
-        """Bytes of the whole stripe."""
-        return self.index_length + self.data_length + self.footer_length
 
 
 def needs_mending(array: pa.Array) -> bool:
@@ -139,23 +113,20 @@ def mend_stripe(
         The new bytes, and the new lengths (the offset is still the old one).
     """
     body_length = stripe.index_length + stripe.data_length
-    footer = list(decode_fields(decompress(data[body_length:], script.compression)))
-    messages = [dict(decode_fields(as_bytes(value))) for n, value in footer if n == 1]
-    pieces: dict[tuple[int, int], bytes] = {}
-    at = 0
-    for message in messages:
-        kind, column, length = (as_int(message.get(number)) for number in (1, 2, 3))
-        if kind < _ROW_INDEX:
-            pieces[column, kind] = data[at : at + length]
-        at += length
+    footer = data[body_length:]
+    pieces = {
+        (stream.column, stream.kind): data[stream.offset : stream.offset + stream.length]
+        for stream in StripeFooter.parse(footer, script.compression).streams
+        if stream.kind < ROW_INDEX
+    }
     for column in columns:
-        if (column, _SECONDARY) in pieces:
+        if (column, SECONDARY) in pieces:
             _mend_column(pieces, column, script)
     streams: list[Field] = [
         (1, encode_fields([(1, kind), (2, column), (3, len(piece))]))
         for (column, kind), piece in pieces.items()
     ]
-    rest = [field for field in footer if field[0] != 1]
+    rest = [f for f in decode_fields(decompress(footer, script.compression)) if f[0] != 1]
     body = b"".join(pieces.values())
     end = compress(encode_fields(streams + rest), script.compression, script.block_size)
     return body + end, stripe._replace(
@@ -164,7 +135,7 @@ def mend_stripe(
 
 
 def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: PostScript) -> None:
-    data, secondary = (column, _DATA), (column, _SECONDARY)
+    data, secondary = (column, DATA), (column, SECONDARY)
 
     def stored(values: orc_rle.Int64s, signed: bool) -> bytes:
         return compress(orc_rle.encode(values, signed), script.compression, script.block_size)
@@ -174,10 +145,8 @@ def _mend_column(pieces: dict[tuple[int, int], bytes], column: int, script: Post
     wrong = packed < 0
     if not wrong.any():
         return
-    # The low three bits say how many zeros were cut off the nanoseconds, less one.
-    zeros = packed[wrong] & 7
-    nanos = (packed[wrong] >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1) + _NANOS
-    seconds[wrong] -= nanos <= _FRACTION_SEEN
+    nanos = unpacked_nanos(packed[wrong]) + _NANOS
+    seconds[wrong] -= nanos <= FRACTION_SEEN
     packed[wrong] = nanos << 3
     pieces[data] = stored(seconds, signed=True)
     pieces[secondary] = stored(packed, signed=False)

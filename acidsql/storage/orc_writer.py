@@ -21,6 +21,7 @@ from acidsql.storage.holding_sink import HoldingSink
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
 
 BATCH_ROWS = 65_536  # the writer is slow on small batches
+BATCH_BYTES = 16 * 1024 * 1024  # before encoding; a task has some files open
 _LONGEST_STRIDE = 2**31 - 1  # rows
 
 

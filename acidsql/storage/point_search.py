@@ -44,13 +44,15 @@ from acidsql.storage.file_info import read_file_info
 from acidsql.storage.gone import naming_missing
 from acidsql.storage.listing import Listing
 from acidsql.storage.orc_footer import CALENDAR_PROLEPTIC
-from acidsql.storage.orc_reader import ARROW_SEES_OVERFLOW, event_names, opened
+from acidsql.storage.orc_reader import event_names, opened, time_zones
 from acidsql.storage.row_schema import RowSchema, conform
 from acidsql.storage.sargs import comparable
 
 BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
 _FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
 _VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
+# Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
+_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
 _READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
 
 _Places = npt.NDArray[np.int64]
@@ -85,7 +87,7 @@ class Search:
 def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
     """The part of a condition by which the driver can search; ANYTHING if it should not search."""
     kinds = {column.name: column.type for column in table.columns}
-    if has_timestamp(kinds.values()) and not ARROW_SEES_OVERFLOW:
+    if has_timestamp(kinds.values()) and not _ARROW_SEES_OVERFLOW:
         return ANYTHING
     if any(listing.originals for listing in listings):  # originals store no row ids
         return ANYTHING
@@ -170,6 +172,9 @@ class _File:
         self._fields = [row.field(i).name for i in range(row.num_fields)]
         if any(set(name) & {".", "`"} for name in self._fields):
             raise FormatError("ORC would take the name of a column for the path of another")
+        has_moments = has_timestamp(column.type for column in self._columns)
+        if has_moments and time_zones(str(read.path), read.length) - {"UTC", "GMT"}:
+            raise FormatError("ORC's C++ reads some timestamps of other zones wrongly")
 
     def search(self, stripe: int) -> pa.Table | None:
         """The rows found in a stripe; None if Spark must search instead."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -132,10 +131,10 @@ def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Arr
         return pc.utf8_rpad(pc.utf8_rtrim(array, characters=" "), node.parameters[0], " ")
     if not node.children:
         return array
-    offsets, parts = _exact_children(array)
+    offsets, parts = exact_children(array)
     children = zip(parts, node.children, strict=True)
     done = [_for_writing(part, child, part.type) for part, child in children]
-    return _nested(array.is_null(), offsets, done, target)
+    return nested(array.is_null(), offsets, done, target)
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -144,7 +143,7 @@ def _has_zone(kind: pa.DataType) -> bool:
     return any(_has_zone(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
+def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
     """Offsets (of a list or map) and the arrays below, without what is hidden behind a null.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
@@ -167,9 +166,10 @@ def _exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
     return exact, [part.take(pa.array(wanted)) for part in parts]
 
 
-def _nested(
+def nested(
     nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
 ) -> pa.Array:
+    """A nested array of a type, of what ``exact_children`` has taken apart."""
     if offsets is None:
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
     mask = nulls if nulls.true_count else None
@@ -189,14 +189,14 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
     file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
 
     Args:
-        row: As pyarrow's ORC reader gave it.
+        row: As Arrow's ORC reader gave it.
         target: The table's columns.
         calendar: The calendar in the file's footer.
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
     """
-    _, parts = _exact_children(row)
+    _, parts = exact_children(row)
     parts += [pa.nulls(len(row))] * (target.num_fields - len(parts))
     columns = []
     for field, part in zip(target, parts, strict=False):
@@ -204,13 +204,13 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
             columns.append(_conformed(part, field.type, calendar))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise FormatError(f"column '{field.name}' cannot be read: {error}") from error
-    return _nested(row.is_null(), None, columns, target)
+    return nested(row.is_null(), None, columns, target)
 
 
 def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
     if not pa.types.is_nested(target) or not pa.types.is_nested(array.type):
         return _leaf(array, target, calendar)
-    offsets, parts = _exact_children(array)
+    offsets, parts = exact_children(array)
     if pa.types.is_map(target):
         types = [target.key_type, target.item_type]
     else:
@@ -220,7 +220,7 @@ def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
         parts = [parts[i] for i in _places(target, array.type)]
     pairs = zip(parts, types, strict=True)
     columns = [_conformed(part, kind, calendar) for part, kind in pairs]
-    return _nested(array.is_null(), offsets, columns, target)
+    return nested(array.is_null(), offsets, columns, target)
 
 
 def _places(target: pa.StructType, found: pa.StructType) -> list[int]:
@@ -283,18 +283,6 @@ def _micros(array: pa.Array) -> pa.Array:
     return array.cast(pa.timestamp("us"))
 
 
-def is_finer_than_micros(array: pa.Array) -> bool:
-    """True if there is a timestamp in an array that ``conform`` would cut."""
-    if pa.types.is_timestamp(array.type):
-        if array.type.unit != "ns":
-            return False
-        nanos = array.cast(pa.int64()).fill_null(0).to_numpy()
-        return bool(np.any(nanos % 1000))
-    if not pa.types.is_nested(array.type):
-        return False
-    return any(is_finer_than_micros(part) for part in _exact_children(array)[1])
-
-
 def _proleptic_timestamps(array: pa.Array) -> pa.Array:
     """Convert timestamps as ``_proleptic`` converts days; the time of day stays."""
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()
@@ -321,39 +309,3 @@ def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     gregorian_epoch = 719_468  # days from 0000-03-01 (Gregorian) to 1970-01-01
     renamed: npt.NDArray[np.int64] = year * 365 + leap_days + day_of_year - gregorian_epoch
     return renamed
-
-
-# ── Python values ────────────────────────────────────────────────────────────────────────────
-
-
-def array_of_rows(rows: Sequence[tuple[Any, ...]], row_type: pa.StructType) -> pa.StructArray:
-    """Rows of Python values, as pyorc gives them, in Arrow.
-
-    Args:
-        rows: Structs are tuples, maps dicts, timestamps microseconds, dates days since 1970.
-        row_type: What pyarrow's ORC reader says of the file.
-    """
-    return pa.array([_plain(row, row_type) for row in rows], _in_micros(row_type))
-
-
-def _plain(value: Any, kind: pa.DataType) -> Any:
-    if value is None or not pa.types.is_nested(kind):
-        return value
-    if pa.types.is_struct(kind):
-        return {f.name: _plain(part, f.type) for f, part in zip(kind, value, strict=True)}
-    if pa.types.is_map(kind):
-        key, item = kind.key_type, kind.item_type
-        return [(_plain(k, key), _plain(v, item)) for k, v in value.items()]
-    return [_plain(part, kind.value_type) for part in value]
-
-
-def _in_micros(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_in_micros(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_in_micros(kind.key_type), _in_micros(kind.item_type))
-    if pa.types.is_list(kind):
-        return pa.list_(_in_micros(kind.value_type))
-    return kind

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from acidsql.acid import event
 from acidsql.acid.types import parse_type, spark_ddl
 from acidsql.errors import FormatError, WriteError
-from acidsql.storage import file_info, orc_file, orc_reader, orc_rle
+from acidsql.storage import file_info, orc_batches, orc_file, orc_reader, orc_rle
 from acidsql.storage.filesystem import LocalFileSystem
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import OrcOptions
@@ -448,7 +448,7 @@ PLAIN = RowSchema.of([("id", "bigint"), ("d", "date"), ("l", "array<struct<a:int
 
 @pytest.mark.parametrize("at_once", [0, 1 << 20])
 def test_a_file_ends_where_its_side_file_says(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(orc_reader, "_READ_WHOLE", at_once)
+    monkeypatch.setattr(orc_batches, "_READ_WHOLE", at_once)
     path = tmp_path / "bucket_00000"
     schema = RowSchema.of([("id", "int")])
     write(path, schema, [[1], [2]])

@@ -1,0 +1,121 @@
+"""The time zones that ORC files name, with the rules of Java, which wrote and reads most of them.
+
+Before 1900 Java's ``TimeZone`` knows one offset only, the standard time that the zone has today.
+Runs in workers.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from importlib.resources import files
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from acidsql.errors import FormatError
+
+Int64s = npt.NDArray[np.int64]
+
+_DAY = 86_400  # seconds
+_KNOWN_FROM = -2_208_988_800  # 1900-01-01, in seconds since 1970
+_LAST = 253_402_300_799 - 2 * _DAY  # almost the last that Python has
+_BLOCK = 25  # bits: about a year, of which a table is made when it is asked for
+_EPOCH = datetime(2015, 1, 1)
+_FIXED = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::?(\d\d))?")
+_NONE = -(2**62)  # no block
+_NO_OFFSET = {"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"}
+
+
+class Zone:
+    """One of them.
+
+    Attributes:
+        base: ORC counts its seconds from 2015-01-01 00:00 of the zone; in seconds since 1970.
+    """
+
+    def __init__(self, rules: tzinfo) -> None:
+        self._rules, self._is_fixed = rules, isinstance(rules, timezone)
+        self._early = _standard(rules)
+        self.base = int(_EPOCH.replace(tzinfo=rules).timestamp())
+
+    def offsets(self, seconds: Int64s) -> Int64s:
+        """How far its clocks are ahead of UTC at each of these moments, in seconds."""
+        found = np.full(len(seconds), self._early, np.int64)
+        if self._is_fixed:
+            return found
+        seconds = np.minimum(seconds, _LAST)
+        blocks = np.where(seconds < _KNOWN_FROM, _NONE, seconds >> _BLOCK)
+        for block in np.unique(blocks).tolist():
+            if block != _NONE:
+                starts, offsets = _table(self._rules, block)
+                here = blocks == block
+                found[here] = offsets[np.searchsorted(starts, seconds[here], side="right")]
+        return found
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> Zone:
+    """The zone of a name as Java has them: ``US/Pacific``, ``GMT+02:00``.
+
+    Raises:
+        FormatError: It is not known here.
+    """
+    if name in _NO_OFFSET:
+        return Zone(UTC)
+    if found := _FIXED.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
+        size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return Zone(timezone(-size if found[1] == "-" else size))
+    try:
+        return Zone(_rules(name))
+    except (KeyError, ValueError, OSError) as error:
+        raise FormatError(
+            f"its timestamps were written in the time zone '{name}', which Python does not know "
+            "here: tzdata may be missing or too old"
+        ) from error
+
+
+def _rules(name: str) -> ZoneInfo:
+    """The package tzdata has what IANA publishes, and so Java; systems add to it what they like."""
+    own = ZoneInfo(name)  # refuses what is no name
+    try:
+        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+            return ZoneInfo.from_file(file, key=name)
+    except (ImportError, OSError):
+        return own
+
+
+@lru_cache(maxsize=4096)
+def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
+    """When the offset changes within a block, and what it is before, between and behind."""
+    begin = max(block << _BLOCK, _KNOWN_FROM)
+    starts, offsets = list[int](), [_offset(zone, begin)]
+    # No zone has changed its clocks twice in a day.
+    for day in range(begin, (block + 1) << _BLOCK, _DAY):
+        if _offset(zone, day + _DAY) != offsets[-1]:
+            starts.append(_change(zone, day, day + _DAY))
+            offsets.append(_offset(zone, starts[-1]))
+    return np.array(starts, np.int64), np.array(offsets, np.int64)
+
+
+def _change(zone: tzinfo, before: int, behind: int) -> int:
+    """The first second of another offset."""
+    old = _offset(zone, before)
+    while behind - before > 1:
+        middle = (before + behind) // 2
+        before, behind = (middle, behind) if _offset(zone, middle) == old else (before, middle)
+    return behind
+
+
+def _standard(zone: tzinfo) -> int:
+    """The standard time of today; where there are two offsets that is the lower one."""
+    year = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp())
+    return min(_offset(zone, year + week * 7 * _DAY) for week in range(53))
+
+
+def _offset(zone: tzinfo, seconds: int) -> int:
+    offset = datetime.fromtimestamp(min(seconds, _LAST), zone).utcoffset()
+    return (offset or timedelta()) // timedelta(seconds=1)
