@@ -18,6 +18,7 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
 
 KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
 LEAST = (-(2**63), -(2**31), -(2**63))
+_MOST_BYTES = 64 * 1024 * 1024  # that are copied at once, to put them in order
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits
 
 Key = tuple[int, int, int]
@@ -74,11 +75,20 @@ class Source:
 
     def take_to(self, bound: Key) -> pa.RecordBatch:
         """The events of this batch up to a key."""
-        assert self._batch is not None
-        start, self._at = self._at, self._end(bound)
+        part = self.part_to(bound)
+        self._at += part.num_rows
         if not self.is_spent:
             self.head = self._key(self._at)
-        return self._batch.slice(start, self._at - start)
+        return part
+
+    def part_to(self, bound: Key) -> pa.RecordBatch:
+        """The events that ``take_to`` would give."""
+        assert self._batch is not None
+        return self._batch.slice(self._at, self._end(bound) - self._at)
+
+    def middle_to(self, bound: Key) -> Key:
+        """The key of the one in the middle of them."""
+        return self._key((self._at + self._end(bound) - 1) // 2)
 
     @property
     def is_spent(self) -> bool:
@@ -108,7 +118,8 @@ def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
     """The events of all sources in one ascending order, in batches.
 
     Each time the batch that ends first is taken to its end, and of the others what belongs before
-    that; only those are open that have something there.
+    that; only those are open that have something there. Where that is too much at once, less is
+    taken of all.
 
     Raises:
         FormatError: A source is not sorted.
@@ -118,6 +129,7 @@ def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
         bound = _open_to(left)
         if bound is None:
             return
+        bound = _bounded(bound, [source for source in left if source.is_open])
         parts = [source.take_to(bound) for source in left if source.is_open]
         left = [source for source in left if not source.is_spent or source.advance()]
         yield _in_order([part for part in parts if part.num_rows])
@@ -141,6 +153,19 @@ def _open_to(left: list[Source]) -> Key | None:
             if not source.advance():
                 left.remove(source)
     return None
+
+
+def _bounded(bound: Key, sources: Sequence[Source]) -> Key:
+    """The same key, or one before it, up to which there are not too many bytes."""
+    while True:
+        parts = [source.part_to(bound) for source in sources]
+        if sum(bool(part.num_rows) for part in parts) < 2:
+            return bound  # nothing is copied
+        longest = max(range(len(parts)), key=lambda i: parts[i].num_rows)
+        before = sources[longest].middle_to(bound)
+        if before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:
+            return bound
+        bound = before
 
 
 def _in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -188,23 +188,23 @@ def write_placed(
 
     They come sorted by the first and third.
     """
-    outputs: dict[int, _Output] = {}
+    records: list[Record] = []
+    output: _Output | None = None
     for batch in batches:
         buckets = batch.column(0).to_numpy()
         for bucket in np.unique(buckets).tolist():
-            own = batch.filter(pa.array(buckets == bucket))
-            if bucket not in outputs:
-                what = Fold(partition, bucket, (), (), major=True)
-                outputs[bucket] = _Output(what, spec, task)
-            outputs[bucket].placed(own)
-    return [record for output in outputs.values() for record in output.close()]
+            if output is None or output.what.bucket_id != bucket:
+                records += output.close() if output else []
+                output = _Output(Fold(partition, bucket, (), (), major=True), spec, task)
+            output.placed(batch.filter(pa.array(buckets == bucket)))
+    return records + (output.close() if output else [])
 
 
 class _Output:
     """The files that a fold writes, each begun with its first event."""
 
     def __init__(self, what: Fold, spec: FoldSpec, task: Task) -> None:
-        self._what, self._spec, self._task = what, spec, task
+        self.what, self._spec, self._task = what, spec, task
         self._fs = filesystem_for(spec.staging)
         self._files: dict[str, StagedFile[Any]] = {}
 
@@ -220,7 +220,7 @@ class _Output:
     def placed(self, batch: pa.RecordBatch) -> None:
         """Rows of ``write_placed``, all of this bucket."""
         rows = batch.num_rows
-        properties = np.full(rows, bucket_codec.encode(self._what.bucket_id, 0), np.int32)
+        properties = np.full(rows, bucket_codec.encode(self.what.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
         writer = self._file("insert").writer
         writer.rewrite_inserts(columns, batch.column(1), properties, batch.column(2))
@@ -230,7 +230,7 @@ class _Output:
         self._file("delete").writer.write_deletes(*columns)
 
     def close(self) -> list[Record]:
-        what, task = self._what, self._task
+        what, task = self.what, self._task
         return [
             file.record(kind, task, what.partition, what.bucket_id)
             for kind, file in self._files.items()

@@ -17,7 +17,8 @@ import pyarrow as pa
 from acidsql.acid import event
 from acidsql.errors import WriteError
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
-from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
+from acidsql.storage.orc_writer import BATCH_BYTES, BATCH_ROWS, FileStats, OrcWriter
+from acidsql.storage.pending_rows import PendingRows
 from acidsql.storage.row_schema import RowSchema
 
 _Int64s = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ class EventFileWriter:
         file: The result of ``FileSystem.open_output``; the writer closes it.
         schema: The table's data columns.
         options: What the table's ``orc.…`` properties say.
-        batch_rows: Rows that are collected before they go to the ORC writer.
+        batch_rows: So many rows at most are collected before they go to the ORC writer.
     """
 
     def __init__(
@@ -41,14 +42,13 @@ class EventFileWriter:
         *,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
-        self._schema, self._batch_rows = schema, batch_rows
+        self._schema = schema
         self._event_schema = event_schema(schema)
         event_type = schema.event_type()
         # Five columns stand before the user's, and the root before them.
         bloom_filters = options.bloom_filter_ids(schema.hive, len(event_type.children))
         self._orc = OrcWriter(file, self._event_schema, event_type, options, bloom_filters)
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = 0
+        self._pending = PendingRows(self._write, batch_rows, BATCH_BYTES)
         self._keys = _StripeKeys()
         self._counts = {event.INSERT: 0, event.DELETE: 0}
 
@@ -109,7 +109,7 @@ class EventFileWriter:
 
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
-        self._flush()
+        self._pending.flush()
         inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]
 
         def metadata(stripe_rows: tuple[int, ...]) -> dict[str, str]:
@@ -141,17 +141,10 @@ class EventFileWriter:
             row,
         ]
         self._counts[operation] += rows
-        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._event_schema))
-        self._pending_rows += rows
-        if self._pending_rows >= self._batch_rows:
-            self._flush()
+        self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._event_schema))
 
-    def _flush(self) -> None:
-        if not self._pending_rows:
-            return
-        table = pa.Table.from_batches(self._pending).combine_chunks()
+    def _write(self, table: pa.Table) -> None:
         self._keys.add(table, a_stripe_ended=self._orc.write(table))
-        self._pending, self._pending_rows = [], 0
 
 
 class _StripeKeys:

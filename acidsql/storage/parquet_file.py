@@ -21,13 +21,14 @@ from acidsql.storage.filesystem import filesystem_for
 from acidsql.storage.orc_footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc_writer import FileStats
 from acidsql.storage.parallel import in_threads
+from acidsql.storage.pending_rows import PendingRows
 from acidsql.storage.row_schema import RowSchema, conform, places_of_fields
 
 COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
 _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
-_BATCH_ROWS = 8192
+_BATCH_ROWS = 1024  # a row may be of many bytes, and the file does not say of how many
 
 _HIVE_TYPES = {
     pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int",
@@ -72,35 +73,28 @@ class ParquetFileWriter:
         self._parquet = pq.ParquetWriter(
             pa.PythonFile(file, mode="w"), schema.arrow, compression=codec, store_schema=False
         )
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = self._pending_bytes = self._rows = self._groups = 0
+        self._pending = PendingRows(self._write, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES)
+        self._rows = self._groups = 0
 
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
         """Add rows; the user's columns by position. Plain files store no row ids."""
         columns = self._schema.conform_for_writing(batch.columns)
-        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
-        self._pending_rows += batch.num_rows
-        self._pending_bytes += batch.nbytes
-        if self._pending_rows >= _ROW_GROUP_ROWS or self._pending_bytes >= _ROW_GROUP_BYTES:
-            self._flush()
+        self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
         """Write what is left and the footer, and close (and sync) the file."""
-        self._flush()
+        self._pending.flush()
         self._parquet.close()
         written = self._file.tell()
         self._file.close()
         return FileStats(self._rows, 0, written, self._groups)
 
-    def _flush(self) -> None:
-        if self._pending_rows:
-            rows = pa.Table.from_batches(self._pending)
-            self._parquet.write_table(rows, row_group_size=rows.num_rows)
-            self._rows += self._pending_rows
-            self._groups += 1
-            self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+    def _write(self, rows: pa.Table) -> None:
+        self._parquet.write_table(rows, row_group_size=rows.num_rows)
+        self._rows += rows.num_rows
+        self._groups += 1
 
 
 def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:

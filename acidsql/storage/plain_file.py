@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from acidsql.storage.orc_file import EventFileWriter
 from acidsql.storage.orc_options import DEFAULT, OrcOptions
-from acidsql.storage.orc_writer import BATCH_ROWS, FileStats, OrcWriter
+from acidsql.storage.orc_writer import BATCH_BYTES, BATCH_ROWS, FileStats, OrcWriter
+from acidsql.storage.pending_rows import PendingRows
 from acidsql.storage.row_schema import RowSchema
 
 
@@ -41,30 +42,25 @@ class PlainFileWriter:
         self._schema = schema
         bloom_filters = options.bloom_filter_ids(schema.hive)
         self._orc = OrcWriter(file, schema.arrow, schema.hive, options, bloom_filters)
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = self._rows = 0
+        self._pending = PendingRows(self._write, BATCH_ROWS, BATCH_BYTES)
+        self._rows = 0
 
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
         """Add rows; the user's columns by position. Their ids are stored nowhere."""
         columns = self._schema.conform_for_writing(batch.columns)
-        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
-        self._pending_rows += batch.num_rows
-        if self._pending_rows >= BATCH_ROWS:
-            self._flush()
+        self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
-        self._flush()
+        self._pending.flush()
         written, stripes = self._orc.close(lambda _: {})
         return FileStats(self._rows, 0, written, stripes)
 
-    def _flush(self) -> None:
-        if self._pending_rows:
-            self._orc.write(pa.Table.from_batches(self._pending).combine_chunks())
-            self._rows += self._pending_rows
-            self._pending, self._pending_rows = [], 0
+    def _write(self, table: pa.Table) -> None:
+        self._orc.write(table)
+        self._rows += table.num_rows
 
 
 class HowToWrite(Protocol):

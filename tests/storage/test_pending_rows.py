@@ -1,0 +1,99 @@
+"""What a writer, or a merge of files, holds at once is bounded in bytes, too."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acidsql.storage import event_merge, orc_file, orc_reader, parquet_file, plain_file
+from acidsql.storage.event_merge import KEYS, LEAST, Source, merged
+from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.orc_file import EventFileWriter
+from acidsql.storage.parquet_file import ParquetFileWriter, read_parquet
+from acidsql.storage.pending_rows import PendingRows
+from acidsql.storage.plain_file import PlainFileWriter
+from acidsql.storage.row_schema import RowSchema
+
+SCHEMA = RowSchema.of([("i", "int"), ("s", "string")])
+
+
+def batch(start, rows, weight):
+    numbers = pa.array(range(start, start + rows), pa.int32())
+    return pa.record_batch([numbers, pa.array(["x" * weight] * rows)], schema=SCHEMA.arrow)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 100)), max_size=30))
+def test_what_waits_is_written_in_order_and_never_too_much_at_once(sizes):
+    written, start = [], 0
+    pending = PendingRows(written.append, 50, 1000)
+    for rows, weight in sizes:
+        given = batch(start, rows, weight)
+        start += rows
+        pending.add(given)
+        assert pending.waiting < 1000
+    pending.flush()
+    assert [i for table in written for i in table.column("i").to_pylist()] == list(range(start))
+    largest = max((batch(0, *size).nbytes for size in sizes), default=0)
+    for table in written:
+        assert table.num_rows < 50 + 30
+        assert table.nbytes <= max(1000, largest)
+        assert table.column("s").num_chunks == 1
+
+
+@pytest.mark.parametrize("kind", ["events", "plain", "parquet"])
+def test_a_writer_does_not_wait_for_many_rows_where_few_are_heavy(tmp_path, monkeypatch, kind):
+    for module, name in (
+        (orc_file, "BATCH_BYTES"), (plain_file, "BATCH_BYTES"), (parquet_file, "_ROW_GROUP_BYTES"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 100_000)
+    waiting = []
+    add = PendingRows.add
+    monkeypatch.setattr(
+        PendingRows, "add", lambda self, one: (add(self, one), waiting.append(self.waiting))
+    )
+    path = str(tmp_path / "file")
+    file = LocalFileSystem().open_output(path)
+    writer = {
+        "events": lambda: EventFileWriter(file, SCHEMA),
+        "plain": lambda: PlainFileWriter(file, SCHEMA),
+        "parquet": lambda: ParquetFileWriter(file, SCHEMA, "snappy"),
+    }[kind]()
+    for start in range(0, 200, 4):
+        writer.write_inserts(batch(start, 4, 10_000), 1, 536870912, start)
+    assert writer.close().rows == 200
+    assert 0 < max(waiting) < 100_000
+    if kind == "parquet":
+        found = list(read_parquet(path, SCHEMA))
+    elif kind == "plain":
+        found = [one for one, _ in orc_reader.read_batches(path)]
+    else:
+        found = [one.select(["i", "s"]) for one in orc_reader.read_events(path, SCHEMA)]
+    assert [i for one in found for i in one.column(0).to_pylist()] == list(range(200))
+
+
+FILES = st.lists(st.lists(st.lists(st.integers(0, 60), max_size=12), max_size=4), max_size=6)
+
+
+@settings(deadline=None)
+@given(FILES, st.sampled_from([0, 300, 10_000]))
+def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
+    """Keys come twice within a file, as Hive may write them, and in several files."""
+
+    def source(groups):
+        numbers, batches = sorted(sum(groups, [])), []
+        for group in groups:
+            own, numbers = numbers[: len(group)], numbers[len(group) :]
+            keys = [pa.array([1] * len(own), pa.int64()), pa.array([0] * len(own), pa.int32())]
+            texts = pa.array(["x" * 50] * len(own))
+            arrays = [*keys, pa.array(own, pa.int64()), texts]
+            batches.append(pa.record_batch(arrays, names=[*KEYS, "s"]))
+        return Source(lambda: iter(batches), LEAST, "file")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_merge, "_MOST_BYTES", most)
+        parts = list(merged([source(groups) for groups in files]))
+    found = [number for part in parts for number in part.column(KEYS[2]).to_pylist()]
+    assert found == sorted(number for groups in files for group in groups for number in group)
