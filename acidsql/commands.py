@@ -21,13 +21,8 @@ from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import (
-    Database,
-    LockComponent,
-    Metastore,
-    Operation,
-    PendingCleanup,
-)
+from acidsql.metastore.interface import Database, LockComponent, Metastore, Operation
+from acidsql.metastore.owners import PendingCleanup
 from acidsql.partition_specs import Partitions, Spec
 from acidsql.places import Places, entering
 from acidsql.plan import lower
@@ -151,7 +146,7 @@ class Commands:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
             self._clean([self._metastore.drop_table(name, txn_id=txn.id)])
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
@@ -184,7 +179,7 @@ class Commands:
                 raise alter.not_null_refused(column, text, given.span)
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
@@ -200,7 +195,7 @@ class Commands:
                 set_properties=now.properties,
                 txn_id=txn.id,
             )
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
@@ -213,7 +208,7 @@ class Commands:
             if changes.becomes_full_acid:
                 self._places.check_full_acid(table, self._metastore.partitions(name))
             self._metastore.alter_table(name, set_properties=changes.values, txn_id=txn.id)
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
@@ -223,7 +218,7 @@ class Commands:
         with self._locked(text, exclusive(name)) as txn:
             table_properties.check_unset(self._again(name), statement, text)
             self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
@@ -232,7 +227,7 @@ class Commands:
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
-            self._end(txn)
+            txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
@@ -297,7 +292,7 @@ class Commands:
             with self._locked(text, exclusive_database(name)) as txn:
                 dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
                 self._clean(dropped)
-                self._end(txn)
+                txn.end_quietly()
         if is_sparks:
             self._sparks.drop(name, cascade=cascade)
 
@@ -342,12 +337,6 @@ class Commands:
                 self._places.clean(cleanup)
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
-
-    def _end(self, txn: Txn) -> None:
-        try:
-            txn.commit()
-        except AcidSqlError as error:
-            _log.warning("Transaction %d could not be ended: %s", txn.id, error)
 
     def _matching(
         self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False

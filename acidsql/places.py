@@ -18,8 +18,8 @@ from acidsql.acid.paths import (
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import CatalogError, FormatError
-from acidsql.metastore.interface import Metastore, PendingCleanup
-from acidsql.metastore.owners import Owner
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.owners import Owner, PendingCleanup
 from acidsql.plan.assignment import can_assign
 from acidsql.storage import adopt
 from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for, real, reals

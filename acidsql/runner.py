@@ -69,8 +69,7 @@ class _Held:
 
     Attributes:
         prepared: The statement.
-        touched: For each query of the statement, the partitions that the query can change. None
-            means any partition.
+        touched: For each query, the partitions that the query can change. None means any.
         snapshot: The snapshot that was taken under the locks.
     """
 
@@ -215,7 +214,6 @@ class Runner:
 
     def _prepare(self, statement: Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
         resolve = resolve or self._names.resolve
-
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
 

@@ -145,10 +145,9 @@ class Session:
             AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
         self._need_open()
+        left = self._retries if retries is None else retries
         with self._lock:
-            return self._runner.run(
-                text, sql_values(args), self._retries if retries is None else retries
-            )
+            return self._runner.run(text, sql_values(args), left)
 
     def table(self, name: str, *, row_id: bool = False) -> DataFrame:
         """The live rows of a table in one snapshot, lazily.

@@ -22,7 +22,7 @@ from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
-from acidsql.metastore.owners import Owner
+from acidsql.metastore.owners import Owner, PendingCleanup
 
 
 class LockType(Enum):
@@ -163,15 +163,6 @@ class Database:
     name: str
     location: str
     comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PendingCleanup:
-    """A directory of a dropped, or never made, table to be deleted (COMPACTION_QUEUE, state r)."""
-
-    id: int
-    table: TableName
-    location: str
 
 
 class Catalog(Protocol):

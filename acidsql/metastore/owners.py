@@ -1,4 +1,7 @@
-"""Whose a directory is: what no other table may have, and LOAD DATA may not take files from."""
+"""Which table owns a directory, and which directories are still to be deleted.
+
+No other table may lie in an owned directory, and LOAD DATA takes no files from there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,15 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import TableName
 from acidsql.errors import CatalogError
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCleanup:
+    """A directory of a dropped, or never made, table to be deleted (COMPACTION_QUEUE, state r)."""
+
+    id: int
+    table: TableName
+    location: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)
-    return footer, message, script
+    types = [replace(one, names=tuple(map(read_name, one.names))) for one in footer.types]
+    return replace(footer, types=tuple(types)), message, script
 
 
 def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:

@@ -32,7 +32,8 @@ from acidsql.metastore.embedded.schema import (
     SCHEMA_VERSION,
     metadata,
 )
-from acidsql.metastore.interface import Database, PendingCleanup
+from acidsql.metastore.interface import Database
+from acidsql.metastore.owners import PendingCleanup
 
 T, U, V = TableName("default", "t"), TableName("default", "u"), TableName("sales", "größe")
 V1 = Path(__file__).with_name("store_v1.sql")

@@ -31,8 +31,8 @@ from acidsql.metastore.embedded.schema import (
     WRITE_SET,
 )
 from acidsql.metastore.embedded.txns import need_open
-from acidsql.metastore.interface import Database, PendingCleanup
-from acidsql.metastore.owners import Owner
+from acidsql.metastore.interface import Database
+from acidsql.metastore.owners import Owner, PendingCleanup
 
 DEFAULT_DATABASE = "default"
 

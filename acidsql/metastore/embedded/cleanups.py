@@ -14,7 +14,7 @@ from acidsql.metastore.compaction_queue import CompactionState, CompactionType
 from acidsql.metastore.embedded import stringable_map
 from acidsql.metastore.embedded.engine import next_number
 from acidsql.metastore.embedded.schema import COMPACTION_QUEUE, NEXT_COMPACTION_QUEUE_ID
-from acidsql.metastore.interface import PendingCleanup
+from acidsql.metastore.owners import PendingCleanup
 
 CQ = COMPACTION_QUEUE.c
 _LOCATION = "location"
