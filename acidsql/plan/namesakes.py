@@ -1,8 +1,9 @@
 """Gives stand-ins distinct aliases if a statement has several relations of the same last name.
 
 Usually the stand-in of ``db.t`` has the alias ``t``, and ``db.t.c`` becomes ``t.c``. If the
-statement has another relation with the name ``t``, ``t.c`` could mean that relation, for example
-in a subquery. Then the stand-in's alias is `` `db.t` ``, and so are the qualifiers of its columns.
+statement has another relation with the name ``t``, or an inner query's relation has a struct column
+``t``, then ``t.c`` could mean that one. Then the stand-in's alias is `` `db.t` ``, and so are the
+qualifiers of its columns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from acidsql.acid.table import Table
 from acidsql.plan.sqltext import Edit
@@ -20,7 +22,7 @@ _CATALOG = "spark_catalog"
 _OF_ALL = ("*", "row__id")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Namesakes:
     """The relations of a query or expression, and which of them share a name.
 
@@ -38,10 +40,11 @@ class Namesakes:
         """The alias that a reference to an ACID table needs; None if its name is unique."""
         if reference.alias is not None or reference.alias_at is None:
             return None
-        name = reference.parts[-1].lower()
-        times = Counter([named.name for named in self.found.named] + list(self.taken))
-        table = self.tables[reference.span.start].name
-        return f"{table.database}.{table.name}" if times[name] > 1 else None
+        at = reference.span.start
+        if not self._has_namesake(reference.parts[-1]) and at not in self._in_full:
+            return None
+        table = self.tables[at].name
+        return f"{table.database}.{table.name}"
 
     def edits(self) -> Iterator[Edit]:
         """The edits that put the new aliases before the columns of the tables that need them."""
@@ -53,24 +56,64 @@ class Namesakes:
             ((named, length),) = meant
             reference, table = references.get(named.at), self.tables.get(named.at)
             alias = self.alias(reference) if reference is not None and table is not None else None
-            if alias is not None:
+            if alias is not None and not (length == 1 and self._may_be_a_field(chain, named)):
                 yield Edit(chain.start, chain.ends[length - 1], quote(alias))
 
-    def hides(self, start: int, name: str) -> bool:
-        """Whether ``name.column`` at ``start`` would mean a relation of this query.
-
-        This relation then hides the one outside of the query that the user means.
-        """
-        blocks = {
-            b for c in self.found.chains if c.start == start for b in self.found.around(c.block)
-        }
+    def hides(self, start: int, said: tuple[str, str]) -> bool:
+        """Whether a column qualified with ``db.t`` would be another's if ``db.`` were left out:
+        that of a relation in here, or a field of a struct in one."""
+        chains = [c for c in self.found.chains if c.start == start]
+        blocks = {b for c in chains for b in self.found.around(c.block)}
+        relations = [named for named in self.found.named if named.block in blocks]
         references = {one.span.start: one for one in self.found.references}
+        name, within = said[-1], {named.block for named in relations}
         return any(
-            named.name == name
-            and named.block in blocks
-            and (named.at not in self.tables or self.alias(references[named.at]) is None)
-            for named in self.found.named
+            self._has_column(named, name)
+            or (
+                named.name == name
+                and (named.at not in self.tables or self.alias(references[named.at]) is None)
+            )
+            for named in relations
+        ) or any(
+            c.names[:2] != said
+            and within & {*self.found.around(c.block)}
+            and name in c.names[max((length for _, length in self.meant(c)), default=0) :]
+            for c in self.found.chains
         )
+
+    @cached_property
+    def _times(self) -> Counter[str]:
+        return Counter([named.name for named in self.found.named] + list(self.taken))
+
+    def _has_namesake(self, name: str) -> bool:
+        return self._times[name.lower()] > 1
+
+    @cached_property
+    def _in_full(self) -> frozenset[int]:
+        """The tables, by place, whose columns are qualified with the database, where to leave that
+        out is not enough: in a query within theirs, or if they are named without it."""
+        parts = {one.span.start: len(one.parts) for one in self.found.references}
+        meant = ((c, *pair) for c in self.found.chains for pair in self.meant(c))
+        return frozenset(
+            named.at
+            for chain, named, length in meant
+            if length > 1 and (chain.block != named.block or length > parts.get(named.at, length))
+        )
+
+    def _may_be_a_field(self, chain: Chain, named: Named) -> bool:
+        """Whether a nearer relation may have a struct of the table's name: Spark decides."""
+        if self._has_namesake(chain.names[0]):
+            return False
+        nearer = set(self.found.around(chain.block)) - set(self.found.around(named.block))
+        return any(
+            other.at not in self.tables or self._has_column(other, chain.names[0])
+            for other in self.found.named
+            if other.block in nearer
+        )
+
+    def _has_column(self, named: Named, name: str) -> bool:
+        table = self.tables.get(named.at)
+        return table is not None and any(column.name == name for column in table.all_columns)
 
     def meant(self, chain: Chain) -> list[tuple[Named, int]]:
         """The relations that can be the qualifier of a chain, each with its number of names."""

@@ -191,7 +191,7 @@ def _database_prefixes(
     """Edits ``db.t.c`` → ``t.c``, where t is the target or source: a stand-in has no database.
 
     Raises:
-        UnsupportedError: At this place ``t.c`` would be a column of another relation.
+        UnsupportedError: At this place ``t.c`` would be a column of another relation, or a field.
     """
     names = [] if statement.alias is not None else [statement.target]
     if isinstance(statement, Merge) and statement.source_name is not None:
@@ -208,7 +208,7 @@ def _database_prefixes(
             said = (first.value.lower(), second.value.lower())
             start = span.start + first.start
             if said in [(t.database, t.name) for t in tables] and start not in done:
-                if any(part.hides(start, second.value.lower()) for part in parts):
+                if any(part.hides(start, said) for part in parts):
                     raise _hidden(text, Span(start, span.start + second.end))
                 yield Edit(start, span.start + second.start, "")
 
@@ -216,8 +216,8 @@ def _database_prefixes(
 def _hidden(text: str, place: Span) -> UnsupportedError:
     name = place.of(text)
     return UnsupportedError(
-        f"Another relation here has the same last name as {name}. Give {name} an alias, and "
-        "qualify its columns with the alias.",
+        f"Another relation, or a struct, here has the same last name as {name}. Give {name} an "
+        "alias, and qualify its columns with the alias.",
         text, place.start, place.end,
         condition="UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME",
     )  # fmt: skip

@@ -21,6 +21,7 @@ from acidsql.sql.lookahead import (
 from acidsql.sql.tokens import Kind, Span, Token
 
 Names = frozenset[str]
+_EXTENDS_FROM = frozenset({"JOIN", "LATERAL", "PIVOT", "UNPIVOT"})
 
 
 class QueryScanner(Lookahead):
@@ -119,6 +120,9 @@ class QueryScanner(Lookahead):
             if self.tokens[i].text == "|>":
                 self._doubt("PIPE", i, i + 1, block)
                 clause = "OTHER"
+                if self._word(i + 1) == "AS":
+                    i = self._alias(i + 1, None, block)
+                    continue
             elif word == "SELECT" and clause != "SELECT":
                 clause = "SELECT"
             elif word == "FROM" and clause != "FROM" and self._is_from(i, clause):
@@ -130,7 +134,7 @@ class QueryScanner(Lookahead):
             elif word == "INSERT" and self.tokens[i + 1].upper in ("INTO", "OVERWRITE"):
                 i, clause = self._behind_target(i), ""
                 continue
-            elif clause == "FROM" or (word == "JOIN" and clause != "SELECT"):
+            elif clause == "FROM" or (clause != "SELECT" and word in _EXTENDS_FROM):
                 behind = self._from_word(i, end, block, visible)
                 if behind is not None:
                     clause = "OTHER" if word == "LATERAL" else "FROM"
@@ -151,10 +155,20 @@ class QueryScanner(Lookahead):
             self.tokens[i + 1].text == "(" or self._word(i + 1) in ("INCLUDE", "EXCLUDE")
         ):
             self._doubt(word, i, i + 1, block)
-            return i + 1
+            while self.tokens[i].text != "(":
+                i += 1
+            return self._alias(self._bracket(i, block, visible), None, block)
         if word == "LATERAL" and self._word(i + 1) == "VIEW":
-            return i + 2
+            return self._lateral_view(i + 2, block, visible)
         return None
+
+    def _lateral_view(self, i: int, block: int, visible: Names) -> int:
+        """Reads ``[OUTER] f(…) x`` of a LATERAL VIEW; the index behind it."""
+        i += self._word(i) == "OUTER" and self.tokens[i + 1].is_name
+        _, behind = self._chain(i)
+        if self.tokens[behind].text != "(":
+            return i
+        return self._alias(self._bracket(behind, block, visible), None, block, has_list=False)
 
     # ── relations ────────────────────────────────────────────────────────────────────────────
 
@@ -238,8 +252,11 @@ class QueryScanner(Lookahead):
             found.sample = self._span(start, i)
         return i
 
-    def _alias(self, i: int, found: Found | None, block: int) -> int:
-        """Scan ``[AS] x [(a, b)]``. Return the index after it."""
+    def _alias(self, i: int, found: Found | None, block: int, *, has_list: bool = True) -> int:
+        """Scan ``[AS] x [(a, b)]``. Return the index after it.
+
+        ``has_list``: brackets behind the alias belong to it.
+        """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
             i, token = i + 1, self.tokens[i + 1]
@@ -250,7 +267,7 @@ class QueryScanner(Lookahead):
         else:
             self.named.append((token.value.lower(), block, token.start))
         i += 1
-        return self.partner[i] + 1 if self.tokens[i].text == "(" else i
+        return self.partner[i] + 1 if has_list and self.tokens[i].text == "(" else i
 
     def _rows(self, i: int, end: int, block: int, visible: Names) -> int:
         """Scan the rows after VALUES. Return the index after the last row."""
@@ -276,7 +293,24 @@ class QueryScanner(Lookahead):
         self, i: int, end: int, block: int, visible: Names, *, in_call: bool = False
     ) -> None:
         while i < end:
-            i = self._token(i, block, visible, in_call=in_call)
+            arrow = self.partner.get(i, i) + 1
+            if arrow < end and self.tokens[arrow].text == "->":
+                i = self._lambda(i, arrow, end, block, visible)
+            else:
+                i = self._token(i, block, visible, in_call=in_call)
+
+    def _lambda(self, i: int, arrow: int, end: int, block: int, visible: Names) -> int:
+        """Reads ``x -> …`` or ``(x, y) -> …``, in which x may be a struct: ``x.c``."""
+        inside = self.block(block)
+        for token in self.tokens[i:arrow]:
+            if token.is_name:
+                self.named.append((token.value.lower(), inside, token.start))
+        i = arrow + 1
+        while i < end and self.tokens[i].text != ",":
+            i = self._token(i, inside, visible, in_call=True)
+        self.blocks[block].stars += self.blocks[inside].stars
+        self.blocks[inside].stars = []
+        return i
 
     def _token(self, i: int, block: int, visible: Names, *, in_call: bool) -> int:
         """Scan one token of an expression, or a whole bracket. Return the index after it."""

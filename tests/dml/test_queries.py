@@ -188,6 +188,18 @@ def namesakes(spark, t):
          [(7,)]),
         ("WITH t AS (SELECT 7 AS id) "
          "SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM t WHERE t.id = d.t.id)", [(7,)]),
+        ("SELECT * FROM d.t WHERE EXISTS "
+         "(SELECT 1 FROM sevens LATERAL VIEW explode(array(id)) t AS id WHERE t.id = d.t.id)",
+         [(7,)]),
+        ("SELECT * FROM d.t WHERE EXISTS (SELECT 1 FROM (SELECT 7 AS a, 8 AS b) "
+         "UNPIVOT (id FOR n IN (a, b)) t WHERE t.id = d.t.id)", [(7,)]),
+        ("SELECT * FROM d.t WHERE EXISTS "
+         "(SELECT 1 FROM sevens PIVOT (max(id) FOR id IN (7 AS id)) AS t WHERE t.id = d.t.id)",
+         [(7,)]),
+        ("SELECT * FROM d.t WHERE EXISTS (FROM sevens |> AS t |> WHERE t.id = d.t.id)", [(7,)]),
+        ("SELECT t.id FROM d.t WHERE exists(array(struct(7 AS id)), t -> t.id = d.t.id)", [(7,)]),
+        ("SELECT id FROM d.t WHERE aggregate(array(6), 0, (acc, t) -> acc + t + d.t.id) > 7",
+         [(7,)]),
     ],
 )  # fmt: skip
 def test_namesakes_of_several_databases_in_one_query(namesakes, query, expected):
@@ -210,6 +222,38 @@ def test_the_target_of_a_statement_has_a_namesake_in_a_subquery(namesakes):
     )
     assert table(namesakes, "d.t") == [(9,)]
     assert len(table(namesakes, "default.t")) == 2
+
+
+@pytest.fixture
+def structs(spark, namesakes):
+    spark.sql("SELECT struct(7 AS id) AS t").createOrReplaceTempView("structs")
+    yield namesakes
+    spark.catalog.dropTempView("structs")
+
+
+def test_a_column_qualified_in_full_is_no_field_of_a_struct_called_like_its_table(structs):
+    for query in (
+        "SELECT d.t.id FROM d.t WHERE EXISTS (SELECT 1 FROM structs s WHERE s.t.id = d.t.id)",
+        "SELECT t.id FROM d.t WHERE EXISTS (SELECT 1 FROM structs WHERE t.id = d.t.id)",
+    ):
+        assert rows(structs, query) == [(7,)]
+    assert rows(structs, "SELECT default.t.id, t.v FROM t WHERE default.t.id = 1") == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("relation", "field"),
+    [
+        ("structs s", "s.t.id"),
+        ("structs", "t.id"),
+        ("sevens LATERAL VIEW explode(array(id)) t AS id", "t.id"),
+    ],
+)
+def test_a_change_by_a_struct_called_like_its_target_is_refused(structs, relation, field):
+    where = f"EXISTS (SELECT 1 FROM {relation} WHERE {field} = d.t.id)"
+    for change in ("DELETE FROM d.t", "UPDATE d.t SET id = 0"):
+        refused(structs, f"{change} WHERE {where}", "UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME")
+    structs.sql(f"DELETE FROM d.t AS x WHERE {where.replace('d.t.', 'x.')}")
+    assert table(structs, "d.t") == [(1,)]
 
 
 @pytest.mark.parametrize(
