@@ -5,6 +5,7 @@ Source: Hive ``AlterTableCompactOperation``.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -35,6 +36,8 @@ from acidsql.storage.compact import plan_compaction
 from acidsql.storage.filesystem import filesystem_for
 from acidsql.transactions import Transactions
 from acidsql.txn import TxnManager, snapshot_of
+
+_log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
@@ -192,6 +195,8 @@ class CompactionCommands:
             pause_s = min(2 * pause_s, longest_s)
             self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
             self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
+        if entry is not None and entry.state is CompactionState.REFUSED:
+            _log.warning("%s", _note(number, entry))  # seen by who does not look at the receipt
         if entry is not None and entry.state is CompactionState.FAILED:
             raise WriteError(
                 f"Compaction {number} failed: {entry.message}",

@@ -158,6 +158,8 @@ class Worker:
         table = self._held(txn, entry)
         if table is None:
             return
+        if entry.type is CompactionType.REBALANCE:
+            self._spend_write_id(table)
         seen = txn.snapshot([table.name])
         write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
         fs = filesystem_for(table.location)
@@ -180,6 +182,7 @@ class Worker:
         with Compacting(fs, plan, txn.id) as work:
             with self._as_job(entry):
                 if entry.type is CompactionType.REBALANCE:
+                    refuse_open_write_id(plan)
                     refuse_unseen_deletes(fs, plan)
                     work.rebalance(self._spark, entry.buckets, entry.order_by)
                 else:
@@ -187,6 +190,12 @@ class Worker:
             work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._done(txn, entry, write_ids, summary)
+
+    def _spend_write_id(self, table: Table) -> None:
+        """Of a table that is one base the new base has another number: one that is decided."""
+        with self._txns.open(agent_info="a number for a rebalance") as spent:
+            spent.write_id(table.name)
+            spent.commit()
 
     def _held(self, txn: Txn, entry: CompactionInfo) -> Table | None:
         """The table, under a lock that keeps its directory and its columns unchanged.
@@ -236,6 +245,21 @@ class Worker:
                 yield
             except PySparkException as error:
                 raise job_error(error) from error
+
+
+def refuse_open_write_id(plan: CompactionPlan) -> None:
+    """A base that is written anew needs a number that is decided, and above its own.
+
+    Raises:
+        TxnError: The next one is open.
+    """
+    base, mark = plan.listing.state.base, plan.write_ids.high_water_mark
+    if base and not plan.listing.state.deltas and mark <= base.max_write_id:
+        raise TransientTxnError(
+            f"Write id {mark + 1} is open still: rebalance when that transaction has ended (SHOW "
+            "TRANSACTIONS).",
+            condition="REBALANCE_MUST_WAIT",
+        )
 
 
 def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:

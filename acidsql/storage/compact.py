@@ -141,7 +141,7 @@ def plan_compaction(
         txns: The valid transactions.
         major: Plan a major compaction. A compaction of an insert-only table is always major.
         visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
-        anyway: Even of a single delta.
+        anyway: Even of a single delta or base; a base gets a higher number.
 
     Returns:
         The plan, or None if there are too few directories to compact; and the directories' state.
@@ -156,12 +156,14 @@ def plan_compaction(
         fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
     )
     state = listing.state
-    is_something = anyway and (listing.data or listing.originals) and state.deltas
+    is_something = anyway and (listing.data or listing.originals)
     if not is_something and not _is_enough(listing, write_ids, major=major):
         return None, state
     if not major:
         listing = _above_base(listing)
     first, last = _range(state)
+    if anyway and state.base and not state.deltas:
+        last = max(write_ids.high_water_mark, last + 1)  # two bases cannot have one name
     if major:
         inserts, deletes = base_name(last, visibility_txn_id), None
     else:

@@ -222,10 +222,11 @@ def test_what_is_asked_for_is_seen_in_the_queue_and_can_be_aborted(t):
     assert answer.status == "Error" and "aborted" in answer.message
 
 
-def test_nothing_to_merge_is_refused_and_said_so(acid):
+def test_nothing_to_merge_is_refused_and_said_so(acid, caplog):
     fill(acid, KINDS["plain"], "1, 'a'")
     receipt = compact(acid, "major")
     assert "refused: None of the compaction thresholds met" in str(receipt)
+    assert "refused: None of the compaction thresholds met" in caplog.text
     assert directories(acid) == ["delta_0000001_0000001_0000"]
 
 
@@ -418,6 +419,42 @@ def test_a_rebalance_evens_the_buckets_out_and_keeps_the_rows(acid):
     assert rows(acid, "SELECT * FROM t") == before
     by_row_id = sorted((row[0].rowid, row[1]) for row in with_ids(acid))
     assert [id for _, id in by_row_id] == sorted((id for _, id in by_row_id), reverse=True)
+
+
+def test_a_table_that_is_one_base_is_rebalanced(acid, other):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t SELECT INT(id) FROM range(0, 30, 1, 1)")
+    acid.sql("INSERT INTO t VALUES (30)")
+    compact(acid, "major")
+    assert directories(acid) == ["base_0000002"]
+    other.sql("BEGIN")
+    assert rows(other, "SELECT count(*), sum(id) FROM t") == [(31, 465)]
+    for buckets in (4, 2):
+        acid.sql(f"ALTER TABLE t COMPACT 'rebalance' CLUSTERED INTO {buckets} BUCKETS AND WAIT")
+        assert rows(acid, "SELECT count(*), sum(id) FROM t") == [(31, 465)]
+        files = acid.files("t").where("state = 'visible'").collect()
+        assert sorted(row.bucket for row in files) == list(range(buckets))
+        assert rows(other, "SELECT count(*), sum(id) FROM t") == [(31, 465)]
+    assert directories(acid) == ["base_0000004"]
+    with pytest.raises(WriteConflictError):
+        other.sql("DELETE FROM t WHERE id = 3")
+        other.sql("COMMIT")
+    other.sql("ROLLBACK")
+    acid.sql("UPDATE t SET id = 100 WHERE id = 3")
+    assert rows(acid, "SELECT count(*), sum(id) FROM t") == [(31, 562)]
+
+
+def test_a_rebalance_of_a_base_waits_for_who_has_the_next_write_id(acid, other):
+    fill(acid, KINDS["plain"], "1, 'a'")
+    acid.sql("INSERT INTO t VALUES (2, 'b')")
+    compact(acid, "major")
+    other.sql("BEGIN")
+    other.sql("INSERT INTO t VALUES (3, 'c')")
+    with pytest.raises(AcidSqlError, match="is open still"):
+        acid.sql("ALTER TABLE t COMPACT 'rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT")
+    other.sql("COMMIT")
+    acid.sql("ALTER TABLE t COMPACT 'rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT")
+    assert rows(acid, "SELECT id FROM t") == [(1,), (2,), (3,)]
 
 
 def test_who_deletes_by_old_row_ids_loses_to_a_rebalance(t, other):

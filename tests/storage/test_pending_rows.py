@@ -85,7 +85,7 @@ def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
     """Keys come twice within a file, as Hive may write them, and in several files."""
 
     def source(groups):
-        numbers, batches = sorted(chain.from_iterable(groups)), []
+        numbers, batches = sorted(number for group in groups for number in group), []
         for group in groups:
             own, numbers = numbers[: len(group)], numbers[len(group) :]
             keys = [pa.array([1] * len(own), pa.int64()), pa.array([0] * len(own), pa.int32())]
