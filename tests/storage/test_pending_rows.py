@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
