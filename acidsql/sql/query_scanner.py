@@ -7,8 +7,6 @@ relation, or be a star. FROM begins a list of relations only directly in a query
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from acidsql.sql.lookahead import (
     CLAUSES,
     RELATION_ENDS,
@@ -386,25 +384,3 @@ class QueryScanner(Lookahead):
     def _mention(self, start: int, end: int, block: int) -> None:
         if any(t.is_name and t.value.lower() == "row__id" for t in self.tokens[start:end]):
             self.blocks[block].mentions_row_id = True
-
-    # ── qualified columns ────────────────────────────────────────────────────────────────────
-
-    def prefixes(self, found: Found) -> tuple[Span, ...]:
-        """The places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``."""
-        if len(found.parts) == 1 or found.alias is not None or found.alias_at is None:
-            return ()
-        wanted, spans = [part.lower() for part in found.parts], set()
-        for start, end, block in self.chains:
-            parts = [self.tokens[i].value.lower() for i in range(start, end, 2)]
-            is_column = len(parts) > len(wanted) and self.tokens[end].text != "("
-            is_ours = parts[: len(wanted)] == wanted and found.block in self._around(block)
-            if is_column and is_ours:
-                last = self.tokens[start + 2 * (len(wanted) - 1)]
-                spans.add(Span(self.tokens[start].start, last.start))
-        return tuple(sorted(spans, key=lambda span: span.start))
-
-    def _around(self, block: int) -> Iterator[int]:
-        at: int | None = block
-        while at is not None:
-            yield at
-            at = self.blocks[at].parent

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from acidsql.errors import SqlSyntaxError
+from acidsql.sql.lookahead import Found
 from acidsql.sql.scanner import StatementScanner
 from acidsql.sql.tokens import Span, tokenize
 
@@ -241,7 +242,7 @@ def _result(scanner: StatementScanner) -> References:
             r.time_travel,
             r.sample,
             r.options,
-            scanner.prefixes(r),
+            _prefixes(scanner, r),
         )
         for r in sorted(scanner.found, key=lambda r: r.span.start)
     )
@@ -259,3 +260,25 @@ def _result(scanner: StatementScanner) -> References:
         for tokens in [scanner.tokens[start:end:2]]
     )
     return References(blocks, found, doubts, named, chains)
+
+
+def _prefixes(scanner: StatementScanner, found: Found) -> tuple[Span, ...]:
+    """The places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``."""
+    if len(found.parts) == 1 or found.alias is not None or found.alias_at is None:
+        return ()
+    wanted, spans = [part.lower() for part in found.parts], set()
+    for start, end, block in scanner.chains:
+        parts = [scanner.tokens[i].value.lower() for i in range(start, end, 2)]
+        is_column = len(parts) > len(wanted) and scanner.tokens[end].text != "("
+        is_ours = parts[: len(wanted)] == wanted and found.block in _around(scanner, block)
+        if is_column and is_ours:
+            last = scanner.tokens[start + 2 * (len(wanted) - 1)]
+            spans.add(Span(scanner.tokens[start].start, last.start))
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def _around(scanner: StatementScanner, block: int) -> Iterator[int]:
+    at: int | None = block
+    while at is not None:
+        yield at
+        at = scanner.blocks[at].parent
