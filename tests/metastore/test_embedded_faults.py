@@ -257,7 +257,7 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 def test_every_operation_that_writes_is_among_those_tried():
     reads = (
         "databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_",
-        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms",
+        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}
