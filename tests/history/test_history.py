@@ -108,6 +108,7 @@ def work(job: Job, processes: int, *, kill: bool = False) -> tuple[Run, list[Tra
     """
     store = EmbeddedMetastore(job.url, warehouse=job.warehouse)
     for table in define(Path(job.warehouse)):
+        Path(table.location).mkdir(parents=True, exist_ok=True)
         store.create_table(table)
     run = Run(job)
     going = [run.start() for _ in range(processes)]
