@@ -45,8 +45,8 @@ class Kind:
         block: The first and the last step are the ends of a ``with acid.transaction()`` block;
             where the last is ROLLBACK, an exception leaves it.
         by_jobs: Few rows are left to Spark's jobs.
-        goes_on: Where its first run was stopped behind the commit, a second run may finish it: Spark
-            has such a database, too, and drops it last.
+        goes_on: A second run may finish a first one that was stopped behind the commit: Spark has
+            such a database, too, and drops it last.
     """
 
     name: str
