@@ -11,7 +11,7 @@ from kit import fill, rows, table
 from pyspark.errors import AnalysisException
 
 import acidsql
-from acidsql.errors import AcidSqlError, CatalogError
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +150,7 @@ def test_a_drop_that_would_delete_a_table_of_another_database_is_refused(spark, 
 
 
 def test_a_name_that_spark_refuses_is_refused_before_anything_is_made(acid):
-    with pytest.raises(AnalysisException, match="INVALID_SCHEMA_OR_RELATION_NAME"):
+    with pytest.raises(AnalysisError, match="INVALID_SCHEMA_OR_RELATION_NAME"):
         acid.sql("CREATE DATABASE `a-b`")
     assert [one.name for one in acid.metastore.databases()] == ["default"]
 
