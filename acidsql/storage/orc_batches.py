@@ -137,11 +137,12 @@ def _readable(message: bytes, footer: Footer) -> bytes:
     number = 0
     for tag, value in decode_fields(message):
         if tag == _TYPES:
-            if number == 0:
-                kept = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
-                names = [(3, f"c{i}".encode()) for i in range(len(footer.types[0].children))]
-                value = encode_fields([*kept, *names])
-            if footer.types[number].kind == "timestamp":
+            node = footer.types[number]
+            # Fields of structs have their names as Java reads them, see ``read_name``.
+            names = node.names if number else [f"c{i}" for i in range(len(node.children))]
+            kept = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
+            value = encode_fields([*kept, *((3, name.encode()) for name in names)])
+            if node.kind == "timestamp":
                 value = encode_fields([(1, orc_footer.BIGINT)])
             number += 1
         fields.append((tag, value))
