@@ -37,12 +37,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 # The module of each public name. A name is imported only when it is used: a Python worker imports
-# acidsql.storage.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
+# acidsql.storage.writing.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
 _HOMES = {
     "connect": "acidsql.session",
     "Session": "acidsql.session",
-    "read": "acidsql.storage.read",
-    "Receipt": "acidsql.result",
+    "read": "acidsql.storage.reading.read",
+    "Receipt": "acidsql.statements.result",
     "AcidSqlError": "acidsql.errors",
     "SqlError": "acidsql.errors",
     "TxnError": "acidsql.errors",

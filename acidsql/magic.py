@@ -31,10 +31,10 @@ from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
 from acidsql.render import Rows, first_rows
-from acidsql.result import Receipt
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
+from acidsql.statements.result import Receipt
 
 DEFAULT_LIMIT = 20
 _FLAG = re.compile(r"\s*(--quiet|-q)(?=\s|$)")

@@ -19,15 +19,15 @@ from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Metastore
-from acidsql.places import entering
-from acidsql.result import Receipt
-from acidsql.runner import Runner
 from acidsql.settings import Settings, known_settings
 from acidsql.sql.parameters import sql_values
-from acidsql.storage.filesystem import filesystem_for, real
-from acidsql.storage.missing_files import name_missing_files
-from acidsql.storage.python_workers import prepare_workers
-from acidsql.transaction import Transaction
+from acidsql.statements.places import entering
+from acidsql.statements.result import Receipt
+from acidsql.statements.runner import Runner
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.files.missing import name_missing_files
+from acidsql.storage.spark.python_workers import prepare_workers
 
 _CONF = "spark.acidsql."
 _METASTORE_FILE = ".acidsql/metastore.db"

@@ -31,7 +31,7 @@ from rich.tree import Tree
 
 import acidsql
 from acidsql.render import first_rows
-from acidsql.result import size
+from acidsql.statements.result import size
 
 DEFAULT_WAREHOUSE = Path("build/flights")
 

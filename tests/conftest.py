@@ -15,7 +15,7 @@ import pytest
 from small_spark import small_spark
 
 from acidsql.java import use_java
-from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for
 
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 

@@ -17,33 +17,18 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # From the bottom up. A unit imports lower rows and itself; those on one row are strangers.
 ROWS = [
-    {"errors", "java"},
-    {"setting_kinds"},
-    {"compactor_settings"},
-    {"settings", "acid"},
-    {"metastore"},
-    {"sql", "storage", "txn"},
-    {"plan"},
-    # What is said; outcomes; where tables lie; which properties may change; compactions as rows.
-    # Databases that Spark has, too.
-    {"said", "result", "places", "table_properties", "compaction_rows", "spark_databases"},
-    # What a transaction's statements have left on disk; what a plan reads, as text.
-    # Making few directories of many.
-    {"transaction", "explain", "compaction"},
-    {"transactions"},  # which one a session's statements run in
-    {"partition_specs"},  # which partitions a statement means
-    {
-        "create",
-        "shows",
-        "reader",
-    },  # what one kind of statement does, below those that call them
-    {"alter"},  # what a table becomes; it knows columns as create does
-    {"commands", "transaction_commands", "load", "compaction_commands"},
-    {"runner"},
-    {"render"},  # rows as text, for a person
-    {"session"},
-    {"magic", "cli"},
+    {"errors", "java"},  # the error tree; a Java that PySpark can run on
+    {"settings", "acid"},  # limits; the rules of the format, as pure values
+    {"metastore"},  # where tables, transactions and locks are kept
+    {"sql", "storage", "txn"},  # the language; directories of ORC; the life of a transaction
+    {"plan"},  # what a statement means
+    {"compaction"},  # what runs beside statements
+    {"statements"},  # what runs
+    {"render", "session"},  # rows as text; what a person holds in the hand
+    {"magic", "cli"},  # what a person types into
 ]
+# The rooms of storage/, from the bottom up; ``words`` are the modules beside the rooms.
+ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding"]
 ROW_OF = {unit: number for number, row in enumerate(ROWS) for unit in row}
 # acidsql/__init__.py exports lazily, so that importing it imports nothing: anyone may.
 ROW_OF["__init__"] = -1
@@ -56,44 +41,41 @@ HOMES = {
     "alembic": {"metastore/embedded/migrations/"},
     "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
     "pymysql": set(),
-    "pyarrow.orc": {"storage/orc_reader.py", "storage/orc_writer.py"},
-    "pyarrow.parquet": {"storage/parquet_file.py"},
-    "pyarrow.fs": {"storage/filesystem.py"},
-    "pyarrow.dataset": {"storage/orc_batches.py"},
+    "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
+    "pyarrow.parquet": {"storage/files/parquet.py"},
+    "pyarrow.fs": {"storage/files/filesystem.py"},
+    "pyarrow.dataset": {"storage/orc/batches.py"},
     "pyorc": set(),  # tests write and read with it
     "IPython": {"magic.py"},
     "click": {"cli.py"},
     "rich": {"cli.py"},
     "jdk": {"java.py"},
-    "py4j": {"storage/sargs.py"},
+    "py4j": {"storage/reading/sargs.py"},
     "pandas": set(),  # PySpark asks for it, we do not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
     # The runner and what it calls hand DataFrames on; what a person holds makes and shows them.
     "pyspark": {
-        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "create.py", "commands.py",
-        "compaction_commands.py",
-        "partition_specs.py", "shows.py", "reader.py", "runner.py", "result.py", "render.py",
-        "session.py", "magic.py", "cli.py", "transaction_commands.py", "load.py", "said.py",
-        "spark_databases.py",
+        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "render.py",
+        "session.py", "magic.py", "cli.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
-JVM_HOMES = ("storage/jvm.py", "storage/repeatable.py", "storage/sargs.py")
+JVM_HOMES = ("storage/spark/jvm.py", "storage/spark/repeatable.py", "storage/reading/sargs.py")
 
 # Where rows may come to the driver, and how many at most.
 COLLECTS = {
-    "storage/write.py": "one record for each file (I7); the buckets of six values",
-    "storage/load.py": "one record for each file (I7)",
-    "storage/compact.py": "one record for each file (I7)",
-    "storage/rebalance.py": "one record for each file (I7), one count",
-    "storage/literal_rows.py": "up to acidsql.values.max.rows",
-    "storage/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
-    "storage/partition_columns.py": "names of partitions",
-    "storage/own_functions.py": "the hashes of two literals",
-    "storage/source_partitions.py": "1,000 values of partition columns",
-    "partition_specs.py": "the values of PARTITION clauses; names of partitions",
-    "storage/known_partitions.py": "names and values of partitions",
+    "storage/writing/job.py": "one record for each file (I7); the buckets of six values",
+    "storage/writing/load.py": "one record for each file (I7)",
+    "storage/folding/compact.py": "one record for each file (I7)",
+    "storage/folding/rebalance.py": "one record for each file (I7), one count",
+    "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
+    "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
+    "storage/reading/partition_columns.py": "names of partitions",
+    "storage/spark/own_functions.py": "the hashes of two literals",
+    "storage/reading/source_partitions.py": "1,000 values of partition columns",
+    "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
+    "storage/reading/known_partitions.py": "names and values of partitions",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }
@@ -104,19 +86,19 @@ SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 
 # What runs in Spark's workers, or is imported by what does.
 WORKER_MODULES = [
-    "acidsql.storage.event_writer",
-    "acidsql.storage.delete_writer",
-    "acidsql.storage.event_reader",
-    "acidsql.storage.file_info",
-    "acidsql.storage.orc_file",
-    "acidsql.storage.orc_reader",
-    "acidsql.storage.bucketing",
-    "acidsql.storage.filesystem",
-    "acidsql.storage.originals",
-    "acidsql.storage.row_schema",
-    "acidsql.storage.listing",
-    "acidsql.storage.worker_process",
-    "acidsql.storage.fold",
+    "acidsql.storage.writing.event_writer",
+    "acidsql.storage.writing.delete_writer",
+    "acidsql.storage.reading.event_reader",
+    "acidsql.storage.files.file_info",
+    "acidsql.storage.orc.event_file",
+    "acidsql.storage.reading.orc_reader",
+    "acidsql.storage.writing.bucketing",
+    "acidsql.storage.files.filesystem",
+    "acidsql.storage.reading.originals",
+    "acidsql.storage.orc.row_schema",
+    "acidsql.storage.files.listing",
+    "acidsql.storage.spark.worker_process",
+    "acidsql.storage.folding.fold",
 ]
 DRIVERS_ONLY = [
     "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",
@@ -181,6 +163,31 @@ def test_imports_go_down(path):
         other = unit_of(name)
         if other not in (unit, "__init__"):
             assert ROW_OF[other] < ROW_OF[unit], f"{name_of(path)} imports {name}"
+
+
+def room_of(name: str) -> int:
+    """The floor of a module of storage/."""
+    inner = name.split("/")[1:]
+    return ROOMS.index(inner[0] if len(inner) > 1 else "words")
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if "storage/" in name_of(p)], ids=name_of)
+def test_imports_of_storages_rooms_go_down(path):
+    name = name_of(path)
+    for other in own_imports(path):
+        if other.startswith("storage/") and other.count("/") > 1 and name.count("/") > 1:
+            is_same = other.split("/")[1] == name.split("/")[1]
+            assert is_same or room_of(other) < room_of(name), f"{name} imports {other}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if p.name == "__init__.py" and p.parent != PACKAGE], ids=name_of
+)
+def test_a_package_says_what_it_knows_and_what_to_read_first(path):
+    if "migrations" in name_of(path):
+        return
+    told = ast.get_docstring(tree_of(path)) or ""
+    assert "must not" in told and "first" in told, f"{name_of(path)} does not say it"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)

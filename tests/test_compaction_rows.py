@@ -9,16 +9,21 @@ from typing import Any
 
 import pytest
 
-import acidsql.shows
+import acidsql.statements.shows
 from acidsql.acid.table import TableName
-from acidsql.compaction_rows import COMPACTIONS, ORDER_VALUES, aborted_rows, compaction_rows
 from acidsql.errors import AnalysisError, TxnError, UnsupportedError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
-from acidsql.shows import Shows
 from acidsql.sql.compactions import ORDERED
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import ShowCompactions
-from acidsql.transaction_commands import TransactionCommands
+from acidsql.statements.compaction_rows import (
+    COMPACTIONS,
+    ORDER_VALUES,
+    aborted_rows,
+    compaction_rows,
+)
+from acidsql.statements.shows import Shows
+from acidsql.statements.transactions import TransactionCommands
 
 NAMES = [column.split(" ")[0] for column in COMPACTIONS.split(", ")]
 T, U = TableName("default", "t"), TableName("db", "u")
@@ -251,7 +256,9 @@ def qualify(parts: tuple[str, ...]) -> TableName:
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a statement; the rows that would become a DataFrame."""
-    monkeypatch.setattr(acidsql.shows, "rows_frame", lambda spark, schema, rows: list(rows))
+    monkeypatch.setattr(
+        acidsql.statements.shows, "rows_frame", lambda spark, schema, rows: list(rows)
+    )
     names: Any = SimpleNamespace(need=need, qualify=qualify)
     nothing: Any = None
 

@@ -13,8 +13,8 @@ from hive_values import rows_of
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage import jvm
-from acidsql.storage.read import read
+from acidsql.storage.reading.read import read
+from acidsql.storage.spark import jvm
 
 pytestmark = pytest.mark.spark
 
@@ -142,7 +142,7 @@ def test_one_column_is_read_alone_by_the_names_that_the_files_have(spark, name):
 @pytest.mark.parametrize("name", ["types", "nested", "schema_evolution", "partitioned", "merge"])
 def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
     """It stands in where the JVM's time zone has daylight saving and a column is a TIMESTAMP."""
-    monkeypatch.setattr("acidsql.storage.scan.has_timestamp", lambda types: True)
+    monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
     monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
     case = case_of(name)
     rows = read_case(spark, case)

@@ -6,7 +6,7 @@ import pytest
 
 import acidsql
 from acidsql.errors import WriteError
-from acidsql.storage import filesystem
+from acidsql.storage.files import filesystem
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ import acidsql
 from acidsql import magic
 from acidsql.errors import SqlSyntaxError
 from acidsql.render import Rows
-from acidsql.result import Counts, Receipt
+from acidsql.statements.result import Counts, Receipt
 
 
 class PaperFrame:

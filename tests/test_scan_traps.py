@@ -10,11 +10,11 @@ import pytest
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
 from acidsql.errors import SnapshotTooOldError
-from acidsql.storage import deletion_vectors
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.read import read
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import deletion_vectors
+from acidsql.storage.reading.read import read
 
 pytestmark = pytest.mark.spark
 

@@ -15,11 +15,11 @@ from wall_clocks import CLOCKS, shown, written
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delta_name
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.orc_reader import read_events
-from acidsql.storage.read import read
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.orc_reader import read_events
+from acidsql.storage.reading.read import read
 
 SCHEMA = RowSchema.of([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent

@@ -23,4 +23,7 @@ below. Code cites them (``# I4``), and tests are named after them (``test_i4_…
 10. Compaction does not change the rows of any snapshot.
 11. The cleaner deletes only files that no live snapshot can see.
 12. In the store, a transaction's state and its locks change together or not at all.
+
+This package is values and pure functions. It must not know files, Spark or stores. Read ``layout``,
+``event`` and ``state`` first.
 """

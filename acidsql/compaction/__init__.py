@@ -11,4 +11,7 @@ queue. No reader or writer waits for a lock of theirs; DROP and ALTER of the tab
 rebalance, statements that update, delete or overwrite wait, too.
 
 Source: Hive ``Initiator``, ``Worker``, ``Cleaner``, ``AcidHouseKeeperService``.
+
+This package knows the queue, ``storage/`` and transactions. It must not know statements. Read
+``initiator``, ``worker`` and ``cleaner`` first.
 """

@@ -31,7 +31,7 @@ from acidsql.errors import AcidSqlError
 from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
-from acidsql.storage import jvm
+from acidsql.storage.spark import jvm
 from acidsql.txn import TxnManager
 
 _log = logging.getLogger(__name__)

@@ -29,12 +29,12 @@ from acidsql.compaction.decision import is_known
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import Metastore, TxnState
-from acidsql.places import Places
 from acidsql.plan.locking import exclusive
-from acidsql.storage.compact import staging_txn_of
-from acidsql.storage.filesystem import Entry, FileSystem, filesystem_for
-from acidsql.storage.listing import discover_partitions, visible_entries
-from acidsql.storage.publish import staged_write_id
+from acidsql.statements.places import Places
+from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
+from acidsql.storage.files.listing import discover_partitions, visible_entries
+from acidsql.storage.folding.compact import staging_txn_of
+from acidsql.storage.writing.publish import staged_write_id
 from acidsql.txn import Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)

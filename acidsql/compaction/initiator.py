@@ -30,9 +30,9 @@ from acidsql.metastore.compaction_queue import (
 )
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
-from acidsql.storage.filesystem import FileSystem, filesystem_for
-from acidsql.storage.listing import list_table
-from acidsql.storage.parallel import in_threads
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.files.listing import list_table
+from acidsql.storage.files.parallel import in_threads
 from acidsql.txn import snapshot_of
 from acidsql.txn.locks import thing
 

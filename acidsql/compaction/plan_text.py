@@ -6,11 +6,11 @@ from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionType
-from acidsql.result import size
-from acidsql.storage.compact import CompactionPlan
-from acidsql.storage.file_info import read_file_info
-from acidsql.storage.listing import EventFile
-from acidsql.storage.parallel import in_threads
+from acidsql.statements.result import size
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.listing import EventFile
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.folding.compact import CompactionPlan
 from acidsql.txn.locks import thing
 
 _SHOWN = 20  # directories

@@ -6,4 +6,6 @@
 * ``embedded``: the metastore over SQLAlchemy, in an SQLite file by default.
 
 Everything above this package knows the Protocols and the rules only.
+
+It must not know files or Spark. Read ``interface`` first.
 """

@@ -1,6 +1,10 @@
-"""The meaning of statements: each row-changing statement becomes a query that yields events.
+"""What a statement means: a bound statement becomes a query whose rows are events.
 
-``rewrite`` prepares a statement, ``event_query`` is the form of the result, ``locking`` gives the
-locks, and ``lower`` hands the queries to Spark. This package knows neither transactions nor files.
-Read ``event_query`` and ``update`` first.
+``rewrite`` turns INSERT, UPDATE, DELETE and MERGE into an ``EventQuery`` each; read
+``event_query`` and ``update`` first. ``query`` puts stand-ins in the place of ACID tables.
+``assignment`` says which value may go into which column. ``locking`` says which locks a statement
+takes. ``lower`` hands the composed text to Spark and gives a lazy DataFrame back.
+
+This package knows the language, and the columns that ``storage/`` wants. It must not know
+transactions or files.
 """

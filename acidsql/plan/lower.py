@@ -32,9 +32,9 @@ from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
-from acidsql.storage.jvm import changed_conf, prunes_event_columns
-from acidsql.storage.orc_scan import kept_apart
-from acidsql.storage.repeatable import source_changed
+from acidsql.storage.reading.orc_scan import kept_apart
+from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns
+from acidsql.storage.spark.repeatable import source_changed
 
 Args = Mapping[str, Any] | None
 _SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)

@@ -14,8 +14,8 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.query import VIEW_PREFIX
 from acidsql.sql.statements import Name
-from acidsql.storage import jvm
 from acidsql.storage.columns import quote
+from acidsql.storage.spark import jvm
 
 
 class Tables(Protocol):

@@ -19,4 +19,6 @@ binder           a statement and its table: which column gets which value
 ===============  ================================================================================
 
 ``grammar/dml.ebnf`` is the grammar. ``grammar/accept`` and ``grammar/reject`` have its cases.
+
+This package must not know Spark, or what a catalog holds. Read ``tokens`` and ``parser`` first.
 """

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 import pyarrow as pa
 
 from acidsql.acid.partition_names import PartitionNames
-from acidsql.storage.orc_options import DEFAULT, OrcOptions
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.orc.options import DEFAULT, OrcOptions
+from acidsql.storage.orc.row_schema import RowSchema
 
 # Columns beside the user's columns: they say which events a row gives, and where. Their names begin
 # with the reserved prefix, so no user column has such a name.

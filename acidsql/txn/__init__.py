@@ -7,6 +7,8 @@
 * ``leases``: keep the files that lazy DataFrames read.
 
 This package knows the metastore by its Protocols only.
+
+This package must not know statements, files or Spark. Read ``txn`` first.
 """
 
 from acidsql.txn.manager import TxnManager

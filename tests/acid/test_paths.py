@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acidsql.acid import paths
 from acidsql.acid.layout import is_hidden, parse_directory
-from acidsql.storage.local_files import real, reals
+from acidsql.storage.files.local import real, reals
 
 PARTS = st.lists(st.sampled_from(["a", "b", "ab", "..", ".", "", "link", "x.y"]), max_size=6)
 TEXTS = st.text(max_size=12) | st.text(st.sampled_from("aA1_.=/: %\n\x00-\\"), max_size=12)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from table_of_events import Warehouse
 
-from acidsql.storage import compact as compacting
 from acidsql.storage.event_records import Task
-from acidsql.storage.fold import fold
+from acidsql.storage.folding import compact as compacting
+from acidsql.storage.folding.fold import fold
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,9 @@ from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
 from acidsql.settings import Settings
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.txn import TxnManager
 
 SCHEMA = RowSchema.of([("v", "string")])

@@ -14,7 +14,7 @@ from acidsql.compaction.initiator import Initiator
 from acidsql.errors import AcidSqlError, WriteError
 from acidsql.metastore.compaction_queue import Candidate, CompactionState, CompactionType
 from acidsql.settings import Settings
-from acidsql.storage import compact as compacting
+from acidsql.storage.folding import compact as compacting
 
 
 def fill(warehouse, times=3):

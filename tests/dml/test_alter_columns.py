@@ -12,7 +12,7 @@ import pytest
 from kit import fill, ordered, refused, rows, table
 
 import acidsql
-from acidsql.storage import jvm
+from acidsql.storage.spark import jvm
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ def newest_row_type(acid, name="t"):
 def reader(request, monkeypatch):
     """Each of the two that read event files: Spark's, and Python tasks."""
     if request.param == "python":
-        monkeypatch.setattr("acidsql.storage.scan.has_timestamp", lambda types: True)
+        monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
         monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
 
 

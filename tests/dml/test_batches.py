@@ -10,9 +10,9 @@ from kit import calls_of, counts, rows
 from pyspark.sql import functions as F  # noqa: N812
 
 import acidsql
-from acidsql.storage import write
-from acidsql.storage.batches import is_long_row, measured, unmeasured
-from acidsql.storage.jvm import changed_conf, users_conf
+from acidsql.storage.spark.jvm import changed_conf, users_conf
+from acidsql.storage.writing import job as write
+from acidsql.storage.writing.batches import is_long_row, measured, unmeasured
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -7,8 +7,8 @@ import pytest
 from kit import fill, rows, table
 
 import acidsql
-from acidsql import reader
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
+from acidsql.statements import reader
 
 FIRST = [(1, "a", 1), (2, "b", 2)]
 

@@ -532,7 +532,7 @@ def test_a_table_may_have_thresholds_of_its_own_or_be_left_alone(spark, acid):
 
 
 def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypatch):
-    from acidsql.storage.compact import Compacting
+    from acidsql.storage.folding.compact import Compacting
 
     def fail(*_):
         raise WriteError("the disk is full")
@@ -551,7 +551,7 @@ def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypat
 
 
 def test_who_wants_to_drop_the_table_does_not_wait_for_the_compactor(spark, acid, monkeypatch):
-    from acidsql.storage import compact as compacting
+    from acidsql.storage.folding import compact as compacting
 
     begun, run = threading.Event(), compacting._run
 

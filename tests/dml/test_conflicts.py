@@ -13,7 +13,7 @@ from acidsql.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from acidsql.storage.save import Writing
+from acidsql.storage.writing.save import Writing
 
 OPTIMISTIC = {"hive.txn.xlock.write": "false"}
 BY_ROW = {"acidsql.conflict.detection": "row"}

@@ -11,8 +11,8 @@ import pytest
 from kit import counts, fill, refused, row_ids_are_unique, rows, table
 
 from acidsql.errors import AcidSqlError, CatalogError
-from acidsql.storage import adopt
-from acidsql.storage.filesystem import LocalFileSystem
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.writing import adopt
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"

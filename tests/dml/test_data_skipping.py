@@ -8,8 +8,9 @@ import random
 import pytest
 from kit import ordered, rows
 
-from acidsql.storage import jvm, scan
-from acidsql.storage import read as reading
+from acidsql.storage.reading import read as reading
+from acidsql.storage.reading import scan
+from acidsql.storage.spark import jvm
 
 ROWS = 60_000  # six row groups
 

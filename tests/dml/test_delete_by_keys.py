@@ -12,11 +12,11 @@ from kit import calls_of, rows
 from acidsql.acid.bucket_codec import encode
 from acidsql.errors import TransientTxnError
 from acidsql.storage import event_records as ew
-from acidsql.storage import write
-from acidsql.storage.event_writer import write_inserts_pass_deletes
-from acidsql.storage.local_rows import local_rows
-from acidsql.storage.row_schema import RowSchema
-from acidsql.storage.save import Writing
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.writing import job as write
+from acidsql.storage.writing.event_writer import write_inserts_pass_deletes
+from acidsql.storage.writing.save import Writing
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 

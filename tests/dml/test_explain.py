@@ -7,7 +7,7 @@ import re
 import pytest
 from kit import fill, table
 
-from acidsql.explain import plan_section
+from acidsql.statements.explain import plan_section
 
 pytestmark = pytest.mark.spark
 
@@ -106,10 +106,10 @@ def test_each_branch_and_each_source_is_explained(t):
 
 
 def test_files_that_python_tasks_read_are_told(acid, monkeypatch):
-    from acidsql.storage import jvm
+    from acidsql.storage.spark import jvm
 
     fill(acid, "t (id INT)", "1")
-    monkeypatch.setattr("acidsql.storage.scan.has_timestamp", lambda types: True)
+    monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
     monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
     plan = explained(acid, "EXPLAIN SELECT * FROM t")
     assert "default.t: 1 of 1 files" in plan

@@ -11,7 +11,7 @@ from kit import calls_of, counts, fill, rows
 from pyarrow import orc
 
 from acidsql.errors import ConstraintError, MergeCardinalityError
-from acidsql.storage import save
+from acidsql.storage.writing import save
 
 ALL = (
     "CREATE TABLE t (id INT, s STRING, c CHAR(5), d DATE, ts TIMESTAMP, n DECIMAL(10, 2), "

@@ -11,7 +11,7 @@ import pytest
 from kit import fill
 
 from acidsql.errors import CatalogError, FormatError
-from acidsql.storage.file_info import read_file_info
+from acidsql.storage.files.file_info import read_file_info
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from acidsql.plan.lower import mapped_errors
 from acidsql.plan.sqltext import Text
-from acidsql.storage.jvm import changed_conf, users_conf
+from acidsql.storage.spark.jvm import changed_conf, users_conf
 
 SESSIONS = {
     "as it comes": {},

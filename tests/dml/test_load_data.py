@@ -14,7 +14,7 @@ import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
 
 from acidsql.errors import AcidSqlError, ConstraintError, WriteError
-from acidsql.storage import load
+from acidsql.storage.writing import load
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"
@@ -400,7 +400,7 @@ def test_a_source_that_cannot_be_removed_is_told(t, incoming, monkeypatch):
     def fail(*_):
         raise PermissionError(13, "no")
 
-    monkeypatch.setattr("acidsql.storage.filesystem.LocalFileSystem.delete_file", fail)
+    monkeypatch.setattr("acidsql.storage.files.filesystem.LocalFileSystem.delete_file", fail)
     t.sql(f"LOAD DATA INPATH '{incoming}/part-00001*' INTO TABLE t")
     assert table(t) == [(3, "c")]
     assert "could not be removed" in t.last.notes[0]

@@ -8,8 +8,8 @@ import pytest
 from kit import ordered, rows
 
 from acidsql.acid.layout import parse_directory
-from acidsql.storage import deletes, deletion_vectors
-from acidsql.storage.listing import EventFile, Listing
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.reading import deletes, deletion_vectors
 
 
 @pytest.mark.parametrize("how", ["bits", "events sent", "events sorted"])

@@ -10,15 +10,16 @@ from types import SimpleNamespace
 import pytest
 from kit import calls_of, ordered, rows
 
-from acidsql import reader
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.plan import locking
-from acidsql.storage import orc_schema, partition_columns, scan, source_partitions
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.partition_columns import PathPartitions
-from acidsql.transactions import Transactions
+from acidsql.statements import reader
+from acidsql.statements.current_txn import Transactions
+from acidsql.storage.files import orc_schema
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.reading import partition_columns, scan, source_partitions
+from acidsql.storage.reading.partition_columns import PathPartitions
 
 
 @pytest.fixture

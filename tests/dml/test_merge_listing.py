@@ -9,7 +9,7 @@ from kit import rows
 
 from acidsql.errors import TransientTxnError
 from acidsql.plan import lower
-from acidsql.storage.repeatable import repeatable
+from acidsql.storage.spark.repeatable import repeatable
 from acidsql.txn import Txn
 
 MERGE = (

@@ -9,11 +9,11 @@ from kit import ordered, rows
 
 import acidsql
 from acidsql.errors import TransientTxnError
-from acidsql.storage import repeatable as repeatable_module
-from acidsql.storage.jvm import changed_conf
-from acidsql.storage.own_functions import hashes_well
-from acidsql.storage.repeatable import Repeatable, repeatable
-from acidsql.storage.save import Writing
+from acidsql.storage.spark import repeatable as repeatable_module
+from acidsql.storage.spark.jvm import changed_conf
+from acidsql.storage.spark.own_functions import hashes_well
+from acidsql.storage.spark.repeatable import Repeatable, repeatable
+from acidsql.storage.writing.save import Writing
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 

@@ -10,7 +10,7 @@ import pytest
 from kit import counts, ordered, rows, table
 
 import acidsql
-from acidsql.storage import read as reading
+from acidsql.storage.reading import read as reading
 
 COLUMNS = "id INT, s STRING, c CHAR(3), v VARCHAR(5), n INT"
 VALUES = """(1, 'a', 'b', 'c', 1), (2, NULL, NULL, NULL, NULL), (3, '', 'e', '', 3),

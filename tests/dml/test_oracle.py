@@ -15,7 +15,7 @@ from kit import counts, ordered, row_ids_are_unique, table
 from model import Clause, Condition, Model, values
 
 from acidsql.errors import MergeCardinalityError
-from acidsql.storage import deletes, deletion_vectors, read
+from acidsql.storage.reading import deletes, deletion_vectors, read
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_EXAMPLES", "12"))
 LAYOUTS = {

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kit import counts, ordered, rows
 
 import acidsql
-from acidsql import runner
 from acidsql.errors import AcidSqlError
 from acidsql.sql import parser
-from acidsql.storage import save
+from acidsql.statements import runner
+from acidsql.storage.writing import save
 
 OTHERS = (
     "v (v VARCHAR(3))", "nn (i INT NOT NULL)", "p (i INT) PARTITIONED BY (p INT)",

@@ -22,7 +22,7 @@ from test_oracle import LAYOUTS, some_rows, statements, step
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import ConstraintError, MergeCardinalityError, TxnError, UnsupportedError
-from acidsql.storage import deletes
+from acidsql.storage.reading import deletes
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_TRANSACTIONS", "6"))
 PAIRS = (("plain", "partitioned"), ("bucketed", "both"))

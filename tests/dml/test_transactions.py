@@ -13,7 +13,7 @@ from acidsql.errors import (
     UnsupportedError,
     WriteError,
 )
-from acidsql.storage.filesystem import FileSystem, wrap_filesystems
+from acidsql.storage.files.filesystem import FileSystem, wrap_filesystems
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from fault_state import rows_by_partition
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import AcidSqlError, ConstraintError
 from acidsql.metastore.interface import LockComponent, LockType, Operation
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.unit_of_work import Transaction, Work
 from acidsql.storage.event_records import VALUE
-from acidsql.storage.filesystem import filesystem_for, wrap_filesystems
-from acidsql.storage.save import Save, Writing
-from acidsql.storage.write import write_rows
-from acidsql.transaction import Transaction, Work
-from acidsql.transactions import Transactions
+from acidsql.storage.files.filesystem import filesystem_for, wrap_filesystems
+from acidsql.storage.writing.job import write_rows
+from acidsql.storage.writing.save import Save, Writing
 from acidsql.txn import Snapshot, TxnManager
 
 T, P = TableName("default", "t"), TableName("default", "p")  # P is partitioned

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockComponent, LockType, TxnInfo, TxnState
 from acidsql.settings import Settings
-from acidsql.storage.filesystem import FileSystem
+from acidsql.storage.files.filesystem import FileSystem
 
 _START_MS = 1_700_000_000_000
 _NEVER_MS = 10**15

@@ -15,7 +15,7 @@ from sqlalchemy import event
 
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.storage.filesystem import Entry, FileSystem
+from acidsql.storage.files.filesystem import Entry, FileSystem
 
 
 class Crash(BaseException):

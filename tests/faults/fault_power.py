@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from acidsql.storage.filesystem import Entry, FileSystem, local_path_of
+from acidsql.storage.files.filesystem import Entry, FileSystem, local_path_of
 
 
 @dataclass

@@ -18,12 +18,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from acidsql import reader, runner
 from acidsql.acid.table import Table
 from acidsql.plan import lower
-from acidsql.storage import delete_writer, event_writer, jvm, load, read, save, write
+from acidsql.statements import reader, runner
 from acidsql.storage import event_records as ew
-from acidsql.storage.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading import read
+from acidsql.storage.spark import jvm
+from acidsql.storage.writing import delete_writer, event_writer, load, save
+from acidsql.storage.writing import job as write
 
 _STANDIN = re.compile(r"__acidsql_[0-9a-f]+_\d+")
 

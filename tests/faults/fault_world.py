@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from acidsql.errors import AcidSqlError
 from acidsql.session import Session
 from acidsql.settings import Settings
-from acidsql.storage.filesystem import wrap_filesystems
+from acidsql.storage.files.filesystem import wrap_filesystems
 
 DRIVER_ROWS = "acidsql.driver.max.rows"
 

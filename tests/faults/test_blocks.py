@@ -7,7 +7,7 @@ from fault_layer import Layer, T, insert
 from fault_points import Interrupt, Line, What
 
 from acidsql.errors import WriteError
-from acidsql.storage.filesystem import wrap_filesystems
+from acidsql.storage.files.filesystem import wrap_filesystems
 
 
 def test_a_block_that_is_interrupted_while_it_is_rolled_back_is_over(layer: Layer) -> None:

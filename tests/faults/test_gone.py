@@ -15,7 +15,7 @@ from fault_statements import BY_NAME, KINDS, Kind
 from fault_world import World
 
 from acidsql.errors import AcidSqlError
-from acidsql.storage.filesystem import wrap_filesystems
+from acidsql.storage.files.filesystem import wrap_filesystems
 
 pytestmark = pytest.mark.spark
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"

@@ -19,7 +19,7 @@ from acidsql.errors import CommitUnknownError, MetastoreError
 from acidsql.metastore.interface import TxnState
 from acidsql.session import Session
 from acidsql.settings import Settings
-from acidsql.storage import save
+from acidsql.storage.writing import save
 
 pytestmark = pytest.mark.spark
 _HOLD = (

@@ -21,8 +21,8 @@ import acidsql
 from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.save import Writing
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.writing.save import Writing
 
 
 def main(warehouse: str, where: str, *statements: str) -> None:

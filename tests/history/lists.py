@@ -20,12 +20,12 @@ from acidsql.acid import event
 from acidsql.acid.layout import Kind, bucket_id_of, parse_directory, parse_partition_name
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.storage import event_records as er
-from acidsql.storage.delete_writer import write_deletes
-from acidsql.storage.event_reader import FileRead, flat_schema, plan_reads, read_file
-from acidsql.storage.event_writer import write_inserts, write_inserts_pass_deletes
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.listing import EventFile, Listing, list_table
-from acidsql.storage.orc_reader import read_row_ids
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import EventFile, Listing, list_table
+from acidsql.storage.reading.event_reader import FileRead, flat_schema, plan_reads, read_file
+from acidsql.storage.reading.orc_reader import read_row_ids
+from acidsql.storage.writing.delete_writer import write_deletes
+from acidsql.storage.writing.event_writer import write_inserts, write_inserts_pass_deletes
 from acidsql.txn import Snapshot
 
 RowId = tuple[int, int, int]
@@ -164,7 +164,7 @@ class Events:
 
 
 def write_here(events: Events, table: Table, spec: er.WriteSpec) -> list[er.Record]:
-    """In place of ``acidsql.storage.write.write_events``: both steps of the job, without Spark."""
+    """In place of ``acidsql.storage.writing.job.write_events``: both steps of the job, without Spark."""
     task, batch = er.Task(events.task, 0), _batch(table, events.changes)
     if events.overwrites or not any(change.old for change in events.changes):
         return [*write_inserts(spec, task, [batch.drop_columns(_OF_OLD_ROWS)])]

@@ -54,7 +54,7 @@ FORESEEN = {
 }  # fmt: skip
 # Forked off a process that has imported what they need: that takes longer than their work.
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.transaction"])
+FORKED.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.statements.unit_of_work"])
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 ``main`` does a ``Job``. All is real but for Spark: the store, locks, snapshots,
 write ids, files. A statement does what acidsql's runner does: lock, look, write, publish; a
-transaction is ``acidsql.transaction.Transaction``.
+transaction is ``acidsql.statements.unit_of_work.Transaction``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from acidsql.metastore.interface import (
     WriteConflict,
 )
 from acidsql.settings import Settings
-from acidsql.storage import save
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.save import Save, Writing
-from acidsql.transaction import Transaction
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing import save
+from acidsql.storage.writing.save import Save, Writing
 from acidsql.txn import Snapshot, TxnManager
 
 KEYS = range(3)  # that all processes append to, in each table
@@ -262,7 +262,7 @@ class Worker:
         )
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        """As ``acidsql.storage.row_conflicts``, without Spark."""
+        """As ``acidsql.storage.reading.row_conflicts``, without Spark."""
         (table,) = (table for table in self._tables if table.name == conflict.table)
         if conflict.write_id is None or (table.partition_columns and not conflict.partition):
             return True

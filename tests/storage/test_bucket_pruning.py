@@ -5,8 +5,8 @@ from __future__ import annotations
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.predicate import Comparison, Value
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.storage.bucket_pruning import in_buckets
-from acidsql.storage.listing import EventFile, Listing, OriginalFiles
+from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
+from acidsql.storage.reading.bucket_pruning import in_buckets
 
 TABLE = Table(
     TableName("default", "t"), "/t", (Column("id", "int"),), bucket_columns=("id",), num_buckets=4

@@ -22,10 +22,18 @@ from acidsql.acid.layout import METADATA_FILE
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, CompactorWriteIdList, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage import adopt, event_dump, file_info, inventory, load, orc_reader, orc_schema
-from acidsql.storage.compact import Compacting, plan_compaction
-from acidsql.storage.deletion_vectors import deletion_vectors
-from acidsql.storage.event_reader import (
+from acidsql.storage.event_records import Task
+from acidsql.storage.files import file_info, orc_schema
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.listing import list_table
+from acidsql.storage.folding.compact import Compacting, plan_compaction
+from acidsql.storage.folding.fold import fold
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.options import OrcOptions
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import event_dump, inventory, orc_reader
+from acidsql.storage.reading.deletion_vectors import deletion_vectors
+from acidsql.storage.reading.event_reader import (
     dump_file,
     flat_schema,
     plan_deletes,
@@ -33,13 +41,7 @@ from acidsql.storage.event_reader import (
     read_deletes,
     read_file,
 )
-from acidsql.storage.event_records import Task
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.fold import fold
-from acidsql.storage.listing import list_table
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.orc_options import OrcOptions
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.writing import adopt, load
 
 TRIES = int(os.environ.get("ACIDSQL_DAMAGE", "250"))
 FS, SEEN = LocalFileSystem(), ValidWriteIdList(9)

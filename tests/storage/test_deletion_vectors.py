@@ -13,12 +13,12 @@ from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError, SnapshotTooOldError
-from acidsql.storage import deletion_vectors as vectors
-from acidsql.storage import jvm
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.listing import EventFile, Listing
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import deletion_vectors as vectors
+from acidsql.storage.spark import jvm
 
 SCHEMA = RowSchema.of([("v", "string")])
 PARTITIONS = ["", "p=1", "p=2"]

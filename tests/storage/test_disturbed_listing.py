@@ -11,12 +11,12 @@ import pytest
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.errors import FormatError, SnapshotTooOldError
-from acidsql.storage import local_files
-from acidsql.storage.filesystem import ArrowFileSystem, LocalFileSystem, wrap_filesystems
-from acidsql.storage.inventory import inventory
-from acidsql.storage.listing import discover_partitions, list_table
-from acidsql.storage.read import read
-from acidsql.storage.row_conflicts import changed_a_common_row
+from acidsql.storage.files import local as local_files
+from acidsql.storage.files.filesystem import ArrowFileSystem, LocalFileSystem, wrap_filesystems
+from acidsql.storage.files.listing import discover_partitions, list_table
+from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.read import read
+from acidsql.storage.reading.row_conflicts import changed_a_common_row
 
 ALL = ValidWriteIdList(100)
 LOCAL = LocalFileSystem()

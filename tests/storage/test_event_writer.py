@@ -10,11 +10,11 @@ from acidsql.acid import bucket_codec
 from acidsql.acid.partition_names import PartitionNames
 from acidsql.acid.table import Column
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
-from acidsql.storage import delete_writer, event_writer
 from acidsql.storage import event_records as ew
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.publish import check, publish
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.writing import delete_writer, event_writer
+from acidsql.storage.writing.publish import check, publish
 
 ROW = RowSchema.of([("id", "int"), ("v", "string")])
 OLD = bucket_codec.encode(3, 0)

@@ -8,8 +8,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from acidsql.errors import AcidSqlError, SettingError, UnsupportedError
-from acidsql.storage import filesystem
-from acidsql.storage.filesystem import (
+from acidsql.storage.files import filesystem
+from acidsql.storage.files.filesystem import (
     ArrowFileSystem,
     Entry,
     FileSystem,

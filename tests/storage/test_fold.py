@@ -29,12 +29,12 @@ from acidsql.acid.layout import (
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, CompactorWriteIdList, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage.compact import Compacting, plan_compaction
 from acidsql.storage.event_records import Task
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.fold import fold
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.folding.compact import Compacting, plan_compaction
+from acidsql.storage.folding.fold import fold
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
 
 SCHEMA = RowSchema.of([("v", "string")])
 BUCKETS = 3

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.inventory import inventory
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.inventory import inventory
 
 WRITE_IDS = ValidWriteIdList(6, open=(6,), aborted=(5,))
 

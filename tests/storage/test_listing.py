@@ -6,14 +6,14 @@ import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.inventory import inventory
-from acidsql.storage.listing import (
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import (
     discover_partitions,
     list_directory,
     list_plain,
     list_table,
 )
+from acidsql.storage.reading.inventory import inventory
 
 ALL = ValidWriteIdList(100)
 

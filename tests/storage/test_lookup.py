@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acidsql.storage.local_rows import local_rows
-from acidsql.storage.lookup import Lookup
+from acidsql.storage.reading.lookup import Lookup
+from acidsql.storage.spark.local_rows import local_rows
 
 KEYS = st.sets(st.integers(1, (1 << 40) - 1), min_size=1, max_size=600)
 

@@ -12,13 +12,14 @@ import pytest
 from pyarrow import orc
 
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage import orc_batches, orc_rle
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.orc_reader import read_batches
-from acidsql.storage.orc_zones import zone_of
-from acidsql.storage.originals import original_files, read_originals
-from acidsql.storage.plain_file import PlainFileWriter
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.orc import batches as orc_batches
+from acidsql.storage.orc import rle as orc_rle
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.orc.zones import zone_of
+from acidsql.storage.reading.orc_reader import read_batches
+from acidsql.storage.reading.originals import original_files, read_originals
+from acidsql.storage.writing.plain_file import PlainFileWriter
 
 ZONES = [
     "US/Pacific", "America/New_York", "America/St_Johns", "Asia/Tokyo", "Asia/Kolkata",

@@ -10,11 +10,11 @@ import pyorc
 import pytest
 
 from acidsql.errors import SettingError
-from acidsql.storage.file_info import read_file_info
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.orc_options import OrcOptions, check_bloom_filter_columns
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
+from acidsql.storage.orc.row_schema import RowSchema
 
 BUCKET = 536870912
 SCHEMA = RowSchema.of(

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from acidsql.storage import parallel
-from acidsql.storage.parallel import THREADS, in_threads
+from acidsql.storage.files import parallel
+from acidsql.storage.files.parallel import THREADS, in_threads
 
 
 @pytest.fixture

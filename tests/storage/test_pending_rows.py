@@ -7,14 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acidsql.storage import event_merge, orc_file, orc_reader, parquet_file, plain_file
-from acidsql.storage.event_merge import KEYS, LEAST, Source, merged
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.parquet_file import ParquetFileWriter, read_parquet
-from acidsql.storage.pending_rows import PendingRows
-from acidsql.storage.plain_file import PlainFileWriter
-from acidsql.storage.row_schema import RowSchema
+from acidsql.storage.files import parquet as parquet_file
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.parquet import ParquetFileWriter, read_parquet
+from acidsql.storage.folding import event_merge
+from acidsql.storage.folding.event_merge import KEYS, LEAST, Source, merged
+from acidsql.storage.orc import event_file as orc_file
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.pending_rows import PendingRows
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import orc_reader
+from acidsql.storage.writing import plain_file
+from acidsql.storage.writing.plain_file import PlainFileWriter
 
 SCHEMA = RowSchema.of([("i", "int"), ("s", "string")])
 

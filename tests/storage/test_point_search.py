@@ -20,11 +20,12 @@ from acidsql.acid.predicate import ANYTHING, All, Comparison, No, Some, Value
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
-from acidsql.storage.deletion_vectors import deletion_vectors
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.listing import EventFile, Listing, OriginalFiles
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.point_search import (
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.listing import EventFile, Listing, OriginalFiles
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.deletion_vectors import deletion_vectors
+from acidsql.storage.reading.point_search import (
     BYTES_MAX,
     Search,
     holds,
@@ -32,8 +33,7 @@ from acidsql.storage.point_search import (
     search,
     searchable,
 )
-from acidsql.storage.row_schema import RowSchema
-from acidsql.storage.scan import Scan
+from acidsql.storage.reading.scan import Scan
 
 VALUES = {
     "bigint": [-(2**63), -1, 0, 1, 7, 2**63 - 1],

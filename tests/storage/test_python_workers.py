@@ -12,8 +12,8 @@ import pytest
 
 import acidsql
 from acidsql.errors import SettingError
-from acidsql.storage import python_workers
-from acidsql.storage.python_workers import prepare_workers
+from acidsql.storage.spark import python_workers
+from acidsql.storage.spark.python_workers import prepare_workers
 
 HERE = Path(acidsql.__file__).parent.parent
 
@@ -102,7 +102,7 @@ def test_another_python_is_sent_our_code_once(context, tmp_path, monkeypatch, ma
     prepare(context)
     prepare(context)
     [archive] = context.sent
-    assert "acidsql/storage/event_writer.py" in zipfile.ZipFile(archive).namelist()
+    assert "acidsql/storage/writing/event_writer.py" in zipfile.ZipFile(archive).namelist()
 
 
 def test_workers_see_the_path_that_they_were_told(acid, spark):

@@ -11,9 +11,9 @@ from acidsql.acid.bucket_codec import encode
 from acidsql.acid.partition_names import PartitionNames
 from acidsql.acid.table import Column
 from acidsql.storage import event_records as ew
-from acidsql.storage.local_rows import local_rows
-from acidsql.storage.row_schema import RowSchema
-from acidsql.storage.write import _sort_prefix
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.writing.job import _sort_prefix
 
 # Bucket properties of before Hive 3 are bare bucket ids.
 OLD = [(bucket, bucket) for bucket in (0, 3, 4095)]

@@ -13,13 +13,13 @@ import pytest
 from two_sessions import Announced, Other, Rows, Session, Warehouse
 
 from acidsql.acid.types import parse_type
-from acidsql.commands import Commands
 from acidsql.errors import AcidSqlError
-from acidsql.storage import compact as compacting
-from acidsql.storage import read as reading
+from acidsql.statements.tables import Commands
 from acidsql.storage.event_records import Task
-from acidsql.storage.filesystem import LocalFileSystem
-from acidsql.storage.fold import fold
+from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.folding import compact as compacting
+from acidsql.storage.folding.fold import fold
+from acidsql.storage.reading import read as reading
 
 State = dict[str, frozenset[str] | None]  # of each name that matters; None: there is no such table
 TOO_OLD, CONFLICT = "ACID_NOT_ENOUGH_HISTORY", "WRITE_CONFLICT"

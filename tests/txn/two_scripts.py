@@ -21,8 +21,8 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, TransientTxnError
 from acidsql.metastore.interface import LockComponent, LockType, Operation, WriteConflict
 from acidsql.settings import Settings
-from acidsql.storage.publish import Published
-from acidsql.transaction import Transaction
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.writing.publish import Published
 from acidsql.txn import Txn
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import LockWaiter

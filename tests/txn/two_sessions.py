@@ -23,22 +23,22 @@ import pyarrow as pa
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import bucket_name, delta_name
 from acidsql.acid.table import Column, Partition, Table, TableName
-from acidsql.commands import Commands
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.worker import Resources, Worker
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import Database, LockComponent, LockType, Operation
 from acidsql.plan.names import Names
-from acidsql.reader import Reader
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
-from acidsql.storage.event_reader import plan_deletes, plan_reads, read_deletes, read_file
-from acidsql.storage.filesystem import filesystem_for
-from acidsql.storage.gone import naming_missing
-from acidsql.storage.orc_file import EventFileWriter
-from acidsql.storage.row_schema import RowSchema
-from acidsql.transactions import Transactions
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.reader import Reader
+from acidsql.statements.tables import Commands
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.event_reader import plan_deletes, plan_reads, read_deletes, read_file
 from acidsql.txn import TxnManager
 
 SCHEMA = RowSchema.of([("v", "string")])

@@ -6,6 +6,8 @@
 (one part each) ← ``store`` (the whole ``Metastore``).
 
 *txn* always means a transaction of acidsql. A transaction of SQLAlchemy is a *store transaction*.
+
+This package must not be imported by anything but ``session``. Read ``schema`` and ``txns`` first.
 """
 
 from acidsql.metastore.embedded.sqlite import sqlite_url

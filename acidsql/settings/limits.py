@@ -1,0 +1,200 @@
+"""All settings of a session: limits, intervals and time-outs.
+
+A setting that Hive has, too, has Hive's name (``hive.…``); the others begin with ``acidsql.``.
+Values are written as in Hive (``300s``, ``100ms``, ``5min``, ``1000``). A duration without a unit
+is in Hive's unit for that parameter. In Python a setting is an attribute, and durations are whole
+milliseconds:
+
+    >>> Settings.of({"hive.txn.timeout": "2min"}).txn_timeout_ms
+    120000
+
+Source: Hive ``HiveConf`` and ``MetastoreConf``; units as in ``TimeValidator``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from acidsql.errors import SettingError
+from acidsql.settings.compactor import CompactorSettings
+from acidsql.settings.kinds import Setting, boolean, choice, count, duration, fixed
+
+DEFAULT_PARTITION_NAME = "__HIVE_DEFAULT_PARTITION__"
+FIRST_LOCK_SLEEP_MS = 100  # DbLockManager: 100 ms, then twice as long each time
+LEAST_LOCK_SLEEP_CAP_MS = 15_000  # DbLockManager.MAX_SLEEP: the cap is never lower than this
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(CompactorSettings):
+    """All settings of a session; immutable. Build one with ``Settings.of``."""
+
+    txn_timeout_ms: int = duration(
+        "hive.txn.timeout",
+        "300s",
+        "A transaction without a heartbeat for this time is aborted by any session that notices.",
+        least_ms=10,
+    )
+    lock_numretries: int = count(
+        "hive.lock.numretries", "100", "How often Hive checks a waiting lock before it gives up."
+    )
+    lock_sleep_between_retries_ms: int = duration(
+        "hive.lock.sleep.between.retries",
+        "60s",
+        "Hive's longest pause between two checks; with numretries it bounds the total wait.",
+    )
+    lock_poll_interval_ms: int = duration(
+        "acidsql.lock.poll.interval",
+        "2s",
+        "Our longest pause between two checks: nobody should wait a minute for a free lock.",
+    )
+    metastore_busy_timeout_ms: int = duration(
+        "acidsql.metastore.busy.timeout",
+        "60s",
+        "How long one operation waits for another process that is writing to the metastore.",
+    )
+    xlock_write: bool = boolean(
+        "hive.txn.xlock.write",
+        "true",
+        "true: UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE). false: they do not wait, "
+        "and the first to commit wins (SHARED_WRITE).",
+    )
+    xlock_mergeinsert: bool = boolean(
+        "hive.txn.xlock.mergeinsert",
+        "false",
+        "true: a MERGE that only inserts takes the lock of a MERGE that updates, so that two of "
+        "them cannot both insert the same missing key.",
+    )
+    xlock_iow: bool = boolean(
+        "hive.txn.xlock.iow",
+        "false",
+        "true: INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE), as by "
+        "Hive's default. That is not necessary here, because they write a new base.",
+    )
+    conflicts_by_row: bool = choice(
+        "acidsql.conflict.detection",
+        "partition",
+        "What two transactions must not both change: the same partition (Hive's rule), or the same "
+        "row. With 'row', UPDATE, DELETE and MERGE without INSERT do not wait for each other.",
+        {"partition": False, "row": True},
+    )
+    max_open_txns: int = count(
+        "hive.max.open.txns", "100000", "At most this many transactions may be open at a time."
+    )
+    housekeeper_interval_ms: int = duration(
+        "metastore.acid.housekeeper.interval",
+        "60s",
+        "How often timed-out transactions are aborted and old rows of the metastore are deleted.",
+    )
+    txn_history_retention_ms: int = duration(
+        "acidsql.txn.history.retention",
+        "7d",
+        "How long the metastore remembers how a transaction ended.",
+        unit="d",
+    )
+    lease_timeout_ms: int = duration(
+        "acidsql.lease.timeout",
+        "1h",
+        "How long the cleaner keeps the files that a DataFrame reads.",
+        least_ms=10,
+    )
+    values_max_rows: int = count(
+        "acidsql.values.max.rows",
+        "10000",
+        "Literal rows of VALUES, up to this number, are written without a Spark job.",
+        least=0,
+    )
+    driver_max_rows: int = count(
+        "acidsql.driver.max.rows",
+        "10000",
+        "A statement that may change few rows is first tried in the driver, up to this number of "
+        "rows. 0: never.",
+        least=0,
+    )
+    max_dynamic_partitions: int = count(
+        "hive.exec.max.dynamic.partitions",
+        "1000",
+        "A statement that would write to more than this number of partitions fails.",
+    )
+    default_partition_name: str = fixed(
+        "hive.exec.default.partition.name",
+        DEFAULT_PARTITION_NAME,
+        "The directory that stands for NULL and for the empty string.",
+    )
+
+    @classmethod
+    def of(cls, values: Mapping[str, object] | None = None) -> Settings:
+        """The defaults, changed by these values (setting's name → value). Raises SettingError."""
+        settings = cls()
+        for name, value in (values or {}).items():
+            settings = settings.with_(name, value)
+        return settings
+
+    def with_(self, name: str, value: object) -> Settings:
+        """A copy with one value changed. Raises SettingError for an unknown name or a bad value."""
+        attribute, setting = _find(name)
+        text = str(value).strip()
+        try:
+            parsed = setting.parse(text)
+        except (ValueError, KeyError, OverflowError):
+            raise SettingError(
+                f"'{name}' cannot be '{value}': expected {setting.expects}.",
+                name=name,
+                value=value,
+                expected=setting.expects,
+            ) from None
+        return dataclasses.replace(self, **{attribute: parsed})
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Names and values as text, sorted; ``of(dict(items()))`` gives the same settings."""
+        for name, (attribute, setting) in sorted(_BY_NAME.items()):
+            yield name, setting.show(getattr(self, attribute))
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        """Half of ``hive.txn.timeout``, as in Hive's DbTxnManager."""
+        return max(1, self.txn_timeout_ms // 2)
+
+    @property
+    def lock_wait_ms(self) -> int:
+        """The longest wait for a lock: the sum of all sleeps of Hive's DbLockManager.
+
+        Hive sleeps hive.lock.numretries times: 100, 200, 400 … ms, but at most
+        max(15 s, hive.lock.sleep.between.retries). With the defaults that is 91 min 42 s.
+        """
+        cap = max(LEAST_LOCK_SLEEP_CAP_MS, self.lock_sleep_between_retries_ms)
+        total, sleep = 0, FIRST_LOCK_SLEEP_MS
+        for retry in range(self.lock_numretries):
+            if sleep >= cap:
+                return total + cap * (self.lock_numretries - retry)
+            total, sleep = total + sleep, sleep * 2
+        return total
+
+
+_BY_NAME: Mapping[str, tuple[str, Setting]] = {
+    field.metadata["setting"].name: (field.name, field.metadata["setting"])
+    for field in dataclasses.fields(Settings)
+}
+
+
+def known_settings() -> tuple[Setting, ...]:
+    """All settings with their documentation, sorted by name."""
+    return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
+
+
+def is_setting(name: str) -> bool:
+    """True if there is a setting with this name."""
+    return name in _BY_NAME
+
+
+def _find(name: str) -> tuple[str, Setting]:
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, _BY_NAME, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(_BY_NAME)}."
+        raise SettingError(
+            f"There is no setting '{name}'.{hint}", name=name, condition="UNKNOWN_SETTING"
+        ) from None

@@ -1,0 +1,26 @@
+"""What runs: each statement of a session, from its text to its result.
+
+Read ``runner`` first: it tells one statement's way from the text to the commit. ``plan/`` rewrites
+a statement that changes rows, and ``storage/`` writes its events. Every other kind of statement has
+a module here.
+
+==================  ==========================================================================
+runner              one statement, start to finish: say, hold, do, keep
+reader              SELECT and everything else that only Spark runs; the rows of stand-ins
+current_txn         which transaction the session's statements run in, and what its reads see
+unit_of_work        what a transaction's statements have published, and how to undo one of them
+partition_specs     which partitions a statement means
+tables, create      CREATE, ALTER, DROP, TRUNCATE TABLE, databases, USE
+columns             ALTER TABLE … COLUMNS
+load                LOAD DATA
+transactions        BEGIN, COMMIT, SAVEPOINT, LOCK, SET, ABORT TRANSACTIONS
+compactions         ALTER TABLE … COMPACT, and the session's own clean-up
+shows, explain      SHOW, DESCRIBE, EXPLAIN
+places              where tables lie: directories made, adopted and removed
+spark_databases     the databases of Spark's catalog beside ours
+result              counts, receipts
+==================  ==========================================================================
+
+This package knows every package below it. It must not know how a person is spoken to: that is
+``session``, ``magic`` and ``cli``.
+"""

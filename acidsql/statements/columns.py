@@ -1,0 +1,231 @@
+"""ALTER TABLE … COLUMNS → the columns that a table has then.
+
+Only the catalog is changed, never a file: old files are read by position, as Hive 4 does. What
+would then read wrong is refused, even where Hive lets it pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from acidsql.acid.evolution import can_widen, keeps_bucket
+from acidsql.acid.table import PARQUET, Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.sql.statements import ChangeColumns, ColumnChange, ColumnDef, ReplaceColumns
+from acidsql.sql.tokens import Span
+from acidsql.statements.create import TypeOf, bind_column, bind_default, check_name
+from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
+
+_CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What a table becomes.
+
+    Attributes:
+        columns: Its data columns.
+        bucket_columns: CLUSTERED BY, under their new names.
+        properties: Those that name columns, under their new names.
+    """
+
+    columns: tuple[Column, ...]
+    bucket_columns: tuple[str, ...]
+    properties: dict[str, str]
+
+
+def altered(
+    table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
+) -> Altered:
+    """What a statement makes of a table.
+
+    Raises:
+        AnalysisError: A column is not there, or is there already; a type is unknown.
+        UnsupportedError: Old files could not be read rightly any more.
+    """
+    if isinstance(statement, ChangeColumns):
+        columns = list(table.columns)
+        for change in statement.changes:
+            at = _position(table, columns, change, text)
+            columns[at] = _changed(table, columns[at], change, text, type_of)
+            _check_once(table, columns, at, (change.new_name or change).span, text)
+    else:
+        columns = _replaced(table, statement, text, type_of)
+    if table.file_format == PARQUET:
+        _need_readable_parquet(table, columns, statement, text)
+    # A column is told by its place: the n-th was the n-th before.
+    names = {old.name: new.name for old, new in zip(table.columns, columns, strict=False)}
+    buckets = tuple(names[name] for name in table.bucket_columns)
+    return Altered(tuple(columns), buckets, _renamed_properties(table, names))
+
+
+# ── CHANGE, RENAME COLUMN, ALTER COLUMN ──────────────────────────────────────────────────────
+
+
+def _position(table: Table, columns: Sequence[Column], change: ColumnChange, text: str) -> int:
+    name, span = change.column.parts[-1].lower(), change.column.span
+    for at, column in enumerate(columns):
+        if column.name == name:
+            return at
+    if any(column.name == name for column in table.partition_columns):
+        raise _refused(
+            f"The partition column '{name}' cannot be changed: directories are named by it.",
+            text, span,
+        )  # fmt: skip
+    raise AnalysisError(
+        f"There is no column '{change.column.parts[-1]}' in {table.name} (Hive 10002).",
+        text, span.start, span.end, condition="COLUMN_NOT_FOUND", sqlstate="42703",
+    )  # fmt: skip
+
+
+def _changed(table: Table, old: Column, change: ColumnChange, text: str, type_of: TypeOf) -> Column:
+    name = old.name if change.new_name is None else change.new_name.parts[-1]
+    new = old
+    if change.type is not None or change.default is not None:
+        stated = change.type or change.span
+        definition = ColumnDef(name, stated, True, change.default, None, change.span)
+        new = _bound(old, definition, change.type is not None, text, type_of)
+    new = replace(
+        new,
+        name=name.lower(),
+        comment=old.comment if change.comment is None else change.comment,
+        nullable=old.nullable or change.drops_not_null,
+        default=None if change.drops_default else new.default,
+    )
+    _check(table, old, new, change.type or change.span, text)
+    if new.name != old.name:
+        check_name(new, text, change.new_name.span if change.new_name else change.span)
+    if change.must_not_be_null:
+        _need_not_null(old, text, change.span)
+    return new
+
+
+def _bound(
+    old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
+) -> Column:
+    """The type and the DEFAULT that are stated, the old one's for the rest."""
+    if has_type:
+        bound = bind_column(definition, text, type_of)
+    else:
+        bound = bind_default(old, definition, text, type_of)
+    return replace(old, type=bound.type, default=bound.default or old.default)
+
+
+# ── REPLACE COLUMNS ──────────────────────────────────────────────────────────────────────────
+
+
+def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf) -> list[Column]:
+    """Hive's rule: as many as there are, in their places, and perhaps more behind."""
+    given = statement.columns
+    if len(given) < len(table.columns):
+        raise _refused(
+            f"REPLACE COLUMNS cannot drop columns (Hive 10313): {table.name} has "
+            f"{len(table.columns)}, {len(given)} are given. Files hold columns by position; use "
+            "CREATE TABLE … AS SELECT the columns to keep.",
+            text, Span(given[0].span.start, given[-1].span.end),
+        )  # fmt: skip
+    known = {column.name for column in table.columns}
+    columns: list[Column] = []
+    for at, definition in enumerate(given):
+        new = bind_column(definition, text, type_of)
+        check_name(new, text, definition.span)
+        if at >= len(table.columns):
+            if not new.nullable:
+                raise not_null_refused(new, text, definition.span)
+        else:
+            old = table.columns[at]
+            if new.name != old.name and new.name in known:
+                raise _refused(
+                    f"REPLACE COLUMNS cannot move column '{new.name}' (Hive 10311): files hold "
+                    f"columns by position, and '{old.name}' is in this one.",
+                    text, definition.span,
+                )  # fmt: skip
+            if not new.nullable:
+                _need_not_null(old, text, definition.span)
+            new = replace(new, nullable=old.nullable, default=new.default or old.default)
+            _check(table, old, new, definition.type, text)
+        columns.append(new)
+        _check_once(table, columns, at, definition.span, text)
+    return columns
+
+
+# ── what both look at ────────────────────────────────────────────────────────────────────────
+
+
+def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
+    before, after = parse_type(old.type), parse_type(new.type)
+    if before == after:
+        return
+    if not can_widen(before, after):
+        raise _refused(
+            f"Column '{old.name}' cannot be changed from {old.type.upper()} to {new.type.upper()} "
+            "(Hive 10312): not every value in the files that are there would read the same. Add a "
+            "column and fill it by UPDATE.",
+            text, place,
+        )  # fmt: skip
+    if old.name in table.bucket_columns and not keeps_bucket(before, after):
+        raise _refused(
+            f"The table is CLUSTERED BY '{old.name}': as {new.type.upper()} its values would "
+            "belong to other buckets.",
+            text, place,
+        )  # fmt: skip
+
+
+def _need_readable_parquet(
+    table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
+) -> None:
+    """Parquet files are matched by name, and not every reader widens their types."""
+    if isinstance(statement, ChangeColumns):
+        start, end = statement.changes[0].span.start, statement.changes[-1].span.end
+    else:
+        start, end = statement.columns[0].span.start, statement.columns[-1].span.end
+    for old, new in zip(table.columns, columns, strict=False):
+        what = "a new name" if old.name != new.name else "another type"
+        if (old.name, old.type) != (new.name, new.type):
+            raise _refused(
+                f"Column '{old.name}' cannot get {what}: {table.name} is STORED AS PARQUET, whose "
+                "columns are matched by name and read in the type that they were written in. Add "
+                "a column, or use CREATE TABLE … AS SELECT.",
+                text, Span(start, end),
+            )  # fmt: skip
+
+
+def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, text: str) -> None:
+    others = [column.name for n, column in enumerate(columns) if n != at]
+    if columns[at].name in (*others, *(column.name for column in table.partition_columns)):
+        raise AnalysisError(
+            f"{table.name} has a column '{columns[at].name}' already (Hive 10036).",
+            text, span.start, span.end, condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
+        )  # fmt: skip
+
+
+def _need_not_null(old: Column, text: str, span: Span) -> None:
+    if old.nullable:
+        raise _refused(
+            f"Column '{old.name}' cannot become NOT NULL: the rows that are there may have no "
+            "value for it.",
+            text, span,
+        )  # fmt: skip
+
+
+def _renamed_properties(table: Table, names: dict[str, str]) -> dict[str, str]:
+    given = table.properties.get(BLOOM_FILTER_COLUMNS)
+    if given is None:
+        return {}
+    paths = [path.strip().split(".") for path in given.split(",")]
+    now = ",".join(".".join([names.get(p[0].lower(), p[0]), *p[1:]]) for p in paths)
+    return {BLOOM_FILTER_COLUMNS: now} if now != given else {}
+
+
+def not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
+    """A new column cannot be NOT NULL."""
+    return UnsupportedError(
+        f"Column '{column.name}' cannot be NOT NULL: the rows that are there have no value for it.",
+        text, span.start, span.end,
+    )  # fmt: skip
+
+
+def _refused(message: str, text: str, span: Span) -> UnsupportedError:
+    return UnsupportedError(message, text, span.start, span.end, condition=_CONDITION)

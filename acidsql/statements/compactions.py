@@ -1,0 +1,215 @@
+"""ALTER TABLE … COMPACT and its relatives: wait for a compaction, explain it, clean up.
+
+Source: Hive ``AlterTableCompactOperation``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.compaction.cleaner import Cleaner
+from acidsql.compaction.decision import job_properties, pool_of
+from acidsql.compaction.housekeeper import keep_house
+from acidsql.compaction.plan_text import plan_text
+from acidsql.compaction.worker import Resources, Worker
+from acidsql.errors import AnalysisError, CatalogError, WriteError
+from acidsql.metastore.compaction_queue import (
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
+from acidsql.metastore.interface import Metastore
+from acidsql.plan.names import Names
+from acidsql.sql import statements as st
+from acidsql.statements.compaction_rows import COMPACTIONS, compaction_rows
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.result import Receipt, rows_frame
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.folding.compact import plan_compaction
+from acidsql.txn import TxnManager, snapshot_of
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
+_WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
+_DEFAULT_POOL = "default"
+
+
+class CompactionCommands:
+    """Runs these commands for one session.
+
+    Args:
+        spark: The session's Spark session.
+        metastore: The metastore with the queue.
+        txns: Opens transactions.
+        transactions: The session's open transaction.
+        names: Finds tables.
+        host: This process's host, shown to others.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+        host: str,
+    ) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions, self._host = txns, transactions, host
+        # A person waits for the compaction, so it uses all task slots.
+        resources = Resources(f"acidsql-compact-{id(self)}")
+        self._worker = Worker(spark, metastore, txns, f"{host}-session{id(self)}", resources)
+
+    def knows(self, statement: Any) -> bool:
+        """True if the statement is one of these commands."""
+        return isinstance(statement, st.CompactTable)
+
+    def run(self, statement: Any, text: str) -> Receipt:
+        """Run ALTER TABLE … COMPACT.
+
+        Raises:
+            AnalysisError: The table is partitioned, and the statement has no PARTITION (Hive
+                10283).
+            UnsupportedError: The table cannot be compacted in this way.
+            WriteError: The statement has AND WAIT, and the compaction failed.
+        """
+        table, partition = self._named(statement, text)
+        request = CompactionRequest(
+            table.name,
+            partition,
+            statement.type,
+            f"{self._host}-manual",
+            dict(statement.properties),
+            self._pool(table, statement.pool),
+            statement.buckets,
+            None if statement.order_by is None else statement.order_by.of(text),
+            "asked for",
+        )
+        number = self._metastore.compact(request).id
+        if statement.and_wait:
+            self._wait_for(number)
+        return Receipt(text, notes=(_note(number, self._entry(number)),))
+
+    def compact(
+        self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
+    ) -> DataFrame:
+        """See ``Session.compact``."""
+        self._transactions.need_plain("compact")
+        ids = []
+        for name in self._partitions(table, partition):
+            request = CompactionRequest(
+                table.name, name, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
+            )
+            ids.append(self._metastore.compact(request).id)
+        for number in ids if wait else ():
+            self._wait_for(number)
+        found = [one for one in self._metastore.compactions() if one.id in ids]
+        return rows_frame(self._spark, COMPACTIONS, compaction_rows(found, st.ShowCompactions()))
+
+    def clean(self) -> DataFrame:
+        """See ``Session.clean``."""
+        self._transactions.need_plain("clean")
+        # Transactions of dead processes would hold back the cleaner.
+        keep_house(self._metastore, self._txns.settings)
+        removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
+        rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
+        return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
+
+    def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
+        """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
+        table, partition = self._named(statement, text)
+        seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        write_ids = seen.write_ids[table.name]
+        plan, state = plan_compaction(
+            filesystem_for(table.location),
+            job_properties(table, dict(statement.properties)),
+            partition or "",
+            CompactorWriteIdList.of(write_ids),
+            seen.valid_txns,
+            major=statement.type is not CompactionType.MINOR,
+            anyway=statement.type is CompactionType.REBALANCE,
+        )
+        shown = plan_text(table, partition, statement.type, plan, state, write_ids)
+        return rows_frame(self._spark, "plan string", [(shown,)])
+
+    def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, str | None]:
+        table = self._names.need(statement.name, text)
+        if not table.partition_columns and not statement.partition:
+            return table, None
+        if not statement.partition:
+            raise AnalysisError(
+                f"{table.name} is partitioned: say which PARTITION (…) to compact, or "
+                f'acid.compact("{table.name}") to compact them all.',
+                text, statement.span.start, statement.span.end,
+                condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
+            )  # fmt: skip
+        known = Partitions(self._spark, self._transactions)
+        found = known.matching(table, [statement.partition], text)
+        if len(found) > 1:
+            raise AnalysisError(
+                f"PARTITION names {len(found)} partitions of {table.name}; one is compacted at a "
+                "time.",
+                text, statement.partition[0].span.start, statement.partition[-1].span.end,
+                condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
+            )  # fmt: skip
+        return table, found[0]
+
+    def _partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
+        if not table.partition_columns:
+            if partition is not None:
+                raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
+            return [None]
+        known = self._transactions.partition_names(table)
+        if partition is not None and partition not in known:
+            raise CatalogError(
+                f"{table.name} has no partition '{partition}'.",
+                condition="PARTITIONS_NOT_FOUND", sqlstate="428FT", table=table.name,
+            )  # fmt: skip
+        return known if partition is None else [partition]
+
+    def _pool(self, table: Table, asked: str | None) -> str | None:
+        """The request's pool, else the table's. The pool ``default`` is the one without a name."""
+        return None if asked == _DEFAULT_POOL else pool_of(table, asked)
+
+    def _wait_for(self, number: int) -> None:
+        """Compact in this session; if another worker has the entry, wait for that worker."""
+        self._worker.run_next(only=number)
+        pause_s = _FIRST_PAUSE_S
+        longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
+        while (entry := self._entry(number)) is not None and entry.state in _WAITING:
+            if entry.state is CompactionState.INITIATED:
+                self._worker.run_next(only=number)  # the other worker has given up
+                continue
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, longest_s)
+            self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
+            self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
+        if entry is not None and entry.state is CompactionState.REFUSED:
+            _log.warning("%s", _note(number, entry))  # seen by who does not look at the receipt
+        if entry is not None and entry.state is CompactionState.FAILED:
+            raise WriteError(
+                f"Compaction {number} failed: {entry.message}",
+                condition="COMPACTION_FAILED",
+                compactionId=number,
+            )
+
+    def _entry(self, number: int) -> CompactionInfo | None:
+        """The entry; None if the store has forgotten it, for example after DROP of its table."""
+        return next((one for one in self._metastore.compactions() if one.id == number), None)
+
+
+def _note(number: int, entry: CompactionInfo | None) -> str:
+    if entry is None:
+        return f"compaction {number} is forgotten: its table was dropped, or no history is kept"
+    return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

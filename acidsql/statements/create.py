@@ -1,0 +1,319 @@
+"""CREATE TABLE → a Table: columns checked, properties completed, the place decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from acidsql.acid.table import (
+    BUCKETING_VERSION,
+    FIXED_PROPERTIES,
+    FULL_ACID,
+    INSERT_ONLY,
+    ORC,
+    PARQUET,
+    TRANSACTIONAL,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    SortColumn,
+    Table,
+    TableName,
+)
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import (
+    AnalysisError,
+    FormatError,
+    SqlError,
+    UnsupportedError,
+)
+from acidsql.plan.assignment import can_assign
+from acidsql.plan.event_query import Fields
+from acidsql.sql.statements import ColumnDef, CreateTable
+from acidsql.sql.tokens import Span
+from acidsql.statements.table_properties import check_files, check_kind
+from acidsql.storage.event_records import PREFIX
+
+# The type of an expression, by Spark's analysis.
+TypeOf = Callable[[Span], HiveType]
+BUCKETS_MAX = 4096  # 12 bits of the bucket property
+
+
+def define_table(
+    statement: CreateTable,
+    text: str,
+    name: TableName,
+    location: str,
+    *,
+    type_of: TypeOf,
+    fields: Fields = (),
+) -> Table:
+    """What a CREATE TABLE with columns, or AS SELECT, defines.
+
+    Args:
+        statement: The statement.
+        text: Its text.
+        name: The new table's name.
+        location: Where it will lie.
+        type_of: Asks Spark for the type of a DEFAULT.
+        fields: Of AS SELECT, the query's columns.
+
+    Raises:
+        AnalysisError: A column is named twice, does not exist, or has a type that is unknown.
+        UnsupportedError: CHECK, or SORTED BY of a full-ACID table.
+    """
+    _refuse(statement, text)
+    columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
+    partitions = tuple(bind_column(column, text, type_of) for column in statement.partitioned_by)
+    if statement.query is not None:
+        columns = _of_query(fields, text, statement.query.span)
+    if statement.partition_names:
+        columns, partitions = _split(columns, statement, text)
+    _check_names(columns + partitions, statement, text)
+    _check_partition_types(partitions, statement, text)
+    check_files(dict(statement.properties), columns, statement, text)
+    return Table(
+        name,
+        location,
+        columns,
+        partitions,
+        _bucket_columns(columns, statement, text),
+        statement.num_buckets,
+        _properties(statement, text),
+        statement.comment,
+        sort_columns=_sort_columns(columns, statement, text),
+        file_format=(statement.stored_as or ORC).lower(),
+    )
+
+
+def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
+    """A column of CREATE TABLE or ADD COLUMNS.
+
+    Raises:
+        AnalysisError: Its type is unknown or not supported, its DEFAULT does not fit.
+    """
+    try:
+        kind = parse_type(column.type.of(text))
+    except FormatError as error:
+        raise AnalysisError(
+            f"The type of column '{column.name}' cannot be used: {error.message}.",
+            text, column.type.start, column.type.end,
+            condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
+        ) from None  # fmt: skip
+    default = _default(column, kind, text, type_of)
+    return Column(column.name.lower(), str(kind), column.nullable, default, column.comment)
+
+
+def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
+    """A column with the DEFAULT that is stated. Raises as ``bind_column``."""
+    return replace(old, default=_default(column, parse_type(old.type), text, type_of))
+
+
+def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> str | None:
+    if column.default is None:
+        return None
+    given = type_of(column.default)
+    if not can_assign(given, kind):
+        raise AnalysisError(
+            f"The DEFAULT of column '{column.name}' is of type {given}, the column of {kind}.",
+            text, column.default.start, column.default.end,
+            condition="INVALID_DEFAULT_VALUE.DATA_TYPE", sqlstate="42623",
+        )  # fmt: skip
+    return column.default.of(text)
+
+
+def like(source: Table, statement: CreateTable, text: str, name: TableName, location: str) -> Table:
+    """What ``CREATE TABLE … LIKE`` defines: the source's columns and layout, none of its rows.
+
+    Raises:
+        AnalysisError: A property has a value that Hive does not know.
+        UnsupportedError: The source is sorted, and the new table would be full-ACID.
+    """
+    given = _properties(statement, text, source.properties)
+    check_files(given, source.columns, statement, text)
+    made = replace(
+        source,
+        name=name,
+        location=location,
+        properties=given,
+        checks={},
+        file_format=(statement.stored_as or source.file_format).lower(),
+    )
+    if made.file_format == PARQUET and not made.is_insert_only:
+        raise _unsupported(
+            "A full-ACID table is stored as ORC: say STORED AS ORC, too.",
+            text, statement.name.span, "FILE_FORMAT",
+        )  # fmt: skip
+    if made.sort_columns and not made.is_insert_only:
+        raise _no_sorted_buckets(text, statement.name.span)
+    return made
+
+
+def _refuse(statement: CreateTable, text: str) -> None:
+    if statement.checks:
+        raise _unsupported(
+            "CHECK constraints are not supported: acidsql could not keep Hive and others from "
+            "breaking them.", text, statement.checks[0].condition, "CHECK_CONSTRAINT",
+        )  # fmt: skip
+    insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
+    if statement.sorted_by and not insert_only:
+        first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span
+        raise _no_sorted_buckets(text, Span(first.start, last.end))
+    if statement.num_buckets > BUCKETS_MAX:
+        raise _unsupported(
+            f"A table has at most {BUCKETS_MAX} buckets.", text, statement.name.span, "BUCKETS"
+        )
+
+
+def _of_query(fields: Fields, text: str, place: Span) -> tuple[Column, ...]:
+    columns = []
+    for name, kind in fields:
+        try:
+            stored = _storable(kind)
+        except FormatError as error:
+            raise AnalysisError(
+                f"The query's column '{name}' cannot be stored: {error.message}.",
+                text, place.start, place.end,
+                condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
+            ) from None  # fmt: skip
+        columns.append(Column(name.lower(), stored))
+    return tuple(columns)
+
+
+def _storable(kind: HiveType) -> str:
+    """A query's type as a column's; Spark's TIMESTAMP is stored as the wall clock it shows."""
+    return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
+
+
+def _split(
+    columns: Sequence[Column], statement: CreateTable, text: str
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """PARTITIONED BY (a, b) of AS SELECT: those columns of the query, moved to the end."""
+    by_name = {column.name: column for column in columns}
+    partitions = []
+    for name in statement.partition_names:
+        column = by_name.get(name.parts[-1].lower())
+        if column is None:
+            raise _missing(name.parts[-1], text, name.span)
+        partitions.append(column)
+    return tuple(c for c in columns if c not in partitions), tuple(partitions)
+
+
+def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise AnalysisError(
+                f"Column '{column.name}' is there twice; names do not differ by case.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
+            )  # fmt: skip
+        check_name(column, text, statement.name.span)
+        seen.add(column.name)
+    if not columns:
+        raise AnalysisError(
+            "A table needs a column.", text, statement.name.span.start, statement.name.span.end,
+            condition="NO_COLUMNS", sqlstate="42601",
+        )  # fmt: skip
+
+
+def check_name(column: Column, text: str, place: Span) -> None:
+    """Refuse names that would be taken for ours."""
+    if column.name == "row__id" or column.name.startswith(PREFIX):
+        raise _unsupported(
+            f"A column cannot be called '{column.name}': the name is taken.",
+            text, place, "RESERVED_COLUMN_NAME",
+        )  # fmt: skip
+    if "i\u0307" in column.name:
+        # The small letter of one that Spark takes for another.
+        raise _unsupported(
+            f"A column's name cannot have an İ in it ({column.name}): Spark would not find it.",
+            text, place, "COLUMN_NAME",
+        )  # fmt: skip
+
+
+def _check_partition_types(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
+    for column in columns:
+        kind = parse_type(column.type)
+        if kind.children or kind.kind == "binary":
+            raise _unsupported(
+                f"A partition column cannot be of type {column.type.upper()}.",
+                text, statement.name.span, "PARTITION_COLUMN_TYPE",
+            )  # fmt: skip
+
+
+def _bucket_columns(
+    columns: Sequence[Column], statement: CreateTable, text: str
+) -> tuple[str, ...]:
+    types = {column.name: parse_type(column.type) for column in columns}
+    found = []
+    for name in statement.bucket_columns:
+        column = name.parts[-1].lower()
+        if column not in types:
+            raise _missing(name.parts[-1], text, name.span)
+        if types[column].kind == "binary":
+            raise _unsupported(
+                "A BINARY column cannot be bucketed by: Hive's hash of it is not well defined.",
+                text, name.span, "BUCKET_COLUMN_TYPE",
+            )  # fmt: skip
+        found.append(column)
+    return tuple(found)
+
+
+def _sort_columns(
+    columns: Sequence[Column], statement: CreateTable, text: str
+) -> tuple[SortColumn, ...]:
+    types = {column.name: parse_type(column.type) for column in columns}
+    found = []
+    for by in statement.sorted_by:
+        column = by.name.parts[-1].lower()
+        if column not in types:
+            raise _missing(by.name.parts[-1], text, by.name.span)
+        if types[column].children:
+            raise _unsupported(
+                f"Rows cannot be SORTED BY a column of type {types[column]}.",
+                text, by.name.span, "SORT_COLUMN_TYPE",
+            )  # fmt: skip
+        found.append(SortColumn(column, by.descending))
+    return tuple(found)
+
+
+def _properties(
+    statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """A new table's TBLPROPERTIES; of those that say what it is, keys and values as Hive's."""
+    given = {
+        key.lower() if key.lower() in FIXED_PROPERTIES else key: value
+        for key, value in statement.properties
+    }
+    kind = given.get(TRANSACTIONAL_PROPERTIES, "").lower()
+    if TRANSACTIONAL_PROPERTIES in given:
+        check_kind(kind, text, statement.name.span)
+        given[TRANSACTIONAL_PROPERTIES] = kind
+    return {
+        TRANSACTIONAL_PROPERTIES: FULL_ACID,
+        BUCKETING_VERSION: "2",
+        **(inherited or {}),
+        **given,
+        TRANSACTIONAL: "true",
+    }
+
+
+def _no_sorted_buckets(text: str, place: Span) -> UnsupportedError:
+    return _unsupported(
+        "A full-ACID table cannot be SORTED BY (Hive 10298): its files are sorted by row id. An "
+        f"insert-only table can: TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'='{INSERT_ONLY}').",
+        text, place, "SORTED_BUCKETS",
+    )  # fmt: skip
+
+
+def _missing(name: str, text: str, span: Span) -> SqlError:
+    return AnalysisError(
+        f"There is no column '{name}'.", text, span.start, span.end,
+        condition="COLUMN_NOT_FOUND", sqlstate="42703",
+    )  # fmt: skip
+
+
+def _unsupported(message: str, text: str, span: Span, feature: str) -> UnsupportedError:
+    return UnsupportedError(
+        message, text, span.start, span.end, condition=f"UNSUPPORTED_FEATURE.{feature}"
+    )

@@ -1,0 +1,177 @@
+"""EXPLAIN: the locks and files of a statement as text, shown above Spark's plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import bucket_id_of
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.metastore.interface import LockComponent
+from acidsql.statements.result import size
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.listing import Listing
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.spark.jvm import Scans
+
+_DIRECTORIES_SHOWN = 20
+_FOOTERS_MAX = 1000  # if there are more delete files, their events are not counted
+_ITEMS_SHOWN = 8
+# A list of more than 16 items with neither blanks nor colons: Spark writes blanks in a list of
+# columns, colons in a struct. A match starts at the start of an item. The quantifiers are
+# possessive, so that a literal of a million letters is searched once only.
+_LONG_LIST = re.compile(r"(?<![^\[\](),:\s])(?:[^\[\](),:\s]*+,){16,}+[^\[\](),:\s]*+")
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:(?://[^/]*)?(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of the snapshot.
+
+    Attributes:
+        directory: The file's directory below the table's; "" for an original in the table's.
+        bytes: The file's size; 0 for an original, because a listing does not have its size.
+        deletes: The file contains delete events.
+        bucket_id: The bucket id; None for an original.
+    """
+
+    path: str
+    partition: str
+    directory: str
+    bytes: int
+    deletes: bool
+    bucket_id: int | None
+
+
+def locks_section(locks: Iterable[LockComponent]) -> str:
+    """The section of the locks that a statement takes; "" without locks."""
+    lines = []
+    for lock in locks:
+        what = ".".join(filter(None, (lock.database, lock.table)))
+        partition = f" partition {lock.partition}" if lock.partition else ""
+        lines.append(f"{lock.lock_type.name} on {what}{partition}")
+    # A MERGE takes one lock for each of its operations; the lines are equal.
+    return "\n".join(["== Locks ==", *dict.fromkeys(lines), ""]) if lines else ""
+
+
+def plan_section(plan: str) -> str:
+    """Spark's plan, with long lists cut short.
+
+    A scan of several partitions has their values and the sizes of their files as literals.
+    """
+    return _LONG_LIST.sub(_beginning, plan)
+
+
+def _beginning(found: re.Match[str]) -> str:
+    items = found[0].split(",")
+    return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
+
+
+def tables_section(
+    tables: Sequence[tuple[Table, Sequence[Listing], ValidWriteIdList]], scans: Scans | None
+) -> str:
+    """The section of the files that a plan reads of each ACID table; "" without tables.
+
+    Args:
+        tables: Each table with its files in the snapshot and its valid write ids.
+        scans: The files that Spark's plan opens, and the files that remain after Spark applied
+            conditions on paths. None: this is unknown, and all files count as read.
+    """
+    lines = [line for one in tables for line in _table_lines(*one, scans)]
+    return "\n".join(["== ACID Tables ==", *lines, ""]) if lines else ""
+
+
+def _table_lines(
+    table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList, scans: Scans | None
+) -> list[str]:
+    files = [file for listing in listings for file in _files(table, listing)]
+    read = _read(files, scans)
+    directories = list(dict.fromkeys(file.directory for file in files))
+    wanted = list(dict.fromkeys(file.directory for file in read))
+    lines = [
+        f"{table.name}: {len(read)} of {len(files)} files, {len(wanted)} of {len(directories)} "
+        f"directories, {size(sum(file.bytes for file in read))}"
+    ]
+    if table.partition_columns:
+        partitions = {file.partition for file in read}
+        lines.append(f"  partitions: {len(partitions)} of {len(listings)}")
+    deletes = [file for file in read if file.deletes]
+    if deletes:
+        lines.append(f"  delete events: {_events(deletes)} in {_number(len(deletes), 'file')}")
+    rows = [file for file in read if not file.deletes]
+    if scans is not None and any(_plain(file.path) not in scans.opened for file in rows):
+        lines.append("  some files are read by Python tasks, which Spark's reader cannot read")
+    lines.append(f"  snapshot: {write_ids}")
+    for directory in wanted[:_DIRECTORIES_SHOWN]:
+        inside = [file for file in read if file.directory == directory]
+        lines.append(
+            f"  {directory or '(originals)'}: {_number(len(inside), 'file')}, "
+            f"{size(sum(file.bytes for file in inside))}"
+        )
+    if len(wanted) > _DIRECTORIES_SHOWN:
+        lines.append(f"  … and {_number(len(wanted) - _DIRECTORIES_SHOWN, 'directory')} more")
+    return lines
+
+
+def _files(table: Table, listing: Listing) -> list[_File]:
+    found = []
+    for event_files, deletes in ((listing.data, False), (listing.deletes, True)):
+        for file in event_files:
+            directory = f"{listing.partition}/{file.directory.name}".lstrip("/")
+            bucket_id = bucket_id_of(file.path.rpartition("/")[2])
+            found.append(
+                _File(file.path, listing.partition, directory, file.size, deletes, bucket_id)
+            )
+    for group in listing.originals:
+        for path in group.paths:
+            below = path.removeprefix(f"{table.location}/").rpartition("/")[0]
+            found.append(_File(path, listing.partition, below, 0, False, None))
+    return found
+
+
+def _read(files: Sequence[_File], scans: Scans | None) -> list[_File]:
+    """The files of a table that are read: row files, and delete files of the same buckets."""
+    if scans is None:
+        return list(files)
+    rows = {file for file in files if not file.deletes and _is_read(file, scans)}
+    places = {(file.partition, file.bucket_id) for file in rows}
+    # A file without a bucket id is an original. Its rows may belong to any bucket.
+    anywhere = {partition for partition, bucket_id in places if bucket_id is None}
+
+    def has_rows(file: _File) -> bool:
+        return file.partition in anywhere or (file.partition, file.bucket_id) in places
+
+    # Without a join with the delete events, Spark's plan does not contain the delete files.
+    return [
+        file
+        for file in files
+        if file in rows
+        or _plain(file.path) in scans.selected
+        or (file.deletes and _plain(file.path) not in scans.opened and has_rows(file))
+    ]
+
+
+def _is_read(file: _File, scans: Scans) -> bool:
+    path = _plain(file.path)
+    # A file that Spark does not open is read by Python tasks, if the plan has any, or not at all.
+    return path in scans.selected or (scans.has_python and path not in scans.opened)
+
+
+def _plain(path: str) -> str:
+    """A path without scheme and host."""
+    found = _SCHEME.match(path)
+    return path[found.end() :] if found else path
+
+
+def _events(files: Sequence[_File]) -> str:
+    if len(files) > _FOOTERS_MAX:
+        return "?"
+    rows = in_threads(lambda file: read_file_info(file.path).rows, files)
+    return f"{sum(rows):,}"
+
+
+def _number(count: int, what: str) -> str:
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"

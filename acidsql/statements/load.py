@@ -1,0 +1,270 @@
+"""LOAD DATA: files of others become a table's.
+
+As in Hive the files themselves become a delta, or a base with OVERWRITE, and their rows have row
+ids made of the files' numbers and the rows' places. Where a file may not be what a table demands
+(buckets, NOT NULL), or PARTITION is not said and the last columns tell each row's, the rows are
+inserted anew instead, as Hive does.
+
+INPATH is emptied when the transaction is committed, not earlier; LOCAL is only read.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
+from acidsql.acid.paths import directory_of, normal, plain_path, scheme_and_root
+from acidsql.acid.table import ORC, Table, TableName
+from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
+from acidsql.metastore.interface import Metastore
+from acidsql.plan.event_query import EventQuery, partition_text
+from acidsql.plan.insert import plan_load
+from acidsql.plan.locking import inserting, overwriting, taking
+from acidsql.plan.names import Names
+from acidsql.plan.sqltext import Text
+from acidsql.sql.statements import LoadData
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.places import Places
+from acidsql.statements.result import Receipt, receipt
+from acidsql.statements.said import Said
+from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.storage.columns import literal, quote
+from acidsql.storage.event_records import VALUE, Record
+from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.writing import load
+from acidsql.storage.writing.load import Source
+from acidsql.storage.writing.save import Save, Writing
+from acidsql.txn import Txn, TxnManager
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What is to be loaded, and where to.
+
+    Attributes:
+        table: The target.
+        partition: Its directory; "" of an unpartitioned table; None: the rows tell.
+        same_value: All directories of that partition's value.
+        sources: The files.
+    """
+
+    table: Table
+    partition: str | None
+    same_value: Sequence[str]
+    sources: Sequence[Source]
+
+    @property
+    def is_rewritten(self) -> bool:
+        """The rows are inserted anew: the files may not be what the table demands."""
+        return (
+            self.table.is_bucketed
+            or self.partition is None
+            or any(not column.nullable for column in self.table.all_columns)
+            or len(self.sources) > BUCKET_ID_MAX + 1
+        )
+
+
+class Loads:
+    """Runs LOAD DATA for one session."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+    ) -> None:
+        self._spark, self._names = spark, names
+        self._txns, self._transactions = txns, transactions
+        self._partitions = Partitions(spark, transactions)
+        self._places = Places(metastore)
+
+    def knows(self, statement: Any) -> bool:
+        """True for LOAD DATA."""
+        return isinstance(statement, LoadData)
+
+    def run(self, statement: Any, text: str) -> Receipt:
+        """Run the statement.
+
+        Raises:
+            AnalysisError: There is nothing to load, or it does not fit the table.
+            UnsupportedError: Nothing can be loaded from there.
+        """
+        what = self._say(statement, text, self._names.need(statement.name, text))
+        left: list[str] = []
+        with self._transactions.changing(text) as transaction, transaction.statement() as work:
+            waited = self._lock(transaction.txn, statement, what, text)
+            if (now := self._again(what.table.name)) != what.table or waited:
+                what = self._say(statement, text, now)
+            elif not statement.local:  # a table may have been made there
+                self._refuse_files_of_tables(what.sources[0].path, statement, text)
+            transaction.txn.snapshot([])
+            if what.partition is not None:
+                transaction.refuse_hidden(what.table, [what.partition])
+            self._write(transaction, work, statement, what)
+            if not statement.local:
+                load.need_unchanged(what.sources)
+                work.when_committed.append(lambda: left.extend(_removed(what.sources)))
+            self._transactions.end_of_statement(transaction)
+        notes = tuple(f"'{path}' could not be removed" for path in left)
+        return replace(receipt(text, transaction.id, work.published, {}), notes=notes)
+
+    # ── say ──────────────────────────────────────────────────────────────────────────────────
+
+    def _say(self, statement: LoadData, text: str, table: Table) -> _Load:
+        query = plan_load(text, table, statement.partition)
+        partition, same_value = None if table.partition_columns else "", list[str]()
+        if query is not None:
+            overwrite = statement.overwrite
+            named = EventQuery(table, Text(text), static_partition=query, overwrite=overwrite)
+            same_value = (
+                self._partitions.touched(named, Said(text, None, double_quoted=False)) or []
+            )
+            partition = same_value[0]
+        if table.file_format != ORC:
+            raise UnsupportedError(
+                f"{table.name} is STORED AS {table.file_format.upper()}, and LOAD DATA takes ORC "
+                f"files. INSERT INTO … SELECT * FROM {table.file_format}.`path` takes their rows.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="UNSUPPORTED_FEATURE.LOAD_DATA",
+            )  # fmt: skip
+        path = absolute_path(statement, text, table)
+        try:
+            columns = table.all_columns if partition is None else table.columns
+            found = load.find_files(path)
+            if not statement.local:
+                self._refuse_files_of_tables(found[0].path, statement, text)
+            sources = load.examine(found, columns)
+        except FormatError as error:
+            raise AnalysisError(
+                error.message, text, statement.place.start, statement.place.end,
+                condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
+            ) from None  # fmt: skip
+        return _Load(table, partition, same_value, sources)
+
+    def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
+        """What a table has, LOAD DATA must not take away; all files lie beside this one."""
+        place = real(directory_of(path))
+        is_acid = any(parse_directory(part) is not None for part in place.split("/"))
+        if is_acid or self._places.owners_of(place):
+            raise UnsupportedError(
+                f"'{place}' belongs to an ACID table, whose files LOAD DATA would take away. "
+                "INSERT … SELECT copies a table's rows.",
+                text, statement.place.start, statement.place.end,
+                condition="UNSUPPORTED_FEATURE.LOAD_DATA_OF_TABLE",
+            )  # fmt: skip
+
+    # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
+
+    def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> bool:
+        """Lock the target, and the place that files are taken from; True if that had to wait."""
+        touched = what.same_value or None
+        if statement.overwrite:
+            locks = overwriting(what.table.name, self._txns.settings, touched)
+        else:
+            locks = inserting(what.table.name, touched)
+        if not statement.local:
+            locks.append(taking(real(directory_of(what.sources[0].path))))
+        return txn.lock(locks, agent_info=text).waited
+
+    def _again(self, name: TableName) -> Table:
+        """The table under the lock: it may have changed while we waited."""
+        table = self._transactions.get_table(name)
+        if table is None:
+            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
+        return table
+
+    def _write(
+        self, transaction: Transaction, work: Work, statement: LoadData, what: _Load
+    ) -> None:
+        txn, table = transaction.txn, what.table
+        statement_id = txn.next_statement_id()
+        save = Save(
+            table,
+            txn.write_id(table.name),
+            (statement_id, statement_id),
+            what.partition,
+            statement.overwrite,
+            names=self._partitions.names(table),
+            partitions_max=self._txns.settings.max_dynamic_partitions,
+            loaded=not what.is_rewritten,
+        )
+        with Writing(filesystem_for(table.location), save) as writing:
+            if not what.is_rewritten:
+                writing.files(self._copies(writing, statement, what))
+            else:
+                paths = [source.path for source in what.sources]
+                if statement.local:  # tasks do not see the driver's disk
+                    paths = [copy.path for copy in self._copies(writing, statement, what)]
+                writing.events(self._rows(what, paths))
+            if statement.overwrite:
+                writing.replace_all()
+            transaction.refuse_hidden(table, writing.partitions)
+            work.publish(table, writing)
+
+    def _copies(self, writing: Writing, statement: LoadData, what: _Load) -> list[Record]:
+        return writing.copies(what.sources, None if statement.local else self._spark)
+
+    def _rows(self, what: _Load, paths: Sequence[str]) -> DataFrame:
+        """The rows of the files, with the partition's values, as INSERT wants them."""
+        table = what.table
+        if what.partition is None:
+            plain = replace(table, columns=table.all_columns, partition_columns=())
+            texts = [
+                partition_text(quote(column.name), column, number)
+                for number, column in enumerate(table.partition_columns)
+            ]
+        else:
+            plain = replace(table, partition_columns=())
+            pairs = parse_partition_name(what.partition) if what.partition else []
+            values = ("CAST(NULL AS STRING)" if v is None else literal(v) for _, v in pairs)
+            texts = [f"{value} AS {VALUE}{number}" for number, value in enumerate(values)]
+        rows = read_inserts_only(self._spark, plain, {"": paths}, "orc")
+        return rows.selectExpr(*(quote(column.name) for column in table.columns), *texts)
+
+
+def absolute_path(statement: LoadData, text: str, table: Table) -> str:
+    """INPATH with its file system: without one it is the table's, of LOCAL the driver's."""
+    path = statement.path.rstrip("/")
+    scheme, root = scheme_and_root(path)
+    if scheme in ("", "file"):
+        path = plain_path(path)
+    elif statement.local:
+        raise _bad_path(f"LOCAL means the driver's own disk, not '{scheme}:'", statement, text)
+    if not scheme and not path.startswith("/"):
+        if not statement.local:
+            raise _bad_path(
+                "A path without LOCAL begins with '/' or names its file system", statement, text
+            )
+        path = os.path.abspath(path)
+    theirs, their_root = scheme_and_root(table.location)
+    is_theirs = scheme == theirs or not (scheme or statement.local)
+    if not root and theirs not in ("", "file") and is_theirs:
+        return normal(f"{their_root or f'{theirs}:'}/{path.removeprefix(f'{scheme}:').lstrip('/')}")
+    return normal(path)
+
+
+def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
+    return AnalysisError(
+        f"{what}.", text, statement.place.start, statement.place.end,
+        condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",
+    )  # fmt: skip
+
+
+def _removed(sources: Sequence[Source]) -> list[str]:
+    """Remove what is loaded and committed; what cannot be removed now is told, and no error."""
+    left = load.remove(sources)
+    for path in left:
+        _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)
+    return left

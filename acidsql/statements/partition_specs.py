@@ -1,0 +1,120 @@
+"""What statements say of partitions → the partition directories that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.partition_names import PartitionNames, canonical
+from acidsql.acid.table import Table
+from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.plan import lower
+from acidsql.plan.event_query import PARTITIONS, EventQuery
+from acidsql.plan.insert import static_value
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import bind_partition
+from acidsql.sql.statements import PartitionItem
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.said import Said
+from acidsql.storage.reading.known_partitions import partition_names, partition_values
+from acidsql.storage.reading.partition_columns import partitions_frame
+
+Spec = Sequence[PartitionItem]
+# Values, as they stand in directories' names, by the ordinal of their column.
+_Wanted = Mapping[int, str | None]
+
+
+class Partitions:
+    """Finds the partitions of tables, by value, for one session."""
+
+    def __init__(self, spark: SparkSession, transactions: Transactions) -> None:
+        self._spark, self._transactions = spark, transactions
+
+    def names(self, table: Table) -> PartitionNames:
+        """What the table's partition directories are called, now."""
+        known = self._transactions.partition_names(table) if table.partition_columns else []
+        return partition_names(self._spark, table, known)
+
+    def touched(self, query: EventQuery, said: Said) -> list[str] | None:
+        """The partitions that a statement can change, as far as its text tells; None: any.
+
+        New rows of a statement that names a partition go into the first.
+        """
+        table = query.table
+        if not table.partition_columns:
+            return None
+        if query.static_partition is not None:
+            with lower.mapped_errors(query.static_partition):
+                row = lower.frame(self._spark, query.static_partition, {}, said.args).collect()[0]
+            found = self.names(table).directories(row)
+            return list(found if query.overwrite else found[:1])
+        known = [] if query.partitions is None else self._transactions.partition_names(table)
+        if query.partitions is None or not known:
+            return None
+        views = {PARTITIONS: partitions_frame(self._spark, table, known)}
+        try:
+            with lower.mapped_errors(query.partitions):
+                rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
+        except AcidSqlError:
+            return None  # evaluated alone it fails; in its place it may never be
+        return sorted(row[0] for row in rows)
+
+    def matching(
+        self, table: Table, specs: Sequence[Spec], text: str, *, may_be_missing: bool = False
+    ) -> list[str]:
+        """The directories that one of the PARTITION clauses names, in the clauses' order.
+
+        Args:
+            table: The table.
+            specs: The clauses; one that names some columns means all partitions with those values.
+            text: The user's statement.
+            may_be_missing: A clause without a partition is no error.
+
+        Raises:
+            AnalysisError: As ``bind_partition``, or there is no such partition.
+            ConstraintError: A value is none of the column's type.
+        """
+        wanted = self._wanted(table, specs, text)
+        values = partition_values(self._spark, table, self._transactions.partition_names(table))
+        found: dict[str, None] = {}
+        for spec, one in zip(specs, wanted, strict=True):
+            matching = [name for name, own in values.items() if _is(own, one)]
+            if not matching and spec and not may_be_missing:
+                raise AnalysisError(
+                    f"{table.name} has no such partition.",
+                    text, spec[0].span.start, spec[-1].span.end,
+                    condition="PARTITIONS_NOT_FOUND", sqlstate="428FT",
+                )  # fmt: skip
+            found.update(dict.fromkeys(matching))
+        return list(found)
+
+    def among(self, table: Table, spec: Spec, names: Collection[str], text: str) -> list[str]:
+        """Those of some directories that a PARTITION clause names. Raises as ``matching``."""
+        (wanted,) = self._wanted(table, [spec], text)
+        values = partition_values(self._spark, table, list(dict.fromkeys(names)))
+        return [name for name, own in values.items() if _is(own, wanted)]
+
+    def _wanted(self, table: Table, specs: Sequence[Spec], text: str) -> list[_Wanted]:
+        """The values that each clause names; INSERT takes them in the same way."""
+        columns = table.partition_columns
+        values: list[Text | str] = []
+        places: list[dict[int, int]] = []
+        for spec in specs:
+            places.append({})
+            for column, span in bind_partition(text, table, spec, is_whole=False):
+                places[-1][columns.index(column)] = len(values)
+                values.append(static_value(Text(text), column, span).raw(f" AS v{len(values)}"))
+        row = self._evaluated(Text(text).raw("SELECT ").commas(values)) if values else ()
+        return [
+            {at: canonical(row[place], columns[at].type) for at, place in of_spec.items()}
+            for of_spec in places
+        ]
+
+    def _evaluated(self, query: Text) -> Sequence[str | None]:
+        with lower.mapped_errors(query):
+            return lower.frame(self._spark, query, {}).collect()[0]
+
+
+def _is(values: Sequence[str | None], wanted: _Wanted) -> bool:
+    return all(values[ordinal] == value for ordinal, value in wanted.items())

@@ -1,0 +1,338 @@
+"""Where tables lie: making directories, adopting what is there, deleting what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
+from acidsql.acid.paths import (
+    is_local,
+    is_same,
+    is_within,
+    may_be_within,
+    normal,
+    overlap,
+    why_no_place,
+)
+from acidsql.acid.table import Partition, Table
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import CatalogError, FormatError
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.owners import Owner, PendingCleanup
+from acidsql.plan.assignment import can_assign
+from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
+from acidsql.storage.files.listing import discover_partitions
+from acidsql.storage.files.orc_schema import has_no_names
+from acidsql.storage.orc.row_schema import places_of_fields
+from acidsql.storage.writing import adopt
+
+# Hive seeds a converted table's counter so that its first write id is this one.
+FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What CREATE TABLE … LOCATION found.
+
+    Attributes:
+        first_write_id: Write ids begin here, above those of the files.
+        partitions: Partition directories.
+        notes: For a person.
+    """
+
+    first_write_id: int = 1
+    partitions: tuple[Partition, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def entering(location: str, *, links: bool = False) -> str:
+    """The one form of a LOCATION that is kept and compared: absolute, without links.
+
+    Args:
+        location: What was said.
+        links: It may be a link itself; a table's would be emptied by DROP behind its back.
+
+    Raises:
+        CatalogError: INVALID_LOCATION: it cannot be a directory of tables'.
+    """
+    why = why_no_place(location)
+    if why is None:
+        found = real(location)
+        why = why_no_place(found)
+        if not links and is_local(location) and filesystem_for(location).is_link(normal(location)):
+            why = f"it is a link. Say what it leads to, if that is to be the table's: '{found}'"
+        if why is None:
+            return found
+    raise CatalogError(
+        f"'{location}' cannot be a LOCATION: {why}.",
+        condition="INVALID_LOCATION", sqlstate="42K05", location=location,
+    )  # fmt: skip
+
+
+class Places:
+    """The directories of one metastore's tables."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self._metastore = metastore
+
+    def owners_of(self, path: str) -> list[Owner]:
+        """Whose a directory is: by real paths, whatever the catalog calls them."""
+        return [owner for owner, place in self._owners() if may_be_within(path, place)]
+
+    def neighbours(self, path: str) -> list[Owner]:
+        """Whose a directory is, or what lies in it."""
+        return [owner for owner, place in self._owners() if overlap(path, place)]
+
+    def _owners(self) -> Iterator[tuple[Owner, str]]:
+        owners = self._metastore.owners()
+        return zip(owners, reals(owner.location for owner in owners), strict=True)
+
+    def free(self, table: Table, number: int) -> Table:
+        """The same table in a directory that is nobody else's: that of its name, or another one.
+
+        A renamed table keeps its directory, and so does a dropped one until it is cleaned up.
+
+        Args:
+            table: It is still to be made.
+            number: A transaction's: no other directory has it in its name.
+        """
+        for owner in self.neighbours(table.location):
+            is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` cleans it up
+            if not is_own or not is_same(owner.location, table.location):
+                return replace(table, location=f"{table.location}_{number}")
+        return table
+
+    def prepare(self, table: Table, *, adopt: bool) -> Adopted:
+        """See that a new table's place is free, or take over what lies there.
+
+        Call it under the table's lock. What a dropped table left there is deleted first.
+
+        Raises:
+            CatalogError: LOCATION_ALREADY_EXISTS: the place is another table's; or something is
+                there, and LOCATION was not said.
+        """
+        for cleanup in self._metastore.pending_cleanups():
+            if is_same(cleanup.location, table.location):
+                self.clean(cleanup)
+        if adopt:  # else it is ``free``
+            for owner in self.neighbours(table.location):
+                raise owner.refusal(table.location)
+        fs = filesystem_for(table.location)
+        names = [entry.name for entry in fs.list_if_there(table.location)]
+        is_link = fs.is_link(table.location)
+        if adopt and not is_link:
+            return self._adopt(table) if names else Adopted()
+        if not names and not is_link:
+            return Adopted()
+        raise CatalogError(
+            f"The directory '{table.location}' is "
+            + ("a link" if is_link else f"not empty ({names[0]} …)")
+            + ". Say LOCATION to take over what is there, or remove it.",
+            condition="LOCATION_ALREADY_EXISTS",
+            sqlstate="42710",
+            location=table.location,
+        )
+
+    def make(self, table: Table) -> None:
+        """Make a table's directory, durably."""
+        fs = filesystem_for(table.location)
+        fs.create_directory(table.location)
+        fs.sync_directory(table.location.rpartition("/")[0])
+
+    def clean(self, cleanup: PendingCleanup) -> None:
+        """Delete a dropped table's directory. Call it under the table's lock.
+
+        What is deleted is listed first, by names that no later table of the same name can have,
+        because write ids go on; and while the clean-up is queued there is no later table. So a
+        session that sleeps at any moment and loses its lock does no harm when it wakes.
+        """
+        fs = filesystem_for(cleanup.location)
+        leaves, parents = _tree(fs, cleanup.location)
+        if cleanup not in self._metastore.pending_cleanups():
+            return  # somebody else has done it
+        for leaf in leaves:
+            if leaf.is_dir:
+                fs.delete_directory(leaf.path)
+            else:
+                fs.delete_file_if_there(leaf.path)
+        for parent in parents:
+            fs.remove_empty_directory(parent)
+        _sync_what_is_left(fs, [cleanup.location, *parents])
+        self._metastore.mark_cleaned(cleanup.id)
+
+    def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
+        """What lies in these partition directories now."""
+        fs = filesystem_for(table.location)
+        return [
+            entry.path
+            for partition in partitions
+            for entry in fs.list_if_there(f"{table.location}/{partition}")
+            if entry.is_dir
+        ]
+
+    def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
+        """Delete directories in this order, then the partitions' own if nothing is left in them.
+
+        Nothing reads them any more, so that a failure leaves only litter. Of a partition that is a
+        link the link goes, and nothing behind it.
+        """
+        fs = filesystem_for(table.location)
+        links = [fs.link_on_the_way(table.location, partition) for partition in partitions]
+        own = {f"{table.location}/{partition}" for partition in partitions}
+        behind = [link for link in links if link is not None]
+        try:
+            for path in own.intersection(behind):
+                fs.delete_directory(path)
+            for directory in directories:
+                if not any(is_within(directory, link) for link in behind):
+                    fs.delete_directory(directory)
+            for partition, link in zip(partitions, links, strict=True):
+                if link is None:
+                    self._remove_empty(table.location, partition)
+        except OSError:
+            return
+
+    def check_full_acid(self, table: Table, partitions: Sequence[Partition]) -> None:
+        """See that a full-ACID reader finds what an insert-only table's readers find.
+
+        Raises:
+            CatalogError: There is something that only one of them would see.
+        """
+        fs = filesystem_for(table.location)
+        where = [partition.location for partition in partitions]
+        for path in where if table.partition_columns else [table.location]:
+            odd = adopt.unreadable_as_full_acid(fs, path)
+            if odd is not None:
+                raise CatalogError(
+                    f"'{odd}' would mean something else in a full-ACID table. CREATE TABLE … AS "
+                    f"SELECT * FROM {table.name} makes one of its rows.",
+                    condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=path,
+                )  # fmt: skip
+
+    def _remove_empty(self, location: str, partition: str) -> None:
+        fs = filesystem_for(location)
+        while partition and fs.remove_empty_directory(f"{location}/{partition}"):
+            partition = partition.rpartition("/")[0]
+
+    def _adopt(self, table: Table) -> Adopted:
+        fs = filesystem_for(table.location)
+        columns = [column.name for column in table.partition_columns]
+        names = discover_partitions(fs.list, table.location, columns)
+        try:
+            adopt.check_partitions(fs, table.location, columns)
+            found = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
+            notes = _checked(table, found)
+        except FormatError as error:
+            raise _cannot_adopt(error.message, table) from None
+        renamed = sum(adopt.rename_originals(fs, one) for one in found)
+        if renamed:
+            notes.append(f"renamed {renamed} files as Hive calls them (000000_0 …)")
+        partitions = tuple(
+            Partition(
+                tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
+            )
+            for name in names
+            if name
+        )
+        directories = [entry for one in found for entry in one.acid]
+        highest = max((_highest_write_id(entry) for entry in directories), default=0)
+        originals = sum(len(one.originals) for one in found)
+        notes.insert(
+            0,
+            f"adopted {len(directories)} ACID directories up to write id {highest} and "
+            f"{originals} original files; all of it is taken as committed",
+        )
+        first = max(highest + 1, FIRST_WRITE_ID_AFTER_CONVERSION if originals else 1)
+        return Adopted(first, partitions, tuple(notes))
+
+
+def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
+    """Refuse what the table's rows cannot be read from; what a person should know besides."""
+    notes: list[str] = []
+    for one in found:
+        if table.is_insert_only and one.originals:
+            raise _cannot_adopt(
+                f"'{one.originals[0].path}' is in no delta or base, and an insert-only table does "
+                "not see such files. Make the table elsewhere and LOAD DATA from there.", table
+            )  # fmt: skip
+        adopt.check_names(one)
+        if table.is_bucketed:
+            adopt.check_buckets(one, table.num_buckets)
+        for file, columns in zip(
+            one.originals, adopt.columns_of_originals(one.originals), strict=True
+        ):
+            if fault := _misfit(columns, table):
+                raise _cannot_adopt(f"'{file.path}' does not fit the table: {fault}.", table)
+            theirs = [name.lower() for name, _ in columns]
+            ours = [column.name for column in table.columns]
+            if theirs != ours[: len(theirs)] and not has_no_names(theirs) and not notes:
+                notes.append(
+                    f"columns are matched by position, and '{file.path}' calls them "
+                    f"{', '.join(theirs)}"
+                )
+    return notes
+
+
+def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
+    """What keeps an original file from being read; later columns may be missing in it."""
+    if len(columns) > len(table.columns):
+        return f"it has {len(columns)} columns, the table {len(table.columns)}"
+    for (name, text), column in zip(columns, table.columns, strict=False):
+        try:
+            fits = _fits(parse_type(text), parse_type(column.type))
+        except FormatError:
+            fits = False
+        if not fits:
+            return f"its column '{name}' is of type {text}, the table's '{column.name}' of " + (
+                column.type
+            )
+    return None
+
+
+def _fits(found: HiveType, wanted: HiveType) -> bool:
+    """Whether a file's values can be read as the table's: fields of structs by their names."""
+    if found.kind != wanted.kind or not wanted.children:
+        return can_assign(found, wanted)
+    places: Sequence[int | None] = range(len(wanted.children))
+    if wanted.kind == "struct":
+        places = places_of_fields(wanted.names, found.names)
+    pairs = zip(places, wanted.children, strict=True)
+    return all(i is None or _fits(found.children[i], child) for i, child in pairs)
+
+
+def _cannot_adopt(why: str, table: Table) -> CatalogError:
+    return CatalogError(
+        why, condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=table.location
+    )
+
+
+def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
+    """Make it durable that these have lost entries, or are gone themselves."""
+    above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
+    for path in sorted(above):
+        if fs.exists(path):
+            fs.sync_directory(path)
+
+
+def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
+    """What lies in a table's directory: ACID directories, files and links, and the directories
+    around them, innermost first."""
+    if fs.is_link(path):
+        return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
+    leaves: list[Entry] = []
+    parents: list[str] = []
+    for entry in fs.list_if_there(path):
+        is_leaf = entry.is_link or parse_directory(entry.name) or is_hidden(entry.name)
+        if entry.is_dir and not is_leaf:
+            inner, around = _tree(fs, entry.path)
+            leaves += inner
+            parents += around
+        else:
+            leaves.append(entry)
+    return leaves, [*parents, path]
+
+
+def _highest_write_id(entry: Entry) -> int:
+    directory = parse_directory(entry.name) if entry.is_dir else None
+    return max(directory.max_write_id, 1) if directory else 0

@@ -1,0 +1,372 @@
+"""Fills stand-ins with the rows of a snapshot, and runs the statements that are Spark's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
+from acidsql.acid.table import Column, Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import AcidSqlError, UnsupportedError
+from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
+from acidsql.plan import lower
+from acidsql.plan.demands import demands
+from acidsql.plan.event_query import Derived, EventQuery
+from acidsql.plan.foreign import refuse_acid_tables
+from acidsql.plan.names import Names
+from acidsql.plan.query import StandIn, placeholders, rewrite
+from acidsql.plan.rewrite import Prepared
+from acidsql.plan.sqltext import Text
+from acidsql.sql.statements import Effect, Reads, SparkStatement
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.explain import locks_section, plan_section, tables_section
+from acidsql.statements.result import rows_frame
+from acidsql.statements.said import Args, Said
+from acidsql.statements.spark_databases import SparkDatabases
+from acidsql.storage.event_records import KEYS
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import Listing, list_table
+from acidsql.storage.reading.read import read_rows
+from acidsql.storage.reading.row_conflicts import changed_a_common_row
+from acidsql.storage.reading.scan import ROW__ID, empty, unread
+from acidsql.storage.reading.source_partitions import demanded_by_source
+from acidsql.storage.spark import jvm
+from acidsql.storage.spark.own_functions import hashes_well
+from acidsql.storage.spark.repeatable import (
+    Repeatable,
+    constant_columns,
+    is_sent_unasked,
+    repeatable,
+    without_constants,
+)
+from acidsql.txn import Snapshot
+
+# A query without these words hardly has a condition that Spark could push down.
+_CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
+_FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
+_OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
+
+
+class Views(dict[str, DataFrame]):
+    """The DataFrames of a statement's views, by the names of the views.
+
+    Attributes:
+        is_pruned: Values of MERGE's source decided which partitions of the target are listed.
+        target: The rows of the stand-in for the target of UPDATE, DELETE or MERGE.
+    """
+
+    is_pruned = False
+    target: DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The lazy events of a statement.
+
+    Attributes:
+        rows: One row for each event.
+        source: MERGE's source, if it is evaluated twice. Its files are checked after the write.
+        otherwise: See ``Writing.events``.
+    """
+
+    rows: DataFrame
+    source: Repeatable | None = None
+    otherwise: Callable[[], DataFrame] | None = None
+
+    def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """Raise TransientTxnError if a file of the source changes while the events are written."""
+        return nullcontext() if self.source is None else self.source.unchanged(spark)
+
+
+class Reader:
+    """Fills the stand-ins of one session's statements."""
+
+    def __init__(
+        self, spark: SparkSession, metastore: Metastore, transactions: Transactions, names: Names
+    ) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._transactions = transactions
+
+    def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
+        """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
+
+        ``few``: see ``read_rows``. Greater than 0 only if the statement reads its target once.
+        """
+        change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
+        return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)
+
+    def _views(
+        self,
+        standins: Collection[StandIn],
+        snapshot: Snapshot,
+        queries: Sequence[Text],
+        said: Said,
+        change: EventQuery | None = None,
+        few: int = 0,
+    ) -> Views:
+        views = Views()
+        source = None if change is None else change.source
+
+        @cache
+        def demanded() -> Mapping[str, Demand]:
+            return self._demands(standins, queries, said, source, views)
+
+        @cache
+        def of_target(known: Demand) -> Predicate:
+            if change is None:
+                return ANYTHING
+            return self._demanded_by_source(change, known.condition, views)
+
+        def rows(standin: StandIn) -> DataFrame:
+            def of_all() -> Demand:
+                known = demanded().get(standin.view, EVERYTHING)
+                return known.also(of_target(known)) if standin.is_target else known
+
+            return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
+
+        views.update({one.view: rows(one) for one in standins if not one.is_target})
+        if source is not None:
+            views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
+        # The target comes last: the values of the source may decide which partitions it needs.
+        for standin in standins:
+            if standin.is_target:
+                views.target = views[standin.view] = rows(standin)
+        return views
+
+    def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
+        """What the values of MERGE's source demand of the target's partitions. May run a job."""
+        if change.reduced is None or change.source is None:
+            return ANYTHING
+        asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
+        if not asked:
+            return ANYTHING
+        source = repeatable(rows := views[change.source.view])
+        if source is None or not source.is_small(self._spark):
+            return ANYTHING
+        views.is_pruned = True
+        with lower.mapped_errors(change.source.query):
+            return demanded_by_source(rows, asked)
+
+    def _demands(
+        self,
+        standins: Collection[StandIn],
+        queries: Sequence[Text],
+        said: Said,
+        source: Derived | None,
+        known: Views,
+    ) -> dict[str, Demand]:
+        """What the queries demand of the stand-ins' rows, by view; no job runs."""
+        unfilled = {
+            standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
+            for standin in standins
+        }
+        views = dict(unfilled)
+        if source is not None and not lower.used(source.query, unfilled):
+            views[source.view] = known[source.view]
+        elif source is not None:
+            views[source.view] = lower.derived_rows(self._spark, source, unfilled, said.args)
+        found: dict[str, list[Demand]] = {}
+        for query in queries:
+            if not _CONDITION.search(query.sql):
+                return {}
+            plan = jvm.lasting_plan(self._frame(query, views, said))
+            if plan is None:
+                return {}
+            for view, demand in demands(plan, unfilled).items():
+                found.setdefault(view, []).append(demand)
+        return {view: any_of(of_each) for view, of_each in found.items()}
+
+    def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
+        """Views without rows for the stand-ins, to analyse a statement with."""
+        return {
+            standin.view: _shaped(empty(self._spark, standin.table), standin)
+            for standin in standins
+        }
+
+    def _rows(
+        self,
+        standin: StandIn,
+        snapshot: Snapshot,
+        demanded: Callable[[], Demand] = lambda: EVERYTHING,
+        few: int = 0,
+    ) -> DataFrame:
+        """The rows of one stand-in.
+
+        Raises:
+            SnapshotTooOldError: Another session changed the table in the catalog after the
+                transaction's snapshot was taken.
+            CatalogError: Another session changed the table while its files were listed.
+        """
+        table = standin.table
+        lost = self._transactions.lost(table)
+        names = self._transactions.partition_names(table)
+
+        def still_there() -> None:
+            self._transactions.need_unchanged(table, names, snapshot, lost)
+
+        try:
+            rows = read_rows(
+                self._spark,
+                table,
+                names,
+                snapshot.write_ids[table.name],
+                snapshot.valid_txns,
+                demanded,
+                lambda: self._is_kept(snapshot),
+                few,
+                (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
+            )
+        except (AcidSqlError, OSError):
+            still_there()  # raises if the table was changed: this explains the error better
+            raise
+        still_there()
+        return _shaped(rows, standin)
+
+    def _is_kept(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot's transaction is open: then the cleaner keeps all that it needs."""
+        holder = snapshot.held_by
+        return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
+
+    def events(self, query: EventQuery, views: Views, said: Said) -> Events:
+        """The lazy events of a query.
+
+        Raises:
+            SqlError: As ``lower.frame``.
+        """
+
+        def whole() -> DataFrame:
+            return self._frame(query.query, views, said)
+
+        if query.reduced is None or query.source is None:
+            return Events(whole())
+        rows = views[query.source.view]
+        source = repeatable(rows)
+        is_small = source is not None and source.is_small(self._spark)
+        if not is_small or (query.reduced.is_hashed and not hashes_well(self._spark)):
+            return Events(whole(), source if views.is_pruned else None)
+        if query.reduced.joining <= constant_columns(rows):
+            if views.target is not None and is_sent_unasked(views.target):
+                return Events(whole(), source)
+            views[query.source.view] = without_constants(rows)
+        return Events(self._frame(query.reduced.query, views, said), source, whole)
+
+    def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
+        return lower.frame(self._spark, text, lower.used(text, views), said.args)
+
+    def table(self, table: Table, *, row_id: bool) -> DataFrame:
+        """A table's live rows.
+
+        Raises:
+            UnsupportedError: ``row_id`` is true, and the table is insert-only.
+        """
+        if row_id and table.is_insert_only:
+            raise UnsupportedError(
+                f"{table.name} is an insert-only table: its rows have no row__id.",
+                condition="UNSUPPORTED_FEATURE.ROW_ID",
+            )
+        return self._rows(StandIn("", table, row_id), self._transactions.look([table.name]))
+
+    def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
+        """Whether another transaction updated or deleted a row that this transaction changed, too.
+
+        ``ours``: the directories that this transaction published. True also if this is unknown.
+        """
+        table = self._metastore.get_table(conflict.table)
+        if table is None or conflict.write_id is None:
+            return True
+        if table.partition_columns and conflict.partition is None:
+            return True
+        return changed_a_common_row(
+            self._spark, table, conflict.partition or "", conflict.write_id, ours
+        )
+
+    # ── statements that are Spark's ──────────────────────────────────────────────────────────
+
+    def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
+        """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
+        if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
+            SparkDatabases(self._spark, self._metastore).share_named(said.text)
+        if statement.reads is Reads.NOTHING:
+            resolve, double_quoted = self._names.resolve, said.double_quoted
+            refuse_acid_tables(
+                said.text, resolve, self._names.is_sparks, double_quoted=double_quoted
+            )
+            return self._verbatim(said.text, args)
+        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
+        if not found.standins:
+            return self._verbatim(said.text, args)
+        snapshot = self._transactions.look([standin.table.name for standin in found.standins])
+        text = Text(said.text, [*found.edits, *placeholders(said.text)])
+        mode, span = statement.explained or (None, statement.span)
+        query = text.verbatim(span)
+        # To get the plan of a statement that is not a query would run the statement.
+        is_query = statement.effect is Effect.READS
+        views = self._views(found.standins, snapshot, [query] if is_query else [], said)
+        if statement.explained is not None:
+            rows = lower.frame(self._spark, query, views, said.args)
+            plan = self._explained(rows, found.standins, snapshot, mode)
+            return rows_frame(self._spark, "plan string", [(plan,)])
+        # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
+        with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
+            return lower.frame(self._spark, query, views, said.args)
+
+    def _verbatim(self, text: str, args: Args) -> DataFrame:
+        given = dict(args) if isinstance(args, Mapping) else list(args or ())
+        return self._spark.sql(text, args=given or None)
+
+    def explain(
+        self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
+    ) -> DataFrame:
+        """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
+        snapshot = self._transactions.look(prepared.reads)
+        views = self.views(prepared, snapshot, said)
+        named = ""
+        if prepared.source is not None:
+            source = prepared.source
+            named = source.query.sql
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+        plans = []
+        for query in prepared.queries:
+            text = query.query.sql + named + (query.source.query.sql if query.source else "")
+            standins = [standin for standin in prepared.standins if standin.view in text]
+            rows = self.events(query, views, said).rows
+            plans.append(self._explained(rows, standins, snapshot, mode))
+        plans[0] = locks_section(locks) + plans[0]
+        return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
+
+    def _explained(
+        self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None
+    ) -> str:
+        """The files that a plan reads of ACID tables, and the plan, as text."""
+        tables = {standin.table.name: standin.table for standin in standins}
+        listed = [(table, *self._listed(table, snapshot)) for table in tables.values()]
+        plan = plan_section(jvm.explain(rows, mode))
+        return tables_section(listed, jvm.scans_of(rows)) + plan
+
+    def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+        write_ids = snapshot.write_ids[table.name]
+        where = self._transactions.partition_names(table) if table.partition_columns else [""]
+        self._transactions.refuse_lost(table, where)
+        fs = filesystem_for(table.location)
+        listings = list_table(
+            fs, table.location, where, write_ids, snapshot.valid_txns, history_is_kept=True
+        )
+        return listings, write_ids
+
+
+def _has_few(known: Predicate, column: Column) -> bool:
+    """Whether the predicate leaves only a few values for a column."""
+    values = equals(known, column.name)
+    return values is not None and len(values) <= _FEW_VALUES
+
+
+def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
+    if standin.is_target:
+        return rows
+    return rows.drop(*KEYS) if standin.row_id else rows.drop(*KEYS, ROW__ID)

@@ -1,0 +1,197 @@
+"""The result of a statement: counts as a DataFrame, and a receipt as text and HTML."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.storage.writing.publish import Published
+
+COUNT_COLUMNS = (
+    "num_affected_rows",
+    "num_inserted_rows",
+    "num_updated_rows",
+    "num_deleted_rows",
+    "txn_id",
+    "write_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The number of rows that a statement, or a branch of a multi-insert, changed in one table.
+
+    Attributes:
+        table: ``database.table``.
+        inserted: The number of new rows.
+        updated: The number of rows with new values.
+        deleted: The number of deleted rows.
+        write_id: The write id; None if nothing changed, because then nothing is published.
+    """
+
+    table: str
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    write_id: int | None = None
+
+    @property
+    def affected(self) -> int:
+        """The number of rows that were inserted, updated or deleted."""
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The receipt of a statement that changed something.
+
+    Attributes:
+        statement: The statement's text.
+        counts: The numbers of changed rows for each table, or for each branch of a multi-insert.
+        txn_id: The id of the transaction.
+        seconds: The time of each phase, in order: say, hold, do, keep (see ``acidsql``).
+        files: The number of files written.
+        bytes: The size of these files.
+        directories: The published directories, as paths below their tables.
+        notes: Other facts for the user.
+        compaction: Why the compactor compacts the changed tables, or why not. The compactor checks
+            them after the statement, so these lines may come later.
+    """
+
+    statement: str
+    counts: tuple[Counts, ...] = ()
+    txn_id: int | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    files: int = 0
+    bytes: int = 0
+    directories: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    compaction: Sequence[str] = ()
+
+    @property
+    def write_ids(self) -> dict[str, int]:
+        """The write id of each table that changed."""
+        return {c.table: c.write_id for c in self.counts if c.write_id is not None}
+
+    def __str__(self) -> str:
+        return " · ".join(self._facts())
+
+    def _repr_html_(self) -> str:
+        facts = html.escape(str(self))
+        tip = html.escape(self.statement, quote=True)
+        return f'<div class="acidsql-receipt" title="{tip}"><code>{facts}</code></div>'
+
+    def _facts(self) -> list[str]:
+        facts = [_rows(counts) for counts in self.counts] or ["done"]
+        if self.txn_id is not None:
+            facts.append(f"txn {self.txn_id}")
+        facts += [f"write id {number}" for number in dict.fromkeys(self.write_ids.values())]
+        if self.files:
+            facts.append(f"{self.files} file{'s' * (self.files > 1)}, {size(self.bytes)}")
+        if self.seconds:
+            phases = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
+            facts.append(f"{sum(self.seconds.values()):.2f} s ({phases})")
+        return [*facts, *self.notes, *self.compaction]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Measures the seconds spent in each phase of a statement."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.seconds[phase] = round(self.seconds.get(phase, 0.0) + spent, 3)
+
+
+class Family(Protocol):
+    """A family of statements that write no events, and the code that runs them."""
+
+    def knows(self, statement: Any) -> bool:
+        """Whether a statement belongs to this family."""
+
+    def run(self, statement: Any, text: str) -> Receipt | None:
+        """Run one statement. Return a receipt if the statement changed something."""
+
+
+def receipt(
+    statement: str,
+    txn_id: int,
+    published: Sequence[tuple[Table, Published]],
+    seconds: Mapping[str, float],
+    compaction: Sequence[str] = (),
+) -> Receipt:
+    """The receipt of what was published, table by table."""
+    return Receipt(
+        statement,
+        tuple(
+            Counts(str(table.name), done.inserted, done.updated, done.deleted, done.write_id)
+            for table, done in published
+        ),
+        txn_id,
+        seconds,
+        sum(done.files for _, done in published),
+        sum(done.bytes for _, done in published),
+        tuple(path for _, done in published for path in done.directories),
+        compaction=compaction,
+    )
+
+
+def size(number: int) -> str:
+    """A number of bytes as short text, ``1.5 MB``."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
+    """One row for each table or branch, as ``Session.sql`` promises; no job runs for it."""
+    rows = (
+        (c.affected, c.inserted, c.updated, c.deleted, receipt.txn_id, c.write_id)
+        for c in receipt.counts
+    )
+    values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
+    return spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})")
+
+
+def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
+    """A DataFrame of these rows, as SHOW, DESCRIBE and EXPLAIN return them."""
+    return spark.createDataFrame([tuple(row) for row in rows], schema)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """A DataFrame without rows and columns, as Spark returns it for a command."""
+    return spark.range(0).select()
+
+
+def _bigint(number: int | None) -> str:
+    return "CAST(NULL AS BIGINT)" if number is None else f"{number}L"
+
+
+def _rows(counts: Counts) -> str:
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (counts.inserted, "inserted"),
+            (counts.updated, "updated"),
+            (counts.deleted, "deleted"),
+        )
+        if number
+    ]
+    return f"{counts.table}: {', '.join(parts) or 'nothing changed'}"

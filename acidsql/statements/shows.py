@@ -1,0 +1,319 @@
+"""SHOW, DESCRIBE and the listing of files: what is there, as DataFrames.
+
+ABORT COMPACTIONS is here too, because it answers with rows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Column, SortColumn, Table, TableName
+from acidsql.errors import AnalysisError
+from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.interface import LockInfo, Metastore, TxnState
+from acidsql.metastore.lock_rules import strength
+from acidsql.plan.names import Names
+from acidsql.sql import statements as st
+from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.result import rows_frame
+from acidsql.storage.columns import quote
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.reading.event_dump import dump_events
+from acidsql.storage.reading.inventory import files_frame, inventory
+from acidsql.txn import TxnManager
+
+_OURS, _SPARKS = "acidsql", "spark_catalog"
+_LOCKS = (
+    "lockid string, database string, table string, partition string, lock_state string, "
+    "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
+    "acquired_at string, user string, hostname string, agent_info string"
+)
+
+
+class Shows:
+    """Answers them for one session; ``run`` finds the method by the statement's type."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+    ) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions = txns, transactions
+        self._stated = Partitions(spark, transactions)
+        self._by_type: dict[type, Callable[[Any, str], DataFrame]] = {
+            st.ShowDatabases: self._databases,
+            st.ShowTables: self._tables,
+            st.ShowPartitions: self._partitions,
+            st.ShowCreateTable: self._create_table,
+            st.ShowTableProperties: self._properties,
+            st.ShowColumns: self._columns,
+            st.DescribeTable: self._describe,
+            st.ShowTransactions: self._txn_rows,
+            st.ShowLocks: self._locks,
+            st.ShowCompactions: self._compactions,
+            st.AbortCompactions: self._abort_compactions,
+            st.SetOption: self._setting,
+        }
+
+    def run(self, statement: Any, text: str) -> DataFrame:
+        """Answer one statement."""
+        return self._by_type[type(statement)](statement, text)
+
+    def files(self, table: Table) -> DataFrame:
+        """See ``Session.files``."""
+        seen = self._transactions.look([table.name])
+        columns = [column.name for column in table.partition_columns]
+        names = self._transactions.partition_names(table) if columns else None
+        found = inventory(
+            filesystem_for(table.location),
+            table.location,
+            names,
+            seen.write_ids[table.name],
+            seen.valid_txns,
+            columns=columns,
+        )
+        self._transactions.refuse_lost(table, names or ())
+        return files_frame(self._spark, found)
+
+    def events(self, path: str) -> DataFrame:
+        """See ``Session.events``."""
+        return dump_events(self._spark, path)
+
+    def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
+        """Ours and Spark's, saying which."""
+        rows = [(database.name, _OURS) for database in self._metastore.databases()]
+        rows += [(database.name, _SPARKS) for database in self._spark.catalog.listDatabases()]
+        found = [row for row in rows if _like(row[0], statement.pattern)]
+        return self._frame("namespace string, catalog string", sorted(found))
+
+    def _tables(self, statement: st.ShowTables, text: str) -> DataFrame:
+        database = self._names.current_database
+        if statement.database is not None:
+            database = statement.database.parts[-1].lower()
+        ours = self._metastore.get_database(database) is not None
+        sparks = self._spark.catalog.databaseExists(database)
+        if not ours and not sparks:
+            raise AnalysisError(
+                f"There is no database '{database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+            )  # fmt: skip
+        rows = []
+        if ours:
+            tables = self._metastore.tables(database)
+            rows += [(database, name, False, _OURS) for name in tables]
+        if sparks:
+            rows += [
+                (".".join(table.namespace or []), table.name, table.isTemporary, _SPARKS)
+                for table in self._spark.catalog.listTables(database)
+            ]
+        found = [row for row in rows if _like(row[1], statement.pattern)]
+        return self._frame(
+            "namespace string, tableName string, isTemporary boolean, catalog string",
+            sorted(found),
+        )
+
+    def _partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
+        table = self._names.need(statement.name, text)
+        if not table.partition_columns:
+            raise AnalysisError(
+                f"{table.name} is not partitioned.",
+                text, statement.name.span.start, statement.name.span.end,
+                condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
+                sqlstate="42601",
+            )  # fmt: skip
+        found = self._transactions.partition_names(table)
+        if statement.partition:
+            found = self._stated.among(table, statement.partition, found, text)
+        return self._frame("partition string", [(name,) for name in found])
+
+    def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
+        table = self._names.need(statement.name, text)
+        return self._frame("createtab_stmt string", [(create_statement(table),)])
+
+    def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
+        table = self._names.need(statement.name, text)
+        rows = sorted(table.properties.items())
+        if statement.key is not None:
+            missing = f"Table {table.name} does not have property: {statement.key}"
+            rows = [(statement.key, table.properties.get(statement.key, missing))]
+        return self._frame("key string, value string", rows)
+
+    def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
+        table = self._names.need(statement.name, text)
+        return self._frame("col_name string", [(column.name,) for column in table.all_columns])
+
+    def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
+        table = self._names.need(statement.name, text)
+        rows = [_column_row(column) for column in table.all_columns]
+        if table.partition_columns:
+            rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [_column_row(column) for column in table.partition_columns]
+        if statement.extended:
+            rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+            rows += [(key, value, "") for key, value in _details(table)]
+        return self._frame("col_name string, data_type string, comment string", rows)
+
+    def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
+        rows = [
+            (
+                str(txn.txn_id),
+                "OPEN" if txn.state is TxnState.OPEN else "ABORTED",
+                str(txn.started_ms),
+                str(txn.last_heartbeat_ms),
+                txn.user,
+                txn.host,
+            )
+            for txn in self._metastore.show_txns()
+        ]
+        return self._frame(
+            "txnid string, state string, startedtime string, lastheartbeattime string, "
+            "user string, host string",
+            rows,
+        )
+
+    def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
+        """Hive's columns; EXTENDED changes nothing, as in Hive's DbTxnManager."""
+        table = None if statement.name is None else self._names.need(statement.name, text)
+        database = statement.database and statement.database.parts[-1].lower()
+        found = [
+            one
+            for one in self._metastore.show_locks()
+            if (
+                table is None or (one.database, one.table) == (table.name.database, table.name.name)
+            )
+            and (database is None or one.database == database)
+        ]
+        if table is not None and statement.partition:
+            held = [one.partition for one in found if one.partition is not None]
+            stated = self._stated.among(table, statement.partition, held, text)
+            found = [one for one in found if one.partition in stated]
+        found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
+        return self._frame(_LOCKS, map(_lock_row, found))
+
+    def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+        found = self._metastore.compactions()
+        table = None if statement.name is None else self._compacted(statement.name, found, text)
+        if statement.partition and table is not None:
+            known = [one.partition for one in found if one.table == table and one.partition]
+            described = self._metastore.get_table(table) or _dropped(table, known)
+            stated = self._stated.among(described, statement.partition, known, text)
+            found = [one for one in found if one.partition in stated]
+        return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
+
+    def _compacted(self, name: st.Name, found: list[CompactionInfo], text: str) -> TableName:
+        """The table of that name; it may be gone while its compactions are still remembered."""
+        table = self._names.qualify(name.parts)
+        if table is not None and any(one.table == table for one in found):
+            return table
+        return self._names.need(name, text).name
+
+    def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
+        found = self._metastore.abort_compactions(statement.ids)
+        return self._frame(ABORTED, aborted_rows(statement.ids, found))
+
+    def _setting(self, statement: st.SetOption, text: str) -> DataFrame:
+        values = dict(self._txns.settings.items())
+        return self._frame("key string, value string", [(statement.key, values[statement.key])])
+
+    def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
+        return rows_frame(self._spark, schema, rows)
+
+
+def create_statement(table: Table) -> str:
+    """The CREATE TABLE that makes such a table again."""
+    columns = ",\n  ".join(_column_sql(column) for column in table.columns)
+    lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
+    if table.comment:
+        lines.append(f"COMMENT {_string(table.comment)}")
+    if table.partition_columns:
+        names = ", ".join(_column_sql(column) for column in table.partition_columns)
+        lines.append(f"PARTITIONED BY ({names})")
+    if table.is_bucketed:
+        names = ", ".join(map(quote, table.bucket_columns))
+        order = ", ".join(_sorting(column) for column in table.sort_columns)
+        order = f" SORTED BY ({order})" if order else ""
+        lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
+    lines.append(f"STORED AS {table.file_format.upper()}")
+    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
+    lines.append(f"TBLPROPERTIES (\n  {pairs})")
+    return "\n".join(lines)
+
+
+def _sorting(column: SortColumn) -> str:
+    return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
+
+
+def _column_sql(column: Column) -> str:
+    sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
+    if not column.nullable:
+        sql += " NOT NULL"
+    if column.default is not None:
+        sql += f" DEFAULT {column.default}"
+    return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _column_row(column: Column) -> tuple[str, str, str]:
+    return column.name, column.type, column.comment or ""
+
+
+def _details(table: Table) -> list[tuple[str, str]]:
+    return [
+        ("Database", table.name.database),
+        ("Table", table.name.name),
+        ("Location", table.location),
+        ("Num Buckets", str(table.num_buckets)),
+        ("Bucket Columns", ", ".join(table.bucket_columns)),
+        ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
+        ("Comment", table.comment or ""),
+        ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
+    ]
+
+
+def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
+    blocker, acquired = lock.blocked_by, lock.acquired_at_ms
+    return (
+        f"{lock.lock_id}.{lock.internal_id}",
+        lock.database,
+        lock.table,
+        lock.partition,
+        lock.state.name,
+        None if blocker is None else f"{blocker[0]}.{blocker[1]}",
+        lock.lock_type.name,
+        str(lock.txn_id),
+        "0",  # a lock has its transaction's heartbeat
+        None if acquired is None else str(acquired),
+        lock.user,
+        lock.host,
+        lock.agent_info,
+    )
+
+
+def _dropped(name: TableName, partitions: Sequence[str]) -> Table:
+    """A table that is gone, as far as its partitions' names tell: their values are texts."""
+    pairs = parse_partition_name(partitions[0]) if partitions else []
+    return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    """Hive's patterns: ``*`` for anything, ``|`` between choices; SQL's ``%`` is taken too."""
+    if pattern is None:
+        return True
+    choices = re.split(r"\|", pattern.lower().replace("%", "*"))
+    return any(fnmatch.fnmatchcase(name.lower(), choice) for choice in choices)

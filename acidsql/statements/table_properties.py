@@ -1,0 +1,154 @@
+"""ALTER TABLE … [UN]SET TBLPROPERTIES: which of them may change, and what a change means.
+
+As in Hive a table that is full-ACID stays so; an insert-only table may become full-ACID: its plain
+files are then read as LOAD DATA's are, and their rows have row ids from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import (
+    FIXED_PROPERTIES,
+    FULL_ACID,
+    ORC,
+    TRANSACTIONAL,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    Table,
+)
+from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.sql.statements import CreateTable, SetTableProperties, UnsetTableProperties
+from acidsql.sql.tokens import Span
+from acidsql.storage.files.parquet import compression_of
+from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
+from acidsql.storage.orc.row_schema import RowSchema
+
+KINDS = (FULL_ACID, "insert_only")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be set.
+
+    Attributes:
+        values: The properties.
+        becomes_full_acid: The table is insert-only, and is to be full-ACID.
+    """
+
+    values: Mapping[str, str]
+    becomes_full_acid: bool = False
+
+
+def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
+    """What SET means for a table.
+
+    Raises:
+        AnalysisError: A value is none that Hive knows.
+        UnsupportedError: The table cannot become what the properties say.
+    """
+    place = statement.place
+    values = {
+        key.lower() if key.lower() in FIXED_PROPERTIES else key: value
+        for key, value in statement.properties
+    }
+    if values.get(TRANSACTIONAL, "true").lower() != "true":
+        raise _refusal("A transactional table stays transactional (as in Hive).", text, place)
+    values.pop(TRANSACTIONAL, None)
+    kind = values.get(TRANSACTIONAL_PROPERTIES, "").lower()
+    if TRANSACTIONAL_PROPERTIES in values:
+        check_kind(kind, text, place)
+        values[TRANSACTIONAL_PROPERTIES] = kind
+    ours = {TRANSACTIONAL_PROPERTIES: FULL_ACID, **table.properties}
+    fixed = [key for key in FIXED_PROPERTIES if values.get(key, ours.get(key)) != ours.get(key)]
+    converted = fixed == [TRANSACTIONAL_PROPERTIES] and table.is_insert_only
+    if fixed and not converted:
+        raise _refusal(
+            f"'{fixed[0]}' cannot be changed: it says what the table's files are.", text, place
+        )
+    if converted and table.sort_columns:
+        raise _refusal(
+            "A full-ACID table cannot be SORTED BY (Hive 10298), as this one is.", text, place
+        )
+    if converted and table.file_format != ORC:
+        raise _refusal(
+            f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
+            f"TABLE … AS SELECT * FROM {table.name} makes one of its rows.", text, place
+        )  # fmt: skip
+    check_files({**table.properties, **values}, table.columns, statement, text)
+    return Changes(values, converted)
+
+
+def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:
+    """Refuse to forget what a table is, or, without IF EXISTS, what is not there.
+
+    Raises:
+        AnalysisError: There is no such property.
+        UnsupportedError: The property cannot be missing.
+    """
+    for key in statement.keys:
+        if key.lower() in FIXED_PROPERTIES:
+            raise _refusal(
+                f"'{key}' cannot be unset: it says what the table's files are.",
+                text, statement.place,
+            )  # fmt: skip
+        if key not in table.properties and not statement.if_exists:
+            raise AnalysisError(
+                f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS passes it "
+                "over).", text, statement.place.start, statement.place.end,
+                condition="UNSET_NONEXISTENT_PROPERTIES", sqlstate="42K0J",
+            )  # fmt: skip
+
+
+def check_files(
+    properties: Mapping[str, str],
+    columns: Sequence[Column],
+    statement: CreateTable | SetTableProperties,
+    text: str,
+) -> None:
+    """Refuse ``orc.…`` and ``parquet.…`` properties that no file can be written by.
+
+    Args:
+        properties: All that the table will have.
+        columns: Its data columns.
+        statement: What says them.
+        text: The same, as the user wrote it.
+
+    Raises:
+        AnalysisError: Which of them, and why.
+    """
+    try:
+        compression_of(properties)
+        options = OrcOptions.of(properties)
+        row = RowSchema.of((column.name, column.type) for column in columns)
+        check_bloom_filter_columns(options, row.hive)
+    except SettingError as error:
+        place = _place_of(error.parameters["key"], statement)
+        raise AnalysisError(
+            error.message, text, place.start, place.end,
+            condition=error.condition, sqlstate=error.sqlstate,
+        ) from None  # fmt: skip
+
+
+def _place_of(key: str, statement: CreateTable | SetTableProperties) -> Span:
+    if isinstance(statement, SetTableProperties):
+        return statement.place
+    places = zip(statement.properties, statement.property_spans, strict=False)
+    return next((span for (name, _), span in places if name == key), statement.name.span)
+
+
+def check_kind(kind: str, text: str, place: Span) -> None:
+    """Refuse a value of ``transactional_properties`` that Hive does not know."""
+    if kind not in KINDS:
+        raise AnalysisError(
+            f"'{TRANSACTIONAL_PROPERTIES}' is '{KINDS[0]}' (full ACID) or '{KINDS[1]}', not "
+            f"'{kind}'.", text, place.start, place.end,
+            condition="INVALID_PROPERTY_VALUE", sqlstate="22023",
+        )  # fmt: skip
+
+
+def _refusal(message: str, text: str, place: Span) -> UnsupportedError:
+    return UnsupportedError(
+        message, text, place.start, place.end, condition="UNSUPPORTED_FEATURE.SET_TRANSACTIONAL"
+    )

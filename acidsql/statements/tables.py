@@ -1,0 +1,394 @@
+"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, USE.
+
+Each takes its locks in a transaction of its own, but for TRUNCATE, which may be part of a longer
+one. The crash rule of all that change something:
+the store decides first, files follow, and what a crash left is finished by the next statement
+that needs the place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.paths import directory_name
+from acidsql.acid.table import Table, TableName
+from acidsql.acid.types import HiveType
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
+from acidsql.metastore.interface import Database, LockComponent, Metastore, Operation
+from acidsql.metastore.owners import PendingCleanup
+from acidsql.plan import lower
+from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
+from acidsql.plan.names import Names, need_name
+from acidsql.plan.sqltext import Text
+from acidsql.sql import statements as st
+from acidsql.sql.tokens import Span
+from acidsql.statements import columns as alter
+from acidsql.statements import create, table_properties
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions, Spec
+from acidsql.statements.places import Places, entering
+from acidsql.statements.result import Receipt
+from acidsql.statements.spark_databases import SparkDatabases, is_of_another_catalog
+from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.storage.columns import quote
+from acidsql.storage.files.filesystem import filesystem_for, real
+from acidsql.storage.writing.publish import Published
+from acidsql.storage.writing.save import Save, Writing
+from acidsql.txn import Txn, TxnManager
+
+_log = logging.getLogger(__name__)
+
+
+class Commands:
+    """Runs them for one session; ``run`` finds the method by the statement's type."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+    ) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions = txns, transactions
+        self._places = Places(metastore)
+        self._partitions = Partitions(spark, transactions)
+        self._sparks = SparkDatabases(spark, metastore)
+        self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
+            st.CreateTable: self._create_table,
+            st.DropTable: self._drop_table,
+            st.TruncateTable: self._truncate,
+            st.AddColumns: self._add_columns,
+            st.ChangeColumns: self._alter_columns,
+            st.ReplaceColumns: self._alter_columns,
+            st.SetTableProperties: self._set_properties,
+            st.UnsetTableProperties: self._unset_properties,
+            st.DropPartitions: self._drop_partitions,
+            st.RenameTable: self._rename,
+            st.CreateDatabase: self._create_database,
+            st.DropDatabase: self._drop_database,
+            st.Use: self._use,
+        }
+
+    def knows(self, statement: Any) -> bool:
+        """True if it is one of these."""
+        return type(statement) in self._by_type
+
+    def run(self, statement: Any, text: str) -> Receipt | None:
+        """Run one statement; a receipt if something changed."""
+        return self._by_type[type(statement)](statement, text)
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
+        name = self._names.new(statement.name, text)
+        if self.exists(statement, name):
+            return None
+        table = self.define(statement, text, name)
+        with self._transactions.own(text) as transaction:
+            files = [taking(table.location)] if statement.location is not None else []
+            transaction.txn.lock([exclusive(name), *files], agent_info=text)
+            if self.exists(statement, name):
+                return None
+            notes = self._create(table, transaction, adopt=statement.location is not None)
+        return Receipt(text, txn_id=transaction.id, notes=notes)
+
+    def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
+        if not adopt:
+            table, place = self.take_place(table, transaction)
+            transaction.txn.commit(create_table=table, cleaned=place.id)
+            return ()
+        found = self._places.prepare(table, adopt=True)
+        self._places.make(table)
+        transaction.txn.commit(
+            create_table=table,
+            first_write_id=found.first_write_id,
+            add_partitions={table.name: found.partitions} if found.partitions else None,
+        )
+        return found.notes
+
+    def define(
+        self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
+    ) -> Table:
+        """The table that a CREATE TABLE describes. Raises as ``create.define_table``."""
+        location = self._location(statement, name)
+        if statement.like is not None:
+            source = self._names.need(statement.like, text)
+            return create.like(source, statement, text, name, location)
+        return create.define_table(
+            statement, text, name, location, type_of=self._type_of(text), fields=fields
+        )
+
+    def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, PendingCleanup]:
+        """Make the directory of a table that will exist with the commit. Call it under the lock.
+
+        Where the directory of its name is another table's, it gets another one.
+
+        Until then the directory is queued for deletion: a crash leaves nothing behind that the
+        next CREATE would not clear away.
+        """
+        table = self._places.free(table, transaction.id)
+        self._places.prepare(table, adopt=False)
+        place = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
+        transaction.when_abandoned.append(lambda: self._clean([place]))
+        self._places.make(table)
+        return table, place
+
+    def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
+        name = self._names.need(statement.name, text).name
+        with self._locked(text, exclusive(name)) as txn:
+            if self._metastore.get_table(name) is None and statement.if_exists:
+                return None
+            self._clean([self._metastore.drop_table(name, txn_id=txn.id)])
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
+        name = self._names.need(statement.name, text).name
+        with self._transactions.changing(text) as transaction, transaction.statement() as work:
+            self._lock_rows(transaction.txn, name, statement.partition, text)
+            table = self._again(name)
+            partitions = self._matching(table, [statement.partition], text)
+            transaction.refuse_hidden(table, partitions)
+            published = self._empty(transaction.txn, work, table, partitions)
+            self._transactions.end_of_statement(transaction)
+        return Receipt(text, txn_id=transaction.id, directories=published.directories)
+
+    def _lock_rows(
+        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
+    ) -> None:
+        """Lock what TRUNCATE empties: the one partition that it names in full, or the table."""
+        table = self._again(name)
+        chosen = None
+        if spec and len(spec) == len(table.partition_columns):
+            chosen = self._matching(table, [spec], text)
+        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
+
+    def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
+        table = self._names.need(statement.name, text)
+        columns = [create.bind_column(c, text, self._type_of(text)) for c in statement.columns]
+        for column, given in zip(columns, statement.columns, strict=True):
+            create.check_name(column, text, given.span)
+            if not column.nullable:
+                raise alter.not_null_refused(column, text, given.span)
+        with self._locked(text, exclusive(table.name)) as txn:
+            self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
+        type_of = self._type_of(text)
+        table = self._names.need(statement.name, text)
+        alter.altered(table, statement, text, type_of)  # a wrong text opens nothing
+        with self._locked(text, exclusive(table.name)) as txn:
+            now = alter.altered(self._again(table.name), statement, text, type_of)
+            self._metastore.alter_table(
+                table.name,
+                columns=now.columns,
+                bucket_columns=now.bucket_columns,
+                set_properties=now.properties,
+                txn_id=txn.id,
+            )
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
+        table = self._names.need(statement.name, text)
+        name = table.name
+        table_properties.to_set(table, statement, text)  # what is wrong costs nothing
+        with self._locked(text, exclusive(name)) as txn:
+            table = self._again(name)
+            changes = table_properties.to_set(table, statement, text)
+            if changes.becomes_full_acid:
+                self._places.check_full_acid(table, self._metastore.partitions(name))
+            self._metastore.alter_table(name, set_properties=changes.values, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
+        table = self._names.need(statement.name, text)
+        name = table.name
+        table_properties.check_unset(table, statement, text)
+        with self._locked(text, exclusive(name)) as txn:
+            table_properties.check_unset(self._again(name), statement, text)
+            self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
+        name = self._names.need(statement.name, text).name
+        new_name = self._names.new(statement.new_name, text)
+        self._refuse_sparks_name(statement.new_name)
+        with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+            self._metastore.rename_table(name, new_name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
+        """A base without rows hides what is there, even if the partition comes again; the catalog
+        forgets the partition in the same commit; only then are files deleted, that base last."""
+        name = self._names.need(statement.name, text).name
+        with self._transactions.own(text) as transaction, transaction.statement() as work:
+            txn = transaction.txn
+            txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
+            table = self._again(name)
+            partitions = self._matching(table, statement.specs, text, statement.if_exists)
+            if not partitions:
+                return None
+            old = self._places.directories(table, partitions)
+            published = self._empty(txn, work, table, partitions)
+            values = [
+                tuple(value for _, value in parse_partition_name(partition))
+                for partition in partitions
+            ]
+            txn.commit(drop_partitions={name: values})
+        self._places.remove(table, partitions, [*old, *published.directories])
+        return Receipt(text, txn_id=txn.id, directories=published.directories)
+
+    # ── databases ─────────────────────────────────────────────────────────────────────────────────
+
+    def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
+        """Spark's first: what Spark refuses is not made."""
+        if is_of_another_catalog(statement.name):
+            self._spark.sql(text)
+            return
+        name = statement.name.parts[-1].lower()
+        need_name(name, statement.name, text)
+        found = self._metastore.get_database(name)
+        if found is not None and statement.if_not_exists:
+            self._sparks.share(found)
+            return
+        default = self._metastore.get_database("default")
+        assert default is not None
+        if statement.location is None:
+            own = f"{real(default.location)}/{directory_name(name)}.db"
+            location = self._sparks.apart(name, own)
+        else:
+            location = entering(statement.location, links=True)
+        database = Database(name, location, statement.comment)
+        if found is None:
+            self._sparks.share(database)
+        self._metastore.create_database(database)
+
+    def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
+        """Spark's last: what the store refuses is not dropped."""
+        if is_of_another_catalog(statement.name):
+            self._spark.sql(text)
+            return
+        name, cascade = statement.name.parts[-1].lower(), statement.cascade
+        is_ours = self._metastore.get_database(name) is not None
+        is_sparks = self._sparks.exists(name)
+        if statement.if_exists and not is_ours and not is_sparks:
+            return
+        if is_sparks:
+            self._sparks.check_drop(name, cascade=cascade)
+        if is_ours or not is_sparks:
+            with self._locked(text, exclusive_database(name)) as txn:
+                dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
+                self._clean(dropped)
+                txn.end_quietly()
+        if is_sparks:
+            self._sparks.drop(name, cascade=cascade)
+
+    def _use(self, statement: st.Use, text: str) -> None:
+        """Spark's current database is ours, too."""
+        name = statement.name.parts[-1].lower()
+        if not is_of_another_catalog(statement.name):
+            ours = self._metastore.get_database(name)
+            if ours is not None:
+                self._sparks.share(ours)
+            elif not self._sparks.exists(name):
+                raise AnalysisError(
+                    f"There is no database '{name}'.",
+                    text, statement.name.span.start, statement.name.span.end,
+                    condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+                )  # fmt: skip
+        self._spark.sql(text)
+
+    # ── what they share ──────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
+        with self._txns.open(agent_info=text) as txn:
+            txn.lock(locks, agent_info=text)
+            yield txn
+
+    def _empty(self, txn: Txn, work: Work, table: Table, partitions: list[str]) -> Published:
+        """Put a base without rows into each directory."""
+        statement_id = txn.next_statement_id()
+        save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True)
+        with Writing(filesystem_for(table.location), save) as writing:
+            for partition in partitions:
+                writing.empty(partition)
+            return work.publish(table, writing)
+
+    # After the store has decided the statement has happened: what fails now is finished by the
+    # next statement that needs the place, and locks go with a time-out.
+
+    def _clean(self, cleanups: Iterable[PendingCleanup]) -> None:
+        for cleanup in cleanups:
+            try:
+                self._places.clean(cleanup)
+            except (AcidSqlError, OSError) as error:
+                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+
+    def _matching(
+        self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
+    ) -> list[str]:
+        """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
+        if not table.partition_columns and not any(specs):
+            return [""]
+        return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
+
+    def _again(self, name: TableName) -> Table:
+        """The table under the lock: it may have changed while we waited."""
+        table = self._transactions.get_table(name)
+        if table is None:
+            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
+        return table
+
+    def exists(self, statement: st.CreateTable, name: TableName) -> bool:
+        """True if the table is there and that is no error."""
+        is_ours = self._metastore.get_table(name) is not None
+        if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
+            return True
+        if not is_ours:
+            self._refuse_sparks_name(statement.name)
+            return False
+        raise CatalogError(
+            f"There is an ACID table {name} already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
+        )  # fmt: skip
+
+    def _refuse_sparks_name(self, name: st.Name) -> None:
+        if self._names.is_sparks(name.parts):
+            full = ".".join(map(quote, name.parts))
+            raise CatalogError(
+                f"Spark has a table or view {full} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
+            )  # fmt: skip
+
+    def _location(self, statement: st.CreateTable, name: TableName) -> str:
+        if statement.location is not None:
+            return entering(statement.location)
+        database = self._metastore.get_database(name.database)
+        if database is None:
+            raise CatalogError(
+                f"There is no database '{name.database}'.",
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
+            )  # fmt: skip
+        return f"{real(database.location)}/{directory_name(name.name)}"
+
+    def _type_of(self, text: str) -> Callable[[Span], HiveType]:
+        def type_of(span: Span) -> HiveType:
+            query = Text(text).raw("SELECT ").user(span)
+            return lower.fields(self._spark, query, {})[0][1]
+
+        return type_of

@@ -1,0 +1,189 @@
+"""Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT, LOCK, SET and ABORT TRANSACTIONS.
+
+It also refuses the statements that cannot be part of a transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.table import TableName
+from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
+from acidsql.metastore.interface import LockComponent, LockType, Metastore
+from acidsql.plan.names import Names
+from acidsql.settings import Settings
+from acidsql.sql import statements as st
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.result import Receipt, receipt
+from acidsql.txn import TxnManager
+
+_DDL = (
+    st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
+    st.SetTableProperties, st.UnsetTableProperties, st.DropPartitions,
+    st.RenameTable, st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
+)  # fmt: skip
+_CHANGES = (
+    *_DDL,
+    st.Insert,
+    st.MultiInsert,
+    st.Update,
+    st.Delete,
+    st.Merge,
+    st.TruncateTable,
+    st.LoadData,
+)
+
+
+class TransactionCommands:
+    """Runs these statements for one session."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        txns: TxnManager,
+        transactions: Transactions,
+        names: Names,
+    ) -> None:
+        self._spark, self._metastore, self._names = spark, metastore, names
+        self._txns, self._transactions = txns, transactions
+        self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
+            st.StartTransaction: self._begin,
+            st.Commit: self._commit,
+            st.Rollback: self._rollback,
+            st.Savepoint: self._savepoint,
+            st.ReleaseSavepoint: self._release,
+            st.LockTable: self._lock_table,
+            st.LockDatabase: self._lock_database,
+            st.SetOption: self._set,
+            st.ResetOption: self._reset,
+            st.AbortTransactions: self._abort_transactions,
+        }
+
+    def knows(self, statement: Any) -> bool:
+        """True if ``run`` runs this statement."""
+        if isinstance(statement, st.SetOption) and statement.value is None:
+            return False  # a query for the setting's value
+        return type(statement) in self._by_type
+
+    def run(self, statement: Any, text: str) -> Receipt | None:
+        """Run one statement. Returns a receipt if something changed."""
+        return self._by_type[type(statement)](statement, text)
+
+    def allow(self, statement: Any, text: str) -> None:
+        """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
+
+        Raises:
+            UnsupportedError: The statement cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).
+            TxnError: Only reads are allowed here.
+        """
+        if self._transactions.is_plain:
+            return
+        spark_changes = isinstance(statement, st.SparkStatement) and (
+            statement.effect is st.Effect.CHANGES
+        )
+        if isinstance(statement, _CHANGES) or spark_changes:
+            self._transactions.need_writable(_name(statement))
+        if isinstance(statement, _DDL) or spark_changes:
+            transaction = self._transactions.need()
+            raise UnsupportedError(
+                f"{_name(statement)} cannot be part of a transaction, because it cannot be undone: "
+                f"transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
+                condition="OP_NOT_ALLOWED_IN_TXN",
+                sqlstate="25001",
+            )
+
+    # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
+
+    def _begin(self, statement: st.StartTransaction, text: str) -> None:
+        self._transactions.begin(text, read_only=statement.read_only)
+
+    def _commit(self, statement: st.Commit, text: str) -> Receipt:
+        self._need_no_block("COMMIT")
+        transaction = self._transactions.commit()
+        published = [one for work in transaction.works for one in work.published]
+        return receipt(text, transaction.id, published, {}, transaction.compaction)
+
+    def _rollback(self, statement: st.Rollback, text: str) -> None:
+        if statement.savepoint is not None:
+            self._transactions.need().rollback(statement.savepoint.parts[-1])
+            return
+        self._need_no_block("ROLLBACK")
+        self._transactions.rollback()
+
+    def _savepoint(self, statement: st.Savepoint, text: str) -> None:
+        self._transactions.need().savepoint(statement.name.parts[-1])
+
+    def _release(self, statement: st.ReleaseSavepoint, text: str) -> None:
+        self._transactions.need().release(statement.name.parts[-1])
+
+    def _need_no_block(self, what: str) -> None:
+        if self._transactions.need().in_block:
+            raise TxnError(
+                f"{what} inside of a 'with acid.transaction()' block: the block's end commits, an "
+                "exception or the transaction's rollback() undoes.",
+                condition="ACTIVE_SQL_TRANSACTION",
+                sqlstate="25001",
+            )
+
+    # ── locks ────────────────────────────────────────────────────────────────────────────────
+
+    def _lock_table(self, statement: st.LockTable, text: str) -> None:
+        table = self._names.need(statement.name, text)
+        partitions: Sequence[str | None] = [None]
+        if statement.partition:
+            found = Partitions(self._spark, self._transactions)
+            partitions = found.matching(table, [statement.partition], text)
+        self._hold(
+            [_lock(statement.exclusive, table.name, partition) for partition in partitions], text
+        )
+
+    def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
+        name = statement.name.parts[-1].lower()
+        kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
+        self._hold([LockComponent(kind, name)], text)
+
+    def _hold(self, locks: Sequence[LockComponent], text: str) -> None:
+        if self._transactions.current is None:
+            raise UnsupportedError(
+                "LOCK needs a transaction, which holds the lock until it ends: say BEGIN first "
+                "(Hive 10271).",
+                condition="LOCK_REQUEST_UNSUPPORTED",
+            )
+        self._transactions.current.txn.lock(locks, agent_info=text)
+
+    # ── settings, others' transactions ───────────────────────────────────────────────────────
+
+    def _set(self, statement: st.SetOption, text: str) -> None:
+        self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
+
+    def _reset(self, statement: st.ResetOption, text: str) -> None:
+        default = dict(Settings().items())[statement.key]
+        self._txns.settings = self._txns.settings.with_(statement.key, default)
+
+    def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
+        for txn_id in statement.txn_ids:
+            # As in Hive, the number of a transaction that is unknown or has ended is no error.
+            try:
+                self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
+            except AcidSqlError as error:
+                if error.condition != "TXN_NO_SUCH_TRANSACTION":
+                    raise
+        return Receipt(text)
+
+
+def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:
+    kind = LockType.EXCLUSIVE if exclusive else LockType.SHARED_READ
+    return LockComponent(kind, name.database, name.name, partition)
+
+
+def _name(statement: Any) -> str:
+    """``CreateTable`` → CREATE TABLE."""
+    if isinstance(statement, st.SparkStatement):
+        return statement.statement_name
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()

@@ -1,0 +1,347 @@
+"""The session's transaction: of one statement, or of several between BEGIN and COMMIT.
+
+A statement publishes its directories when it ends. The write id is still open then, so only the
+statement's own transaction sees the directories. ``Work`` notes the directories of one statement,
+so that the statement can be undone:
+
+* If a statement in a transaction of its own fails, the transaction is aborted. Then its
+  directories, which nobody will ever see, are deleted.
+* If a statement between BEGIN and COMMIT fails, or ROLLBACK TO undoes it, the transaction goes
+  on. The statement's directories must be deleted, durably, before COMMIT makes the write id
+  visible. COMMIT is refused while one of them exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.errors import (
+    AcidSqlError,
+    TxnError,
+    UnsupportedError,
+    WriteConflictError,
+    WriteError,
+)
+from acidsql.metastore.interface import WriteConflict
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing.publish import Published, discard
+from acidsql.storage.writing.save import Writing
+from acidsql.txn import Phase, Txn, abort_quietly
+
+# (conflict, directories that our transaction published) → True if both changed a common row
+SameRows = Callable[[WriteConflict, Sequence[str]], bool]
+
+
+@dataclass(slots=True)
+class Work:
+    """The directories that one statement has published so far.
+
+    Attributes:
+        mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
+        published: Each table, and what the statement published there.
+        when_committed: Functions to call after the transaction has committed.
+    """
+
+    mark: int
+    published: list[tuple[Table, Published]] = field(default_factory=list)
+    when_committed: list[Callable[[], None]] = field(default_factory=list)
+    _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
+
+    def publish(self, table: Table, writing: Writing) -> Published:
+        """Publish the files of one write. Each directory is noted, even if publishing fails."""
+        self._moved.append((table, writing.directories))
+        published = writing.publish()
+        self.add(table, published)
+        return published
+
+    def add(self, table: Table, published: Published) -> None:
+        """Note what the statement published in a table."""
+        self.published.append((table, published))
+
+    @property
+    def directories(self) -> list[tuple[Table, str]]:
+        """Each directory that the statement has renamed, or was about to rename, into place."""
+        done = [(table, one.directories) for table, one in self.published]
+        found = {path: table for table, paths in (*self._moved, *done) for path in paths}
+        return [(table, path) for path, table in found.items()]
+
+
+class Transaction:
+    """One transaction of a session.
+
+    Args:
+        txn: The transaction in the store.
+        several: True for a transaction that BEGIN opened: if a statement fails, only this
+            statement is undone.
+        read_only: True if the transaction must not change anything.
+        in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
+        on_commit: Called after the commit.
+
+    Attributes:
+        works: One ``Work`` for each statement that was not undone.
+        rolled_back: True if the session itself has rolled the transaction back.
+        when_abandoned: Functions to call once it is certain that the transaction will never be
+            committed.
+        compaction: The compactor's messages about the tables that the transaction wrote to. The
+            compactor adds them after the commit.
+    """
+
+    def __init__(
+        self,
+        txn: Txn,
+        *,
+        several: bool = False,
+        read_only: bool = False,
+        in_block: bool = False,
+        on_commit: Callable[[Transaction], None] = lambda _: None,
+    ) -> None:
+        self.txn, self.works = txn, list[Work]()
+        self.when_abandoned: list[Callable[[], None]] = []
+        self.rolled_back = False
+        self.read_only, self.in_block = read_only, in_block
+        self._several, self._on_commit = several, on_commit
+        self.compaction: list[str] = []
+        self._savepoints: dict[str, tuple[int, int]] = {}
+        self._undone: list[str] = []  # directories that must be gone before COMMIT
+        self._broken: str | None = None
+
+    @property
+    def id(self) -> int:
+        """The transaction's number, as in SHOW TRANSACTIONS."""
+        return self.txn.id
+
+    # ── statements ───────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def statement(self) -> Iterator[Work]:
+        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone."""
+        self._refuse_broken()
+        work = Work(self.txn.mark)
+        self.works.append(work)
+        try:
+            yield work
+        except BaseException:
+            if self._several and self.txn.phase is Phase.OPEN:
+                self._undo_quietly(len(self.works) - 1, work.mark)
+            raise
+
+    def refuse_hidden(self, table: Table, partitions: Iterable[str]) -> None:
+        """Refuse to change a partition that an earlier statement of this transaction overwrote.
+
+        The partition's base would hide the new rows, because both have the same write id.
+
+        Raises:
+            UnsupportedError: An earlier statement overwrote one of these partitions.
+        """
+        overwritten = {
+            partition
+            for work in self.works[:-1]
+            for changed, done in work.published
+            if done.overwrote and changed.name == table.name
+            for partition in done.partitions
+        }
+        for partition in partitions:
+            if partition in overwritten:
+                raise UnsupportedError(
+                    f"This transaction has overwritten {table.name}"
+                    + (f"/{partition}" if partition else "")
+                    + ", and Hive's format cannot change it again under the same write id. COMMIT "
+                    "first, or change it before INSERT OVERWRITE or TRUNCATE.",
+                    condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
+                )
+
+    # ── savepoints ───────────────────────────────────────────────────────────────────────────
+
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint. A savepoint of the same name is replaced.
+
+        Raises:
+            TxnError: An earlier statement could not be undone.
+        """
+        self._refuse_broken()
+        self._savepoints.pop(name.lower(), None)
+        self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and all later ones; the changes since then stay."""
+        self._find(name)
+        self._forget_from(name.lower())
+
+    def rollback(self, to: str | None = None) -> None:
+        """Undo the whole transaction, or all statements since a savepoint (then the locks stay).
+
+        Raises:
+            TxnError: There is no such savepoint, or the transaction has ended otherwise.
+            WriteError: A directory cannot be deleted. Now the whole transaction must be rolled
+                back.
+        """
+        if to is None:
+            self.rolled_back = True
+            self.abandon("ROLLBACK")
+            if self.txn.phase is not Phase.ABORTED:
+                raise TxnError(f"Transaction {self.id} is {self.txn.phase.value}.")
+            return
+        count, mark = self._find(to)
+        self._forget_from(to.lower())
+        self._savepoints[to.lower()] = (count, mark)
+        with file_errors():
+            self._undo(count, mark)
+
+    def _find(self, name: str) -> tuple[int, int]:
+        found = self._savepoints.get(name.lower())
+        if found is None:
+            raise TxnError(
+                f"Transaction {self.id} has no savepoint '{name}'.",
+                condition="NO_SUCH_SAVEPOINT",
+                sqlstate="3B001",
+                savepoint=name,
+            )
+        return found
+
+    def _forget_from(self, name: str) -> None:
+        names = list(self._savepoints)
+        for later in names[names.index(name) :]:
+            del self._savepoints[later]
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, same_rows: SameRows | None = None, **keywords: Any) -> None:
+        """Commit all statements of the transaction.
+
+        Args:
+            same_rows: Compares the rows if another transaction changed the same partition first.
+                None: a change of the same partition is a conflict already.
+            **keywords: For ``Txn.commit``.
+
+        Raises:
+            WriteConflictError: Another transaction committed first. This one is still open.
+            TxnError: The transaction cannot be committed. Roll it back.
+            CommitUnknownError: Nobody knows now whether the transaction is committed.
+        """
+        with file_errors():
+            self._refuse_broken()
+        resolved: set[int] = set()
+        while True:
+            try:
+                self.txn.commit(resolved=resolved, add_partitions=self.partitions(), **keywords)
+                break
+            except WriteConflictError as error:
+                if same_rows is None:
+                    raise
+                ours = [path for _, path in self._directories(self.works)]
+                if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
+                    raise
+                resolved |= {one.txn_id for one in error.conflicts}
+        for act in (act for work in self.works for act in work.when_committed):
+            act()
+        self._on_commit(self)
+
+    def abandon(self, reason: str) -> bool:
+        """Abort, and delete the transaction's directories, which nobody can ever see.
+
+        Returns:
+            False, with nothing deleted, if the transaction may be committed.
+        """
+        if self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
+            return False
+        if not abort_quietly(self.txn, reason):
+            return False
+        for table, directory in self._directories(self.works):
+            discard(filesystem_for(table.location), [directory])
+        for act in self.when_abandoned:
+            act()
+        return True
+
+    @property
+    def places(self) -> list[tuple[TableName, str | None]]:
+        """The tables and partitions that it has written to (partition None: unpartitioned)."""
+        return [
+            (table.name, partition or None)
+            for work in self.works
+            for table, done in work.published
+            for partition in done.partitions
+        ]
+
+    def partitions(self) -> dict[TableName, list[Partition]]:
+        """The partitions that it has written to, by table; the catalog may know them already."""
+        found: dict[TableName, dict[str, Partition]] = {}
+        for work in self.works:
+            for table, done in work.published:
+                if table.partition_columns:
+                    found.setdefault(table.name, {}).update(
+                        (name, _partition(table, name)) for name in done.partitions
+                    )
+        return {name: list(partitions.values()) for name, partitions in found.items()}
+
+    @staticmethod
+    def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:
+        return [found for work in works for found in work.directories]
+
+    # ── undoing a part ───────────────────────────────────────────────────────────────────────
+
+    def _undo(self, count: int, mark: int) -> None:
+        """Undo all statements from number ``count`` on; the transaction goes on."""
+        # Until all is undone, COMMIT is refused, whatever interrupts the next lines.
+        self._broken = "an earlier statement of it could not be undone"
+        # The store first: it raises if the transaction is not open any more, and then no file of
+        # the transaction may be deleted.
+        self.txn.undo(mark)
+        for table, directory in self._directories(self.works[count:]):
+            _delete(table, directory)
+            self._undone.append(directory)
+        del self.works[count:]
+        self._broken = None
+
+    def _undo_quietly(self, count: int, mark: int) -> None:
+        """Undo while the statement's own error is raised; the next statement reports a failure."""
+        try:
+            self._undo(count, mark)
+        except (AcidSqlError, OSError) as error:
+            self._broken = f"an earlier statement of it could not be undone ({error})"
+
+    def _refuse_broken(self) -> None:
+        if self.txn.phase is not Phase.OPEN:
+            return  # the next call of ``txn`` raises a better error
+        # A later statement may have published a base of the same name as an undone statement's.
+        kept = {path for _, path in self._directories(self.works)}
+        gone = (path for path in self._undone if path not in kept)
+        left = [path for path in gone if filesystem_for(path).exists(path)]
+        reason = f"'{left[0]}' of an undone statement still exists" if left else self._broken
+        if reason is not None:
+            raise TxnError(
+                f"Transaction {self.id} can only be rolled back: {reason}. Say ROLLBACK.",
+                condition="IN_FAILED_TRANSACTION",
+                sqlstate="25P02",
+                txnId=self.id,
+            )
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Turn an OSError about a file into WriteError."""
+    try:
+        yield
+    except ConnectionError:
+        raise  # Spark's JVM is gone; no file is at fault
+    except OSError as error:
+        raise WriteError(
+            f"A file could not be read or written: {error}.", path=error.filename
+        ) from error
+
+
+def _partition(table: Table, name: str) -> Partition:
+    values = tuple(value for _, value in parse_partition_name(name))
+    return Partition(values, f"{table.location}/{name}")
+
+
+def _delete(table: Table, directory: str) -> None:
+    """Delete a published directory durably: a power cut must not bring it back."""
+    fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
+    fs.delete_directory(directory)
+    if fs.exists(parent):
+        fs.sync_directory(parent)

@@ -1,0 +1,141 @@
+"""Facts about an ORC file from its footer. No rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from acidsql.acid import event
+from acidsql.errors import FormatError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc import footer as orc_footer
+from acidsql.storage.orc.damage import naming_damage
+
+LITTER = "litter"  # the kind of files that are no data, and may be anything
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """Facts from an ORC file's footer.
+
+    Attributes:
+        rows: The number of rows in the file.
+        stripe_rows: The number of rows in each stripe.
+        user_metadata: ``hive.acid.…`` and others; the values are bytes.
+        column_names: The names of the root's fields.
+        row_names: The names of the user's columns: the fields of ``row`` in an event file, else
+            ``column_names``.
+        calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+    """
+
+    rows: int
+    stripe_rows: tuple[int, ...]
+    user_metadata: Mapping[str, bytes]
+    column_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    calendar: int
+
+    @property
+    def is_acid(self) -> bool:
+        """True if the file has the six event columns."""
+        return is_acid(self.column_names)
+
+
+def is_acid(names: Iterable[str]) -> bool:
+    """Whether these are the six event columns (ORC core compares them in any case)."""
+    wanted = [name.lower() for name in event.EVENT_COLUMNS]
+    return [name.lower() for name in names] == wanted
+
+
+def read_file_info(path: str, length: int | None = None) -> FileInfo:
+    """Read a file's footer.
+
+    Args:
+        path: The file's path.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
+
+    Raises:
+        FormatError: It is no ORC file, or it is damaged.
+    """
+    files = filesystem_for(path)
+    with naming_damage(path), files.open_input(path) as file:
+        return info_of(file, files.size(path) if length is None else length)
+
+
+def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, bytes]:
+    """The user metadata of a file's footer."""
+    return read_file_info(path, length).user_metadata
+
+
+def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
+    """The number of rows in each stripe of a file."""
+    return read_file_info(path, length).stripe_rows
+
+
+def info_of(file: BinaryIO, length: int) -> FileInfo:
+    """Facts from the footer of an open file. ``length``: the file's length in bytes."""
+    if length == 0:  # ORC itself reads an empty file as a file without rows
+        return FileInfo(0, (), {}, (), (), 0)
+    return of_footer(orc_footer.read_footer(file, length))
+
+
+def of_footer(footer: orc_footer.Footer) -> FileInfo:
+    """The same, of what was read of it."""
+    root = footer.types[0]
+    names = row_names = root.names
+    if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
+        row_names = footer.types[root.children[-1]].names
+    return FileInfo(
+        footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar
+    )
+
+
+def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Fill in the number of rows of files, and the problems with them, in a Spark task.
+
+    Args:
+        batches: The columns are ``path``; ``rows``: the file's committed length, if it is not the
+            whole file; ``file``: null for a directory without files; ``kind``; ``problem``. Other
+            columns are passed on.
+
+    Yields:
+        The batches with the number of rows in ``rows``, and with ``problem`` filled in where it was
+        null. The number of rows is null for a file that is gone, or cannot be read.
+    """
+    asked = ("file", "path", "rows", "kind", "problem")
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in asked)
+        looked = in_threads(lambda one: _rows_of(*one), zip(*columns, strict=True))
+        rows = pa.array((rows for rows, _ in looked), pa.int64())
+        problems = pa.array((problem for _, problem in looked), pa.string())
+        for name, column in (("rows", rows), ("problem", problems)):
+            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+        yield batch
+
+
+def _rows_of(
+    file: str | None, path: str, length: int | None, kind: str, problem: str | None
+) -> tuple[int | None, str | None]:
+    """The number of rows of a file, and what is wrong with the file."""
+    if file is None or problem is not None:
+        return None, problem
+    try:
+        return read_file_info(path, length).rows, None
+    except FormatError as error:
+        rows = _rows_of_parquet(path)
+        return rows, error.message if rows is None and kind != LITTER else None
+    except OSError as error:
+        return None, str(error)
+
+
+def _rows_of_parquet(path: str) -> int | None:
+    from acidsql.storage.files.parquet import rows_of_parquet  # see plain_file.insert_writer
+
+    try:
+        return rows_of_parquet(path)
+    except (FormatError, OSError):
+        return None

@@ -1,0 +1,393 @@
+"""Which files of a table a snapshot reads. This module runs in the driver only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from acidsql.acid.layout import (
+    FLUSH_LENGTH_SUFFIX,
+    METADATA_FILE,
+    PAIRED_FILE,
+    AcidDirectory,
+    Kind,
+    bucket_id_of,
+    is_hidden,
+    is_original,
+    parse_directory,
+    parse_partition_name,
+)
+from acidsql.acid.state import AcidState, Child, acid_state
+from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
+from acidsql.errors import FormatError, SnapshotTooOldError
+from acidsql.storage.files.filesystem import Entry, FileSystem
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.damage import damaged, naming_damage
+
+_MARKER_BYTES = 1 << 16  # more than any _metadata_acid has
+_SAID_OF_BASES = ("", "compacted", "truncated", "dropped")  # Hive's ``AcidUtils.MetaDataFile``
+_LOOKS = 10  # attempts to list a directory that changes meanwhile
+# ``map``, or the ``map`` of a pool of threads.
+_Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """A bucket file of events.
+
+    Attributes:
+        path: Absolute path or URI.
+        directory: The base, delta or delete delta that holds the file.
+        size: Bytes on disk.
+        length: Committed bytes, if a streaming writer left a ``_flush_length`` side file; None if
+            the whole file is committed.
+    """
+
+    path: str
+    directory: AcidDirectory
+    size: int
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalFiles:
+    """Files without event columns: of a converted table, of LOAD DATA, or of an insert-only table.
+
+    Attributes:
+        paths: Sorted by full path, the order in which Hive numbers their rows.
+        write_id: 0 for a converted table, else the write id of their directory.
+        statement_id: The statement id of their directory, or 0.
+        in_delta: Their directory is a delta; otherwise it is a base or the table's directory.
+        sizes: Bytes on disk of each file, in the order of ``paths``.
+    """
+
+    paths: tuple[str, ...]
+    write_id: int = 0
+    statement_id: int = 0
+    in_delta: bool = False
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files that a snapshot reads in one table or partition directory.
+
+    Attributes:
+        partition: The directory below the table's, ``p1=a/p2=1``; "" for the table itself.
+        data: Files of insert events.
+        deletes: Files of delete events.
+        originals: Files without event columns.
+        state: How Hive's rules sorted the directories.
+        needs_filter: Some events in these files are invisible, so readers must filter events.
+    """
+
+    partition: str
+    data: tuple[EventFile, ...] = ()
+    deletes: tuple[EventFile, ...] = ()
+    originals: tuple[OriginalFiles, ...] = ()
+    state: AcidState = field(default_factory=AcidState)
+    needs_filter: bool = False
+
+
+def list_table(
+    fs: FileSystem,
+    location: str,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    plain: bool = False,
+    history_is_kept: bool = False,
+) -> list[Listing]:
+    """List the given partition directories below ``location`` (``[""]``: the table itself).
+
+    ``plain``: list as ``list_plain`` does. ``history_is_kept``: see ``acid_state``.
+
+    Raises:
+        FormatError: A directory breaks Hive's rules, or the cleaner has deleted needed files.
+        SnapshotTooOldError: A directory that the snapshot needs is missing.
+    """
+
+    def one(partition: str) -> Listing:
+        path = f"{location}/{partition}" if partition else location
+        make = list_plain if plain else list_directory
+        try:
+            return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
+        except FileNotFoundError as error:
+            raise _is_gone(path, error) from error
+
+    return in_threads(one, partitions)
+
+
+def list_directory(
+    fs: FileSystem,
+    path: str,
+    partition: str,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    history_is_kept: bool = False,
+) -> Listing:
+    """List one table or partition directory."""
+    entries, children = visible_entries(fs, path)
+    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
+    by_name = {entry.name: entry for entry in entries}
+    data: list[EventFile] = []
+    deletes: list[EventFile] = []
+    originals = _originals_at_root(fs, [by_name[name] for name in state.originals])
+    directories = [*([state.base] if state.base else []), *state.deltas]
+    for directory in directories:
+        files, raw = _files_of(fs, by_name[directory.name], directory)
+        (deletes if directory.kind is Kind.DELETE_DELTA else data).extend(files)
+        originals += raw
+    return Listing(
+        partition,
+        tuple(data),
+        tuple(deletes),
+        tuple(originals),
+        state,
+        any(not _all_visible(directory, write_ids) for directory in directories),
+    )
+
+
+def list_plain(
+    fs: FileSystem,
+    path: str,
+    partition: str,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    history_is_kept: bool = False,
+) -> Listing:
+    """List one directory of an insert-only table: all files are originals, by directory.
+
+    Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
+    ``hive.mm.allow.originals`` is false, too).
+    """
+    entries, children = visible_entries(fs, path)
+    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
+    by_name = {entry.name: entry for entry in entries}
+    _refuse_partitions(by_name[name] for name in state.originals)
+    directories = [*([state.base] if state.base else []), *state.deltas]
+    groups = [
+        _raw_files(list(_walk(fs, by_name[directory.name])), directory) for directory in directories
+    ]
+    return Listing(partition, originals=tuple(groups), state=state)
+
+
+def discover_partitions(
+    listed: Callable[[str], list[Entry]],
+    location: str,
+    columns: Sequence[str],
+    mapped: _Map = map,
+) -> list[str]:
+    """Find partition directories on disk by their names (``p1=a/p2=1``).
+
+    Args:
+        listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
+        location: The table's directory.
+        columns: The partition columns.
+        mapped: Lists the directories of one level: ``map``, or the ``map`` of a pool of threads.
+
+    Raises:
+        SnapshotTooOldError: A directory is missing.
+    """
+    found = [""]
+    for column in columns:
+
+        def below(prefix: str, column: str = column) -> list[str]:
+            path = f"{location}/{prefix}" if prefix else location
+            try:
+                entries = listed(path)
+            except FileNotFoundError as error:
+                raise _is_gone(path, error) from error
+            # A broken link is listed as a file with a size. It is kept, so that listing it fails.
+            entries = [entry for entry in entries if entry.is_dir or entry.size]
+            names = (entry.name for entry in entries if is_partition(entry.name, column))
+            return [f"{prefix}/{name}".lstrip("/") for name in names]
+
+        found = [name for names in mapped(below, found) for name in names]
+    return sorted(found)
+
+
+def is_partition(name: str, column: str) -> bool:
+    """True for ``column=value``, the directory of a partition."""
+    if "=" not in name or is_hidden(name):
+        return False
+    return parse_partition_name(name)[0][0].lower() == column.lower()
+
+
+def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
+    """List a table's or partition's directory without its hidden entries.
+
+    A minor compaction renames two directories, one after the other. Between the two renames (or if
+    the compaction died there), the first directory alone would hide the events of the second. So
+    this function leaves out a directory without its twin. (The mark in the directory is never
+    removed, so every reader that lists only one of the two finds the mark.)
+
+    If a directory disappears while this function looks into it (the cleaner deletes it, or a worker
+    moves a half away), the function lists again, because the directory may have mattered.
+
+    Returns:
+        The entries, and for each what Hive's rules need.
+
+    Raises:
+        FileNotFoundError: The directory is missing, or it changed again at every attempt.
+    """
+    for look in range(_LOOKS):
+        listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+        names = {entry.name for entry in listed}
+        try:
+            entries = [entry for entry in listed if not is_half(fs, entry, names)]
+            return entries, [read_child(fs, entry) for entry in entries]
+        except FileNotFoundError:
+            if look == _LOOKS - 1:
+                raise
+    raise AssertionError("it returns or raises")
+
+
+def _is_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
+    missing = error.filename or path
+    return SnapshotTooOldError(
+        f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "
+        "dropped meanwhile: read it again. Or somebody has deleted the directory: restore it, or "
+        f"drop the table or partition that the catalog has at '{path}'.",
+        path=missing,
+    )
+
+
+def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
+    """True for one directory of a pair if the other one is not among these names.
+
+    Raises:
+        FileNotFoundError: The directory is gone; a worker may have moved the half away.
+    """
+    directory = parse_directory(entry.name) if entry.is_dir else None
+    if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
+        return False
+    name = entry.name
+    twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
+    if twin in names:
+        return False
+    return _holds(fs, entry.path, PAIRED_FILE)
+
+
+def _holds(fs: FileSystem, path: str, name: str) -> bool:
+    """Whether a directory has a file. Lists it, to raise FileNotFoundError if it is gone."""
+    return any(child.name == name for child in fs.list(path))
+
+
+def read_child(fs: FileSystem, entry: Entry) -> Child:
+    """What Hive's rules need to know about a child of a table's or partition's directory.
+
+    Raises:
+        FileNotFoundError: The child is gone.
+    """
+    is_base = entry.is_dir and entry.name.startswith("base_")
+    return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
+
+
+def _is_compacted(fs: FileSystem, path: str) -> bool:
+    """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
+    if not _holds(fs, path, METADATA_FILE):
+        return False
+    marker = f"{path}/{METADATA_FILE}"
+    with naming_damage(marker), fs.open_input(marker) as file:
+        said = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
+        if said not in _SAID_OF_BASES:
+            raise FormatError(f"it says that its directory is '{said}'")
+        return bool(said == "compacted")
+
+
+def _files_of(
+    fs: FileSystem, entry: Entry, directory: AcidDirectory
+) -> tuple[list[EventFile], list[OriginalFiles]]:
+    children = [child for child in fs.list(entry.path) if not child.is_dir]
+    names = {child.name for child in children}
+    if directory.kind is Kind.BASE:
+        _check_base(children)
+    files = [
+        EventFile(child.path, directory, child.size, length)
+        for child in sorted(children, key=lambda child: child.name)
+        if bucket_id_of(child.name) is not None
+        # On HDFS, a streamed file that is still open may be listed with size 0.
+        and ((length := committed_length(fs, child, names)) or (length is None and child.size))
+    ]
+    raw = [child for child in children if is_original(child.name) and child.size]
+    raw.sort(key=lambda child: child.path)
+    if not raw or directory.kind is Kind.DELETE_DELTA:
+        return files, []
+    return files, [_raw_files(raw, directory)]
+
+
+def _raw_files(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
+    return OriginalFiles(
+        tuple(file.path for file in files),
+        directory.min_write_id,
+        directory.statement_id or 0,
+        directory.kind is Kind.DELTA,
+        tuple(file.size for file in files),
+    )
+
+
+def _check_base(children: Iterable[Entry]) -> None:
+    """Refuse files with unknown names: Hive reads every visible file of a base."""
+    for child in children:
+        if is_hidden(child.name) or child.name.endswith(FLUSH_LENGTH_SUFFIX):
+            continue
+        if bucket_id_of(child.name) is None and not is_original(child.name):
+            raise FormatError(f"'{child.path}' is no name of a file in a base", path=child.path)
+
+
+def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
+    """The committed bytes of a streamed file: the last of the longs in its side file."""
+    side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
+    if side_file not in siblings:
+        return None
+    with fs.open_input(f"{entry.path}{FLUSH_LENGTH_SUFFIX}") as file:
+        data = file.read()
+    whole = len(data) // 8 * 8
+    length = int.from_bytes(data[whole - 8 : whole], "big", signed=True) if whole else 0
+    if length < 0:
+        raise damaged(f"{entry.path}{FLUSH_LENGTH_SUFFIX}", f"it says {length} bytes")
+    return length
+
+
+def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[OriginalFiles]:
+    _refuse_partitions(entries)
+    files = (file for entry in entries for file in (_walk(fs, entry) if entry.is_dir else [entry]))
+    # Names of another form are not left out here: the numbering of rows refuses them.
+    found = sorted((file.path, file.size) for file in files if file.size)
+    paths, sizes = zip(*found, strict=True) if found else ((), ())
+    return [OriginalFiles(paths, sizes=sizes)] if found else []
+
+
+def _refuse_partitions(entries: Iterable[Entry]) -> None:
+    """Refuse ``name=value`` directories: without its partition columns a table shows no rows."""
+    for entry in entries:
+        if entry.is_dir and "=" in entry.name:
+            raise FormatError(
+                f"'{entry.path}' looks like a partition, but there is no such partition column "
+                "(acidsql.read: say partitioned_by=…)",
+                path=entry.path,
+            )
+
+
+def _walk(fs: FileSystem, entry: Entry) -> list[Entry]:
+    found = []
+    for child in sorted(fs.list(entry.path), key=lambda child: child.name):
+        if child.is_dir and not is_hidden(child.name):
+            # A wrong rename left a delta inside a delta; Hive and Trino do not read it either.
+            if parse_directory(child.name) is None:
+                found += _walk(fs, child)
+        elif not is_hidden(child.name) and child.size > 0:
+            found.append(child)
+    return found
+
+
+def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
+    # A base has events of every write id from 1 on, a delta those of the range in its name.
+    first = 1 if directory.kind is Kind.BASE else directory.min_write_id
+    last = directory.max_write_id
+    return last <= 0 or write_ids.is_range_valid(first, last) is Range.ALL

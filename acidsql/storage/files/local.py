@@ -1,0 +1,144 @@
+"""Files of this machine, by ``os``, which can sync files: a commit needs synced files."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from typing import BinaryIO
+
+from acidsql.acid.paths import is_local, normal, plain_path
+from acidsql.storage.files.interface import Entry, FileSystem
+
+_BUFFER = 1 << 20  # bytes
+
+
+class _SyncedFile(io.FileIO):
+    """A file for writing whose ``close`` first syncs it to the disk."""
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                os.fsync(self.fileno())
+            finally:
+                super().close()
+
+
+class LocalFileSystem(FileSystem):
+    """``file:`` and plain paths."""
+
+    def list(self, path: str) -> list[Entry]:
+        with os.scandir(plain_path(path)) as found:
+            entries = [_entry(path, item) for item in found]
+        return sorted(entry for entry in entries if entry is not None)
+
+    def exists(self, path: str) -> bool:
+        # os.path.lexists returns False also if the path cannot be accessed.
+        try:
+            os.lstat(plain_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(plain_path(path))
+
+    def size(self, path: str) -> int:
+        return os.stat(plain_path(path)).st_size
+
+    def create_directory(self, path: str) -> None:
+        os.makedirs(plain_path(path), exist_ok=True)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return io.BufferedWriter(_SyncedFile(plain_path(path), "w"), _BUFFER)
+
+    def open_input(self, path: str) -> BinaryIO:
+        return open(plain_path(path), "rb")
+
+    def rename(self, source: str, target: str) -> None:
+        old, new = plain_path(source), plain_path(target)
+        if os.path.isdir(old):
+            # rename(2) replaces a directory only if it is empty: in the race that this test
+            # leaves open, nothing can be lost.
+            if self.exists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+            os.rename(old, new)
+        else:
+            os.link(old, new)  # fails if the target exists, which rename(2) of a file does not
+            os.unlink(old)
+
+    def rename_file(self, source: str, target: str) -> None:
+        new = plain_path(target)
+        if self.exists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(plain_path(source), new)
+
+    def delete_directory(self, path: str) -> None:
+        while self.exists(path):
+            with suppress(FileNotFoundError):  # somebody else deletes it, too
+                if self.is_link(path):
+                    os.unlink(plain_path(path))
+                else:
+                    shutil.rmtree(plain_path(path))  # it follows no links
+
+    def delete_file(self, path: str) -> None:
+        os.unlink(plain_path(path))
+
+    def remove_empty_directory(self, path: str) -> bool:
+        try:
+            os.rmdir(plain_path(path))
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                return False
+            raise
+        return True
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(plain_path(path), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def real(location: str) -> str:
+    """The one path of what a location leads to: absolute, without links. By it locations enter.
+
+    Where files are not this machine's it is the text alone that is made normal.
+    """
+    if not is_local(location):
+        return normal(location)
+    scheme = "file:" if location[:5].lower() == "file:" else ""
+    return scheme + os.path.realpath(plain_path(location))
+
+
+def reals(locations: Iterable[str]) -> Iterator[str]:
+    """``real`` of each of many, most of which lie side by side."""
+    above = cache(real)
+    for location in locations:
+        directory, _, name = location.rpartition("/")
+        is_odd = name in ("", ".", "..") or directory[-1:] in ("", "/", ":")
+        if is_odd or (is_local(location) and os.path.islink(plain_path(location))):
+            yield real(location)
+        else:
+            yield f"{above(directory)}/{name}"
+
+
+def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
+    """None: it has gone since the directory was read."""
+    try:
+        is_dir = item.is_dir()
+        size = 0 if is_dir else item.stat().st_size
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
+        try:  # a link that leads nowhere is longer than nothing: only empty files are passed over
+            is_dir, size = False, item.stat(follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return None
+    path = f"{parent.rstrip('/')}/{item.name}"
+    return Entry(item.name, path, is_dir, size, item.is_symlink())

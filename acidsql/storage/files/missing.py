@@ -1,0 +1,81 @@
+"""Turn Spark's errors about a missing or damaged file of an ACID directory into errors of ours.
+
+A DataFrame is lazy, so Spark reads files long after we handed the DataFrame over. If a file is gone
+or damaged then, Spark raises a bare ``Py4JJavaError``, or the traceback of a Python task. PySpark
+converts Java's exceptions in one function, ``convert_exception``. This module wraps that function,
+for files of ACID directories only. Without that function (Spark Connect), Spark's error stays.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.errors.exceptions import captured
+
+from acidsql.acid.layout import parse_directory
+from acidsql.acid.paths import local_path_of
+from acidsql.errors import AcidSqlError, FormatError, SnapshotTooOldError
+from acidsql.storage.files.gone import too_old
+from acidsql.storage.orc.damage import damaged
+
+_FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
+_PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")
+# An error of our own in the traceback of a Python task; the others in the text caused the last one.
+_TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError)}
+_FROM_TASK = re.compile(
+    rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
+)
+_GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
+# Errors of these classes say nothing about the bytes of a file.
+_ELSEWHERE = (
+    "java.net.", "java.nio.channels.", "org.apache.hadoop.ipc.", "org.apache.hadoop.hdfs.",
+)  # fmt: skip
+_OURS = "_acidsql_names_missing_files"
+
+
+def name_missing_files() -> None:
+    """Make Spark raise SnapshotTooOldError or FormatError for such files, from now on.
+
+    This changes PySpark in this process. A second call changes nothing.
+    """
+    convert = getattr(captured, "convert_exception", None)
+    if convert is None or hasattr(convert, _OURS):
+        return
+
+    def convert_exception(e: Any) -> Any:
+        return _ours(e) or convert(e)
+
+    setattr(convert_exception, _OURS, True)
+    captured.convert_exception = convert_exception
+
+
+def _ours(error: Any) -> AcidSqlError | None:
+    """Our error, if a Java exception or one of its causes is about a file of an ACID directory."""
+    while error is not None:
+        message = str(error.getMessage())
+        if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
+            path = local_path_of(found[1]) if found[1].startswith("file:") else found[1]
+            return too_old(path) if _GONE in message else _unreadable(path, error)
+        if said := _FROM_TASK.findall(message):
+            kind, condition, words, sqlstate = said[-1]
+            return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
+        if (found := _GONE_IN_TASK.search(message)) and _is_in_acid(found[1]):
+            return too_old(found[1])
+        error = error.getCause()
+    return None
+
+
+def _is_in_acid(path: str) -> bool:
+    return any(parse_directory(part) is not None for part in path.split("/")[:-1])
+
+
+def _unreadable(path: str, error: Any) -> FormatError | None:
+    """The error of a file that cannot be read; None if the cause is not the file."""
+    while (cause := error.getCause()) is not None:
+        error = cause
+    kind = str(error.getClass().getName())
+    if kind.startswith(_ELSEWHERE):
+        return None
+    lines = str(error.getMessage()).strip().splitlines()
+    return damaged(path, f"{kind.rpartition('.')[2]}: {lines[0] if lines else ''}".rstrip(".: "))

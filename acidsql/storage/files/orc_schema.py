@@ -1,0 +1,134 @@
+"""The columns of an ORC file as Hive's types, from its footer. Driver only, without a Spark job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid import event
+from acidsql.acid.types import HiveType
+from acidsql.errors import FormatError
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import EventFile
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.footer import OrcType, read_footer, read_tail
+from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields
+
+_NAMELESS = re.compile(r"_col\d+")
+_MISSING = "__acidsql_missing"
+_TYPES = 4  # field of Footer
+_LENGTH, _PRECISION, _SCALE = 4, 5, 6  # fields of Type
+
+
+def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
+    """The user's columns: the names in the file, and Hive's type texts.
+
+    Args:
+        path: A file of events (the columns are the fields of ``row``), or any other ORC file.
+        length: The committed length in bytes, if it is not the whole file (``_flush_length``).
+
+    Raises:
+        FormatError: It is no ORC file, it is damaged, or it has no columns.
+    """
+    files = filesystem_for(path)
+    with naming_damage(path), files.open_input(path) as file:
+        end = files.size(path) if length is None else length
+        footer = read_footer(file, end)
+        return _columns(footer.types, read_tail(file, end)[0], path)
+
+
+def _columns(types: Sequence[OrcType], message: bytes, path: str) -> list[tuple[str, str]]:
+    details = [dict(decode_fields(as_bytes(v))) for n, v in decode_fields(message) if n == _TYPES]
+    parameters = [tuple(as_int(d.get(n)) for n in (_LENGTH, _PRECISION, _SCALE)) for d in details]
+    if not types or types[0].kind != "struct":
+        raise FormatError(f"'{path}' has no columns", path=path)
+    root = types[0]
+    if [name.lower() for name in root.names] == [n.lower() for n in event.EVENT_COLUMNS]:
+        root = types[root.children[-1]]
+    return [
+        (name, str(_node(child, types, parameters)))
+        for name, child in zip(root.names, root.children, strict=True)
+    ]
+
+
+def _node(number: int, types: Sequence[OrcType], parameters: Sequence[tuple[int, ...]]) -> HiveType:
+    orc = types[number]
+    length, precision, scale = parameters[number]
+    children = tuple(_node(child, types, parameters) for child in orc.children)
+    if orc.kind in ("char", "varchar"):
+        return HiveType(orc.kind, (length,))
+    if orc.kind == "decimal":
+        return HiveType(orc.kind, (precision, scale))
+    return HiveType(orc.kind, children=children, names=orc.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the files of a directory have for their columns.
+
+    Attributes:
+        events: The six event columns. Hive's query-based compaction writes them in lower case.
+        row: The user's columns.
+    """
+
+    events: tuple[str, ...]
+    row: tuple[str, ...]
+
+
+def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
+    """The names of columns, by the directory of event files.
+
+    A statement writes all its files with one schema, so one footer is read for all files of a
+    statement, in all partitions. For compactions and streams, one footer of each directory is read.
+
+    Raises:
+        FormatError: A file does not have the six event columns.
+    """
+    writers = {file.path.rpartition("/")[0]: _writer(file) for file in files}
+    one_of_each = {_writer(file): file.path for file in files}
+    names = dict(zip(one_of_each, in_threads(_names, one_of_each.values()), strict=True))
+    return {directory: names[writer] for directory, writer in writers.items()}
+
+
+def _writer(file: EventFile) -> str:
+    """A key that all files of one statement, or of one directory of a compaction, share."""
+    is_statements = file.directory.statement_id is not None
+    return file.directory.name if is_statements else file.path.rpartition("/")[0]
+
+
+def _names(path: str) -> Names:
+    info = read_file_info(path)
+    if not info.is_acid:
+        raise FormatError(f"'{path}' is no file of ACID events", path=path)
+    return Names(info.column_names, info.row_names)
+
+
+def has_no_names(names: Sequence[str]) -> bool:
+    """True for Hive's ``_col0``, ``_col1`` …, which are only numbers."""
+    return all(_NAMELESS.fullmatch(name) for name in names)
+
+
+def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
+    """The names by which to read ``columns`` from a file that has them at these positions.
+
+    Args:
+        names: The file's names; fewer than ``columns`` if columns were added later.
+        columns: The table's names.
+
+    Returns:
+        ``columns`` if they agree with the file's names. None if Spark's reader cannot find columns
+        by name: the file has names that differ in case only, or Hive's ``_col0``, ``_col1`` …,
+        which ORC does not treat as names, even if the table's columns have these names.
+    """
+    known = min(len(names), len(columns))
+    if has_no_names(names):
+        return None
+    if list(names[:known]) == list(columns[:known]):
+        return tuple(columns)
+    if len({name.lower() for name in names}) < len(names):
+        return None
+    missing = (f"{_MISSING}{number}" for number in range(known, len(columns)))
+    return (*names[:known], *missing)

@@ -1,0 +1,226 @@
+"""Merge the events of many sorted files, and find row ids in a set of row ids.
+
+This module runs in workers: it imports neither pyspark nor modules of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acidsql.errors import FormatError
+from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
+from acidsql.storage.orc.damage import naming_damage
+
+KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
+LEAST = (-(2**63), -(2**31), -(2**63))
+_MOST_BYTES = 64 * 1024 * 1024  # that are copied at once, to put them in order
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits
+
+Key = tuple[int, int, int]
+Int64s = npt.NDArray[np.int64]
+
+
+class Source:
+    """A file's events, in order. The file is opened when its first event may be the next one.
+
+    Args:
+        read: Gives the batches.
+        least: A lower bound of the keys in the file.
+        path: The file's path, for errors.
+
+    Attributes:
+        head: The key of the next event; the lower bound if the file is not open yet.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], least: Key, path: str) -> None:
+        self._read, self.head, self._path = read, least, path
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._batch: pa.RecordBatch | None = None
+        self._keys: list[npt.NDArray[Any]] = []
+        self._at = 0
+
+    @property
+    def is_open(self) -> bool:
+        """The file is open: ``head`` is the key of an event, not only a bound."""
+        return self._batches is not None
+
+    @property
+    def last(self) -> Key:
+        """The last key of the current batch."""
+        return self._key(-1)
+
+    def advance(self) -> bool:
+        """Go to the first or the next batch; False at the end.
+
+        Raises:
+            FormatError: The file is not sorted.
+        """
+        if self._batches is None:
+            self._batches = self._read()
+        last = self.last if self._batch is not None else None
+        self._batch = next((batch for batch in self._batches if batch.num_rows), None)
+        if self._batch is None:
+            return False
+        self._keys = [self._batch.column(name).to_numpy() for name in KEYS]
+        self._at = 0
+        self.head = self._key(0)
+        with naming_damage(self._path):
+            _need_ascending(self._keys, last)
+        return True
+
+    def take_to(self, bound: Key) -> pa.RecordBatch:
+        """The events of this batch up to a key."""
+        part = self.part_to(bound)
+        self._at += part.num_rows
+        if not self.is_spent:
+            self.head = self._key(self._at)
+        return part
+
+    def part_to(self, bound: Key) -> pa.RecordBatch:
+        """The events that ``take_to`` would give."""
+        assert self._batch is not None
+        return self._batch.slice(self._at, self._end(bound) - self._at)
+
+    def middle_to(self, bound: Key) -> Key:
+        """The key of the one in the middle of them."""
+        return self._key((self._at + self._end(bound) - 1) // 2)
+
+    @property
+    def is_spent(self) -> bool:
+        """The current batch has no more events."""
+        return self._batch is not None and self._at == self._batch.num_rows
+
+    def _end(self, bound: Key) -> int:
+        assert self._batch is not None
+        high: int = self._batch.num_rows
+        low = self._at  # the first key above the bound is in low..high
+        if self.last <= bound:
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if self._key(middle) <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _key(self, at: int) -> Key:
+        write_ids, properties, row_ids = self._keys
+        return int(write_ids[at]), int(properties[at]), int(row_ids[at])
+
+
+def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
+    """The events of all sources in one ascending order, in batches.
+
+    Each time the batch that ends first is taken to its end, and of the others what belongs before
+    that; only those are open that have something there. Where that is too much at once, less is
+    taken of all.
+
+    Raises:
+        FormatError: A source is not sorted.
+    """
+    left = list(sources)
+    while left:
+        bound = _open_to(left)
+        if bound is None:
+            return
+        bound = _bounded(bound, [source for source in left if source.is_open])
+        parts = [source.take_to(bound) for source in left if source.is_open]
+        left = [source for source in left if not source.is_spent or source.advance()]
+        yield _in_order([part for part in parts if part.num_rows])
+
+
+def _open_to(left: list[Source]) -> Key | None:
+    """Open all that have something before the end of the batch that ends first; that end.
+
+    None: there was nothing in any of them.
+    """
+    while left:
+        bound = min((source.last for source in left if source.is_open), default=None)
+        closed = [source for source in left if not source.is_open]
+        if bound is None:
+            first = [min(closed, key=lambda source: source.head)]
+        else:
+            first = [source for source in closed if source.head <= bound]
+        if not first:
+            return bound
+        for source in first:
+            if not source.advance():
+                left.remove(source)
+    return None
+
+
+def _bounded(bound: Key, sources: Sequence[Source]) -> Key:
+    """The same key, or one before it, up to which there are not too many bytes."""
+    while True:
+        parts = [source.part_to(bound) for source in sources]
+        if sum(bool(part.num_rows) for part in parts) < 2:
+            return bound  # nothing is copied
+        longest = max(range(len(parts)), key=lambda i: parts[i].num_rows)
+        before = sources[longest].middle_to(bound)
+        if before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:
+            return bound
+        bound = before
+
+
+def _in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    keys = keys_of(batch)
+    order = np.lexsort(keys[::-1])
+    return batch if (order[1:] > order[:-1]).all() else batch.take(pa.array(order))
+
+
+def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
+    """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
+    rises = np.zeros(len(keys[0]) - 1, dtype=bool)
+    same = np.ones(len(keys[0]) - 1, dtype=bool)
+    for column in keys:
+        rises |= same & (column[1:] > column[:-1])
+        same &= column[1:] == column[:-1]
+    # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
+    head = tuple(int(column[0]) for column in keys)
+    if not (rises | same).all() or (last is not None and head < last):
+        raise FormatError("its events are not sorted by row id")
+
+
+def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
+    """The columns of the row id."""
+    return [batch.column(name).to_numpy().astype(np.int64) for name in KEYS]
+
+
+def among(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
+    """Tell for each of ``keys`` whether it is among ``others``.
+
+    The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
+    compared in full.
+    """
+    mixed, wanted = _mixed(others), _mixed(keys)
+    order = np.argsort(mixed, kind="stable")
+    mixed, sorted_ = mixed[order], [column[order] for column in others]
+    at = np.searchsorted(mixed, wanted)
+    found = np.zeros(len(wanted), dtype=bool)
+    while True:
+        inside = np.minimum(at, len(mixed) - 1)
+        meets = (at < len(mixed)) & (mixed[inside] == wanted) & ~found
+        if not meets.any():
+            return found
+        equal = meets.copy()
+        for column, other in zip(keys, sorted_, strict=True):
+            equal &= column == other[inside]
+        found |= equal
+        at = np.where(meets, at + 1, len(mixed))
+
+
+def _mixed(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
+    mixed = np.zeros(len(keys[0]), dtype=np.uint64)
+    for column in keys:
+        mixed = (mixed ^ column.astype(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(32)
+    return mixed

@@ -1,0 +1,315 @@
+"""Compaction in a task: fold the events of one bucket id from many files into one file each.
+
+All files are sorted by row id (I4), so they are merged while they are read, in long runs: mostly
+all rows of one file come before the rows of the next one. A *major* fold applies the delete events
+and writes the live rows, which keep their row ids. A *minor* fold keeps insert and delete events.
+But if a transaction deleted its own row again, the fold leaves out both events: no snapshot sees
+only one of them, and Hive's vectorised reader does not apply a compacted delete event to a row of
+the same write id.
+
+This module runs in workers: it imports neither pyspark nor modules of the driver.
+
+Source: Hive ``CompactorMR``, ``OrcRawRecordMerger``; hive-format, "Compaction and cleaning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acidsql.acid import bucket_codec
+from acidsql.errors import FormatError
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION,
+    Record,
+    Task,
+)
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.folding.event_merge import (
+    KEYS,
+    LEAST,
+    Int64s,
+    Key,
+    Source,
+    among,
+    keys_of,
+    merged,
+)
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.options import OrcOptions
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.event_reader import (
+    DELETE_COLUMNS,
+    DELETING_WRITE_ID,
+    FileRead,
+    read_deletes,
+    read_file,
+)
+from acidsql.storage.writing.event_writer import bucket_ids
+from acidsql.storage.writing.plain_file import insert_writer
+from acidsql.storage.writing.staged_file import StagedFile, staged_path
+
+_FIRST_COLUMN = 4  # of the user's, behind the row id and the partition
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One task's work.
+
+    Attributes:
+        partition: The directory below the table's.
+        bucket_id: The bucket id of all these files, and of the files that are written.
+        inserts: Files of insert events, or of plain rows.
+        deletes: Files of delete events.
+        major: Delete events are applied, and not kept.
+    """
+
+    partition: str
+    bucket_id: int
+    inserts: tuple[FileRead, ...]
+    deletes: tuple[FileRead, ...]
+    major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSpec:
+    """What all tasks of a compaction must know.
+
+    Attributes:
+        staging: The compaction's hidden directory.
+        row: The data columns.
+        orc: How ORC files are written.
+        insert_only: Files are plain: rows have no row ids, and there are no delete events.
+        parquet: As in ``WriteSpec``.
+    """
+
+    staging: str
+    row: RowSchema
+    orc: OrcOptions
+    insert_only: bool = False
+    parquet: str | None = None
+
+
+def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
+    """Run a fold, and return a record for each written file.
+
+    Raises:
+        FormatError: The files break Hive's rules: they are not sorted, or have rows of another
+            bucket id.
+        UnsupportedError: The files have values that would change when they are written again.
+    """
+    output = _Output(what, spec, task)
+    if spec.insert_only:
+        for read in what.inserts:
+            for batch in _plain_rows(read, spec):
+                output.rows(batch)
+        return output.close()
+    for live in _left(what, spec.row, output.deletes):
+        output.inserts(live)
+    return output.close()
+
+
+def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
+    """The rows of a file of an insert-only table: only the data columns."""
+    if spec.parquet is not None:
+        assert read.original is not None
+        from acidsql.storage.files.parquet import read_parquet  # see plain_file.insert_writer
+
+        yield from read_parquet(read.original.path, spec.row)
+        return
+    schema = _flat(spec.row)
+    for batch in read_file(read, schema, schema.names, exact=True):
+        yield batch.select(range(_FIRST_COLUMN, batch.num_columns))
+
+
+def live_rows(what: Fold, row: RowSchema) -> Iterator[pa.RecordBatch]:
+    """The rows that a major fold would write, in order: row id, then the columns ``c0``, ``c1``, ….
+
+    Raises:
+        FormatError, UnsupportedError: As ``fold``.
+    """
+    for batch in _left(what, row, lambda _: None):
+        yield batch.drop_columns([PARTITION])
+
+
+def _left(
+    what: Fold, row: RowSchema, keep_deletes: Callable[[pa.RecordBatch], None]
+) -> Iterator[pa.RecordBatch]:
+    """The remaining insert events. The remaining delete events go to ``keep_deletes``."""
+    schema = _flat(row)
+    deleted = _Deleted(what, keep_deletes)
+    inserts = [
+        _source(
+            what, read, partial(read_file, read, schema, schema.names, exact=True), _least(read)
+        )
+        for read in what.inserts
+    ]
+    for batch in merged(inserts):
+        live = deleted.without(batch)
+        if live.num_rows:
+            yield live
+    deleted.drain()
+
+
+def _source(
+    what: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
+) -> Source:
+    path = read.original.path if read.original is not None else str(read.path)
+
+    def checked() -> Iterator[pa.RecordBatch]:
+        with naming_damage(path):
+            for batch in batches():
+                _need_bucket(what, batch)
+                yield batch
+
+    return Source(checked, least, path)
+
+
+def _least(read: FileRead) -> Key:
+    """A lower bound of the row ids in a file of insert events."""
+    return (read.least_write_id, -(2**31), -(2**63))
+
+
+def _need_bucket(what: Fold, batch: pa.RecordBatch) -> None:
+    """I5: this fold does not read the delete events of other buckets' rows."""
+    found = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
+    if (bucket_ids(found) != what.bucket_id).any():
+        odd = bucket_codec.decode(int(found[bucket_ids(found) != what.bucket_id][0]))
+        raise FormatError(
+            f"as a file of bucket {what.bucket_id} it holds rows of bucket {odd.bucket_id}"
+        )
+
+
+def _flat(row: RowSchema) -> RowSchema:
+    return RowSchema.of((f"c{i}", kind) for i, kind in enumerate(row.types))
+
+
+def write_placed(
+    batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
+) -> list[Record]:
+    """Write rows under new row ids: by column the bucket id, write id, ``rowId``, the user's.
+
+    They come sorted by the first and third.
+    """
+    records: list[Record] = []
+    output: _Output | None = None
+    for batch in batches:
+        buckets = batch.column(0).to_numpy()
+        for bucket in np.unique(buckets).tolist():
+            if output is None or output.what.bucket_id != bucket:
+                records += output.close() if output else []
+                output = _Output(Fold(partition, bucket, (), (), major=True), spec, task)
+            output.placed(batch.filter(pa.array(buckets == bucket)))
+    return records + (output.close() if output else [])
+
+
+class _Output:
+    """The files that a fold writes, each begun with its first event."""
+
+    def __init__(self, what: Fold, spec: FoldSpec, task: Task) -> None:
+        self.what, self._spec, self._task = what, spec, task
+        self._fs = filesystem_for(spec.staging)
+        self._files: dict[str, StagedFile[Any]] = {}
+
+    def rows(self, batch: pa.RecordBatch) -> None:
+        """Rows of an insert-only table, by position."""
+        self._file("insert").writer.write_inserts(batch, 0, 0, 0)
+
+    def inserts(self, batch: pa.RecordBatch) -> None:
+        columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
+        keys = [batch.column(name) for name in KEYS]
+        self._file("insert").writer.rewrite_inserts(columns, *keys)
+
+    def placed(self, batch: pa.RecordBatch) -> None:
+        """Rows of ``write_placed``, all of this bucket."""
+        rows = batch.num_rows
+        properties = np.full(rows, bucket_codec.encode(self.what.bucket_id, 0), np.int32)
+        columns = batch.select(range(3, batch.num_columns))
+        writer = self._file("insert").writer
+        writer.rewrite_inserts(columns, batch.column(1), properties, batch.column(2))
+
+    def deletes(self, batch: pa.RecordBatch) -> None:
+        columns = [batch.column(name) for name in DELETE_COLUMNS]
+        self._file("delete").writer.write_deletes(*columns)
+
+    def close(self) -> list[Record]:
+        what, task = self.what, self._task
+        return [
+            file.record(kind, task, what.partition, what.bucket_id)
+            for kind, file in self._files.items()
+        ]
+
+    def _file(self, kind: str) -> StagedFile[Any]:
+        if kind not in self._files:
+            path = staged_path(self._spec.staging, kind, self._task)
+            self._files[kind] = StagedFile(
+                self._fs, path, lambda file: insert_writer(file, self._spec)
+            )
+        return self._files[kind]
+
+
+# ── deleting ─────────────────────────────────────────────────────────────────────────────────
+
+
+class _Deleted:
+    """The delete events of a bucket id, read along with the inserts."""
+
+    def __init__(self, what: Fold, keep: Callable[[pa.RecordBatch], None]) -> None:
+        self._what, self._keep = what, keep
+        self._events = merged(
+            _source(what, read, partial(read_deletes, read), LEAST) for read in what.deletes
+        )
+        self._reached: Key = LEAST
+        self._is_done = False
+        empty = [np.empty(0, np.int64) for _ in range(3)]
+        self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
+
+    def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
+        """The insert events that are left; they come in ascending order."""
+        keys = keys_of(inserts)
+        last = tuple(int(column[-1]) for column in keys)
+        while not self._is_done and self._reached <= last:
+            self._pull()
+        self._forget_before(tuple(int(column[0]) for column in keys))
+        if not len(self._window[0]):
+            return inserts
+        found = among(keys, self._window)
+        return inserts.filter(pa.array(~found)) if found.any() else inserts
+
+    def drain(self) -> None:
+        """Read the other delete events, because a minor fold keeps them."""
+        while not self._is_done:
+            self._pull()
+            self._window = [column[:0] for column in self._window]
+
+    def _pull(self) -> None:
+        batch = next(self._events, None)
+        if batch is None:
+            self._is_done = True
+            return
+        keys = keys_of(batch)
+        self._reached = (int(keys[0][-1]), int(keys[1][-1]), int(keys[2][-1]))
+        if not self._what.major:
+            own = batch.column(DELETING_WRITE_ID).to_numpy() == keys[0]
+            if not own.all():
+                self._keep(batch.filter(pa.array(~own)) if own.any() else batch)
+            keys = [column[own] for column in keys]
+        pairs = zip(self._window, keys, strict=True)
+        self._window = [np.concatenate(pair) for pair in pairs]
+
+    def _forget_before(self, first: tuple[int, ...]) -> None:
+        write_ids, properties, row_ids = self._window
+        before = np.zeros(len(write_ids), dtype=bool)
+        same = np.ones(len(write_ids), dtype=bool)
+        for column, value in zip((write_ids, properties, row_ids), first, strict=True):
+            before |= same & (column < value)
+            same &= column == value
+        passed = int(before.sum())  # they are sorted
+        if passed:
+            self._window = [column[passed:] for column in self._window]

@@ -1,0 +1,116 @@
+"""Rebalancing: spread a table's rows evenly over bucket ids, with new row ids.
+
+The rules are Hive 4's. Rows are numbered from 0 in the order of their row ids, or in the order that
+the user asks for. Row ``i`` of ``n`` goes to bucket ``i DIV CEIL(n / buckets)``, and its ``rowId``
+is ``i``. A row keeps its write id. With the user's own order, every row gets the highest write id
+of all rows, because the rows of a file must ascend by write id.
+
+Source: Hive ``RebalanceQueryCompactor``; hive-format 9.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.event_records import (
+    BUCKET,
+    BUCKET_PROPERTY,
+    RECORD,
+    ROW_ID,
+    WRITE_ID,
+    Record,
+    Task,
+)
+from acidsql.storage.folding.fold import Fold, FoldSpec, live_rows, write_placed
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.worker_process import spare_later_tasks
+
+_NUMBER = "__acidsql_number"
+
+
+def rebalance(
+    spark: SparkSession,
+    table: Table,
+    folds: Sequence[Fold],
+    spec: FoldSpec,
+    buckets: int,
+    order_by: str | None = None,
+) -> list[Record]:
+    """Write the rows anew. A first job counts the rows, a second one writes them.
+
+    One task numbers all rows, because all rows are in one order.
+
+    Args:
+        spark: The session.
+        table: The table: full ACID and not bucketed.
+        folds: The folds that read the table's rows.
+        spec: How to write the rows.
+        buckets: The number of bucket ids.
+        order_by: SQL of an order, over the table's columns.
+
+    Raises:
+        AcidSqlError: As ``fold.fold``.
+    """
+    rows = _rows(spark, table, folds)
+    total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
+    each = max(1, -(-total // buckets))
+    # The order is unique, so a task that runs again numbers the rows in the same way.
+    row_id = f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
+    order = row_id if order_by is None else f"{order_by}, {row_id}"
+    numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
+    write_id = WRITE_ID if order_by is None else f"{last}L AS {WRITE_ID}"
+    placed = numbered.selectExpr(
+        f"CAST({_NUMBER} DIV {each} AS INT) AS {BUCKET}",
+        write_id,
+        f"CAST({_NUMBER} AS BIGINT) AS {ROW_ID}",
+        *(quote(column.name) for column in table.columns),
+    )
+    sorted_ = placed.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
+    # mapInArrow treats dots and back-quotes in names as syntax.
+    plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed.columns))))
+    records = plain.mapInArrow(_writer(spec, folds[0].partition), f"{RECORD} string").collect()
+    return [Record.from_json(row[0]) for row in records]
+
+
+def _rows(spark: SparkSession, table: Table, folds: Sequence[Fold]) -> DataFrame:
+    columns = [(quote(column.name), shown_type(column.type)) for column in table.columns]
+    keys = f"{WRITE_ID} bigint, {BUCKET_PROPERTY} int, {ROW_ID} bigint"
+    flat = ", ".join([keys, *(f"c{i} {kind}" for i, (_, kind) in enumerate(columns))])
+    tasks = spark.range(0, len(folds), 1, max(1, len(folds)))
+    read = tasks.mapInArrow(_reader(folds, table), flat)
+    named = (f"c{i} AS {name}" for i, (name, _) in enumerate(columns))
+    return read.selectExpr(WRITE_ID, BUCKET_PROPERTY, ROW_ID, *named)
+
+
+def _reader(
+    folds: Sequence[Fold], table: Table
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    row = RowSchema.of((column.name, column.type) for column in table.columns)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from live_rows(folds[number], row)
+
+    return run
+
+
+def _writer(
+    spec: FoldSpec, partition: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        context = TaskContext.get()
+        assert context is not None, "runs in a Spark task"
+        task = Task(context.partitionId(), context.taskAttemptId())
+        records = write_placed(batches, spec, partition, task)
+        yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
+
+    return run

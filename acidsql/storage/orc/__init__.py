@@ -1,0 +1,10 @@
+"""The ORC file format alone: footers taken apart and completed, rows in Arrow, files written.
+
+``footer``, ``compression``, ``protobuf`` and ``rle`` read and write the bytes of a file's tail and
+streams. ``batches`` reads a file in bounded batches. ``writer`` writes any ORC file with pyarrow so
+that Hive understands the file; ``event_file`` writes files of events. ``row_schema`` brings arrays
+into the types of a table's columns.
+
+This package runs in Spark's Python workers. It must not know Spark, file systems or tables. Read
+``event_file`` first.
+"""

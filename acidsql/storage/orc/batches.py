@@ -1,0 +1,241 @@
+"""The rows of any ORC file, in batches of bounded size.
+
+``ORCFile`` reads whole stripes, and a stripe of repetitive texts may be larger than Arrow's arrays
+of texts. Arrow's dataset reads a stripe in batches. It gets the file with another footer: there,
+columns are named by their places, since it cannot tell equal names apart, and timestamps are
+BIGINTs, since their seconds are stored like those (``orc_moments``). Runs in workers.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from acidsql.errors import FormatError
+from acidsql.storage.orc import footer as orc_footer
+from acidsql.storage.orc.footer import Footer
+from acidsql.storage.orc.moments import Moments
+from acidsql.storage.orc.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
+from acidsql.storage.orc.row_schema import exact_children, nested
+from acidsql.storage.orc.stripe import StripeFooter, stripe_footer
+from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
+
+# Bytes. ORC reads a file in many small pieces, each of which would come back to Python.
+_READ_WHOLE = 1 << 20
+_VALUE_BYTES, _TEXT_BYTES = 8, 1024  # of a value; of a text of which there are no statistics
+_TYPES, _STATISTICS = 4, 7  # fields of Footer
+_TEXTS = ("string", "varchar", "char", "binary")
+
+
+class OrcBatches:
+    """An open file; iterate over it once.
+
+    Args:
+        file: Random access; it must stay open, and is read from other threads, too.
+        length: Where the file ends, in bytes.
+
+    Attributes:
+        footer: What the file says.
+        is_cut: A timestamp that was read is finer than a microsecond.
+
+    Raises:
+        FormatError: It is no ORC file, or damaged.
+    """
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self.footer, message, self._script = orc_footer.read_checked(file, length)
+        self.is_cut = False
+        if self.footer.types[0].kind != "struct":
+            raise FormatError("the ORC file has no columns")
+        self._moments = {i for i, n in enumerate(self.footer.types) if n.kind == "timestamp"}
+        self._above = _above(self.footer, self._moments)
+        self._rows = _rows_at_once(message, self.footer)
+        tail = orc_footer.encode_tail(_readable(message, self.footer), self._script)
+        self._head = Head(file, length - self._script.length - self._script.footer_length, tail)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        stripes, left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
+        moments: Moments | None = None
+        try:
+            for batch in self._scanned():
+                if not batch.num_rows:
+                    continue
+                if not left:
+                    stripe = next(stripes)
+                    left = stripe.rows
+                    if self._moments:
+                        read_at, kind = self._head.read_at, self._script.compression
+                        moments = Moments(read_at, stripe, kind, self._moments)
+                left -= batch.num_rows
+                if left < 0:
+                    raise FormatError("its stripes have other rows than they say")
+                yield self._finished(batch, moments)
+        finally:
+            self._head.close()
+
+    def stripe_footers(self) -> Iterator[StripeFooter]:
+        """What each stripe says of itself."""
+        for stripe in self.footer.stripes:
+            yield stripe_footer(self._head.read_at, stripe, self._script.compression)
+
+    def _scanned(self) -> Iterator[pa.RecordBatch]:
+        # Few tasks read files in Python: others need not import it.
+        from pyarrow import dataset
+
+        fragment = dataset.OrcFileFormat().make_fragment(self._head.native())
+        yield from fragment.to_batches(
+            batch_size=self._rows, use_threads=False, batch_readahead=1, fragment_readahead=1
+        )
+
+    def _finished(self, batch: pa.RecordBatch, moments: Moments | None) -> pa.RecordBatch:
+        root = self.footer.types[0]
+        columns = batch.columns
+        if moments is not None:
+            pairs = zip(columns, root.children, strict=True)
+            columns = [self._timed(column, number, moments) for column, number in pairs]
+            self.is_cut |= moments.is_cut
+        return pa.RecordBatch.from_arrays(columns, names=list(root.names))
+
+    def _timed(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
+        """An array with its timestamps."""
+        if number in self._moments:
+            return moments.take(number, array)
+        if number not in self._above:
+            return array
+        offsets, parts = exact_children(array)
+        pairs = zip(parts, self.footer.types[number].children, strict=True)
+        done = [self._timed(part, child, moments) for part, child in pairs]
+        return nested(array.is_null(), offsets, done, _type_of(array.type, done))
+
+
+def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
+    """A nested type, of whose parts some have others now."""
+    types = [part.type for part in parts]
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(own) for f, own in zip(kind, types, strict=True)])
+    return pa.map_(*types) if pa.types.is_map(kind) else pa.list_(*types)
+
+
+def _above(footer: Footer, columns: set[int]) -> set[int]:
+    """Numbers of the types that hold some of these columns."""
+    found: set[int] = set()
+    for number in reversed(range(len(footer.types))):  # children come behind their parents
+        node = footer.types[number]
+        # No table has a UNIONTYPE, so nobody looks at what is in one.
+        if node.kind != "uniontype" and not (columns | found).isdisjoint(node.children):
+            found.add(number)
+    return found
+
+
+def _readable(message: bytes, footer: Footer) -> bytes:
+    """The Footer message that Arrow gets."""
+    fields: list[Field] = []
+    number = 0
+    for tag, value in decode_fields(message):
+        if tag == _TYPES:
+            node = footer.types[number]
+            # Fields of structs have their names as Java reads them, see ``read_name``.
+            names = node.names if number else [f"c{i}" for i in range(len(node.children))]
+            kept = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
+            value = encode_fields([*kept, *((3, name.encode()) for name in names)])
+            if node.kind == "timestamp":
+                value = encode_fields([(1, orc_footer.BIGINT)])
+            number += 1
+        fields.append((tag, value))
+    return encode_fields(fields)
+
+
+def _rows_at_once(message: bytes, footer: Footer) -> int:
+    """So many rows that a batch has about BATCH_BYTES."""
+    columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
+    size = 1
+    for node, column in zip(footer.types, columns, strict=False):
+        statistics = dict(decode_fields(column))
+        values = as_int(statistics.get(1))
+        size += values * _VALUE_BYTES
+        if node.kind in _TEXTS:
+            said = dict(decode_fields(as_bytes(statistics.get(8 if node.kind == "binary" else 4))))
+            total = said.get(1 if node.kind == "binary" else 3)
+            # A signed number: its lowest bit is the sign.
+            size += values * _TEXT_BYTES if total is None else as_int(total) >> 1
+    return max(1, min(BATCH_ROWS, footer.rows * BATCH_BYTES // size))
+
+
+class Head:
+    """The first bytes of a file, and others behind them; threads may share it.
+
+    Args:
+        file: Random access.
+        length: So many bytes of it.
+        tail: What comes behind.
+    """
+
+    def __init__(self, file: BinaryIO, length: int, tail: bytes = b"") -> None:
+        self._file, self._length, self._tail = file, length, tail
+        self._lock, self._is_closed = Lock(), False
+        self._data = self._read(0, length) + tail if length <= _READ_WHOLE else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of it all."""
+        return self._length + len(self._tail)
+
+    def native(self) -> pa.NativeFile:
+        """It as a file of Arrow's."""
+        if self._data is not None:
+            return pa.BufferReader(self._data)
+        return pa.PythonFile(cast(Any, _HeadFile(self)), mode="r")
+
+    def read_at(self, start: int, end: int) -> bytes:
+        """The bytes from one place to another, as far as there are any."""
+        if self._data is not None:
+            return self._data[start:end]
+        whole = self._read(start, min(end, self._length)) if start < self._length else b""
+        return whole + self._tail[max(0, start - self._length) : max(0, end - self._length)]
+
+    def close(self) -> None:
+        """Nobody may read any more: the file is going to be closed."""
+        with self._lock:
+            self._is_closed = True
+
+    def _read(self, start: int, end: int) -> bytes:
+        with self._lock:
+            if self._is_closed:
+                raise ValueError("the file is closed")
+            self._file.seek(start)
+            data = self._file.read(end - start)
+        if len(data) < end - start:
+            raise FormatError("the ORC file ends before the length that was committed")
+        return data
+
+
+class _HeadFile(io.RawIOBase):
+    """A Head as a file; each has a place of its own."""
+
+    def __init__(self, head: Head) -> None:
+        self._head, self._at = head, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._head.size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._head.size - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        data = self._head.read_at(self._at, self._at + wanted)
+        self._at += len(data)
+        return data

@@ -1,0 +1,123 @@
+"""ORC's compressed chunks. A header of three bytes has a chunk's length and an "original" bit.
+
+A chunk with this bit is stored without compression.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import pyarrow as pa
+
+from acidsql.errors import FormatError
+from acidsql.storage.orc.protobuf import varints
+
+NO_COMPRESSION = 0
+_MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
+
+
+def decompress(stored: bytes, kind: int) -> bytes:
+    """Decompress a sequence of chunks.
+
+    Args:
+        stored: The chunks, one after the other.
+        kind: CompressionKind: 0 none, 1 zlib, 2 snappy, 3 lzo, 4 lz4, 5 zstd.
+
+    Raises:
+        FormatError: The codec is not supported (as LZO), or a chunk is cut short or too long.
+        Exception: The codec's own error for damaged bytes; see ``damage.naming_damage``.
+    """
+    if kind == NO_COMPRESSION:
+        return stored
+    parts, at = [], 0
+    while at < len(stored):
+        header = int.from_bytes(stored[at : at + 3], "little")
+        at += 3
+        chunk = stored[at : at + (header >> 1)]
+        if len(chunk) < header >> 1:
+            raise FormatError("a compressed part of the ORC file is cut short")
+        parts.append(chunk if header & 1 else _decompress_chunk(chunk, kind))
+        at += header >> 1
+    return b"".join(parts)
+
+
+def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
+    # A damaged chunk may claim any length, so every length is checked.
+    if kind == 1:
+        inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+        found = _bounded(inflate.decompress(chunk, _MAX_CHUNK + 1))
+        if not inflate.eof:
+            raise FormatError("a compressed part of the ORC file is cut short")
+        return found
+    if kind == 2:
+        length = _possible(next(varints(chunk), 0))
+        return bytes(pa.Codec("snappy").decompress(chunk, length, asbytes=True))
+    if kind == 4:
+        length = _possible(_lz4_length(chunk))
+        return bytes(pa.Codec("lz4_raw").decompress(chunk, length, asbytes=True))
+    if kind == 5:
+        stream = pa.input_stream(pa.py_buffer(chunk), compression="zstd")
+        return _bounded(bytes(stream.read(_MAX_CHUNK + 1)))
+    raise FormatError(f"ORC compression kind {kind} cannot be read", kind=kind)
+
+
+def _bounded(found: bytes) -> bytes:
+    _possible(len(found))
+    return found
+
+
+def _possible(length: int) -> int:
+    if length > _MAX_CHUNK:
+        raise FormatError(f"a compressed part of the ORC file is longer than {_MAX_CHUNK} bytes")
+    return length
+
+
+def _lz4_length(chunk: bytes) -> int:
+    """The decompressed length of an LZ4 block. The format does not store it, so count it."""
+    at, total = 0, 0
+    while at < len(chunk):
+        token = chunk[at]
+        literals, at = _lz4_count(token >> 4, chunk, at + 1)
+        at += literals + 2  # the two bytes after the literals are the match's offset
+        total += literals
+        if at < len(chunk):  # the last sequence has no match
+            match, at = _lz4_count(token & 15, chunk, at)
+            total += match + 4
+    return total
+
+
+def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
+    """A count, and the position after it. The count goes on in further bytes while they are 255."""
+    if nibble < 15:
+        return nibble, at
+    while at < len(chunk) and chunk[at] == 255:
+        nibble, at = nibble + 255, at + 1
+    return nibble + (chunk[at] if at < len(chunk) else 0), at + 1
+
+
+def compress(message: bytes, kind: int, block_size: int) -> bytes:
+    """Compress bytes into chunks. A chunk that does not become smaller is stored as it is.
+
+    Args:
+        message: The bytes.
+        kind: CompressionKind.
+        block_size: The maximum size of a chunk before compression, from the postscript.
+    """
+    if kind == NO_COMPRESSION:
+        return message
+    parts = []
+    for at in range(0, len(message), min(block_size, _MAX_CHUNK)):
+        block = message[at : at + min(block_size, _MAX_CHUNK)]
+        packed = _compressed(block, kind)
+        original = len(packed) >= len(block)
+        chunk = block if original else packed
+        parts.append((len(chunk) << 1 | original).to_bytes(3, "little") + chunk)
+    return b"".join(parts)
+
+
+def _compressed(block: bytes, kind: int) -> bytes:
+    if kind == 1:
+        deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        return deflate.compress(block) + deflate.flush()
+    codec = {2: "snappy", 4: "lz4_raw", 5: "zstd"}[kind]
+    return bytes(pa.Codec(codec).compress(block, asbytes=True))

@@ -1,0 +1,311 @@
+"""A table's data columns in Arrow: their types, and the conversion of arrays into these types.
+
+Timestamps are wall clocks: Arrow ``timestamp[us]`` without a zone. CHAR and VARCHAR are strings
+in Arrow; their lengths are declared in the ORC footer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import event
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import FormatError, WriteError
+from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
+
+_PLAIN = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+_Int32s = npt.NDArray[np.int32]
+
+_FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since 1970-01-01
+_DAY = 86_400_000_000  # microseconds
+_JULIAN_EPOCH = 719_470  # days from 0000-03-01 (Julian) to 1970-01-01
+
+
+def arrow_type(hive_type: str | HiveType) -> pa.DataType:
+    """The Arrow type of Hive's type text.
+
+    Raises:
+        FormatError: There is no such type, or it is not supported.
+    """
+    node = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
+    if node.kind == "decimal":
+        return pa.decimal128(*node.parameters)
+    if node.kind == "array":
+        return pa.list_(arrow_type(node.children[0]))
+    if node.kind == "map":
+        return pa.map_(arrow_type(node.children[0]), arrow_type(node.children[1]))
+    if node.kind == "struct":
+        children = (arrow_type(child) for child in node.children)
+        return pa.struct([pa.field(n, t) for n, t in zip(node.names, children, strict=True)])
+    return _PLAIN[node.kind]
+
+
+@dataclass(frozen=True)
+class RowSchema:
+    """A table's data columns, in order; small, and safe to pickle.
+
+    Attributes:
+        names: The names in the metastore.
+        types: Hive's type texts.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fields: Iterable[tuple[str, str]]) -> RowSchema:
+        """Make a schema from pairs of a name and Hive's type text."""
+        pairs = tuple(fields)
+        return cls(tuple(name for name, _ in pairs), tuple(text for _, text in pairs))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RowSchema, (self.names, self.types)  # without the cached properties
+
+    @cached_property
+    def hive(self) -> HiveType:
+        """The columns as one struct."""
+        children = tuple(parse_type(text) for text in self.types)
+        return HiveType("struct", children=children, names=self.names)
+
+    @cached_property
+    def struct(self) -> pa.StructType:
+        """The columns as one Arrow struct."""
+        return arrow_type(self.hive)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return pa.schema(list(self.struct))
+
+    def event_type(self) -> HiveType:
+        """Hive's type of the whole event, ``row`` included."""
+        kinds = ("int", "bigint", "int", "bigint", "bigint")
+        children = (*(HiveType(kind) for kind in kinds), self.hive)
+        return HiveType("struct", children=children, names=event.EVENT_COLUMNS)
+
+    def conform_for_writing(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """Convert columns to the table's types, by position; CHAR is padded to its length.
+
+        Raises:
+            WriteError: The number of columns is wrong, or a value does not fit its type.
+        """
+        if len(columns) != len(self.names):
+            raise WriteError(f"{len(columns)} columns given for {len(self.names)} of the table")
+        done = []
+        for name, node, array in zip(self.names, self.hive.children, columns, strict=True):
+            try:
+                done.append(_for_writing(array, node, arrow_type(node)))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise WriteError(f"column '{name}' cannot be written: {error}") from error
+        return done
+
+
+def _for_writing(array: pa.Array, node: HiveType, target: pa.DataType) -> pa.Array:
+    if _has_zone(array.type):
+        raise pa.ArrowInvalid("a timestamp with a zone is no wall clock")
+    if array.type != target:
+        array = array.cast(target)
+    if node.kind == "char":
+        # ORC's own CharTreeWriter pads, too: Hive compares statistics with padded literals.
+        return pc.utf8_rpad(pc.utf8_rtrim(array, characters=" "), node.parameters[0], " ")
+    if not node.children:
+        return array
+    offsets, parts = exact_children(array)
+    children = zip(parts, node.children, strict=True)
+    done = [_for_writing(part, child, part.type) for part, child in children]
+    return nested(array.is_null(), offsets, done, target)
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is not None
+    return any(_has_zone(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
+    """Offsets (of a list or map) and the arrays below, without what is hidden behind a null.
+
+    In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
+    shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
+    struct within a struct).
+    """
+    if isinstance(array, pa.StructArray):
+        return None, list(array.flatten())  # null where the struct is null
+    parts = [array.keys, array.items] if isinstance(array, pa.MapArray) else [array.values]
+    if not len(array):  # Spark 4.1 leaves the offsets of an empty array undefined
+        return np.zeros(1, np.int32), [part.slice(0, 0) for part in parts]
+    offsets = array.offsets.to_numpy()
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    if array.null_count:
+        lengths[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    exact = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    if exact[-1] == offsets[-1] - offsets[0]:
+        return exact, [part.slice(offsets[0], exact[-1]) for part in parts]
+    wanted = np.repeat(starts - exact[:-1], lengths) + np.arange(exact[-1])
+    return exact, [part.take(pa.array(wanted)) for part in parts]
+
+
+def nested(
+    nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
+) -> pa.Array:
+    """A nested array of a type, of what ``exact_children`` has taken apart."""
+    if offsets is None:
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
+    mask = nulls if nulls.true_count else None
+    if pa.types.is_map(target):
+        return pa.MapArray.from_arrays(pa.array(offsets), *parts, type=target, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets), *parts, type=target, mask=mask)
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.StructArray:
+    """Convert rows that were read from a file to the table's types, as Hive 4 does.
+
+    Columns are matched by position; fields of structs within them by name, ignoring case. Missing
+    columns and fields are null, surplus ones are left out. Timestamps are cut to microseconds. If a
+    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
+
+    Args:
+        row: As Arrow's ORC reader gave it.
+        target: The table's columns.
+        calendar: The calendar in the file's footer.
+
+    Raises:
+        FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
+    """
+    _, parts = exact_children(row)
+    parts += [pa.nulls(len(row))] * (target.num_fields - len(parts))
+    columns = []
+    for field, part in zip(target, parts, strict=False):
+        try:
+            columns.append(_conformed(part, field.type, calendar))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise FormatError(f"column '{field.name}' cannot be read: {error}") from error
+    return nested(row.is_null(), None, columns, target)
+
+
+def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
+    if not pa.types.is_nested(target) or not pa.types.is_nested(array.type):
+        return _leaf(array, target, calendar)
+    offsets, parts = exact_children(array)
+    if pa.types.is_map(target):
+        types = [target.key_type, target.item_type]
+    else:
+        types = [target.field(i).type for i in range(target.num_fields)]
+    if pa.types.is_struct(target):
+        parts = [*parts, pa.nulls(len(array))]  # the last array (index -1) is for missing fields
+        parts = [parts[i] for i in _places(target, array.type)]
+    pairs = zip(parts, types, strict=True)
+    columns = [_conformed(part, kind, calendar) for part, kind in pairs]
+    return nested(array.is_null(), offsets, columns, target)
+
+
+def _places(target: pa.StructType, found: pa.StructType) -> list[int]:
+    """The positions of the table's fields in a struct of a file; -1 for a missing field."""
+    own = [field.name for field in found]
+    places = places_of_fields([field.name for field in target], own)
+    return [-1 if place is None else place for place in places]
+
+
+def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | None]:
+    """The positions of these fields in a struct of a file; None for a missing field.
+
+    Names are compared without case, as in ORC's own reader.
+
+    Raises:
+        FormatError: A name fits two fields, or all fields are missing.
+    """
+    lowered = [name.lower() for name in own]
+    for name in wanted:
+        if lowered.count(name.lower()) > 1:
+            same = [f"'{other}'" for other in own if other.lower() == name.lower()]
+            raise FormatError(f"a struct has several fields for '{name}': {', '.join(same)}")
+    places = [lowered.index(n.lower()) if n.lower() in lowered else None for n in wanted]
+    if own and set(places) == {None}:
+        raise FormatError(
+            f"a struct has the fields {', '.join(own)}, none of the table's {', '.join(wanted)}"
+        )
+    return places
+
+
+def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    if pa.types.is_date32(array.type) and calendar != CALENDAR_PROLEPTIC:
+        array = _proleptic(array)
+    if pa.types.is_timestamp(array.type):
+        array = _micros(array)
+        if calendar != CALENDAR_PROLEPTIC:
+            array = _proleptic_timestamps(array)
+    return array if array.type == target else array.cast(target)
+
+
+def _proleptic(array: pa.Array) -> pa.Array:
+    """Convert days of the hybrid calendar to days of the same *name* in the proleptic calendar."""
+    days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
+    old = days < _FIRST_GREGORIAN
+    if not old.any():
+        return array
+    days[old] = _rename_julian(days[old])
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(days.astype(np.int32), mask=mask).cast(pa.date32())
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Timestamps as wall clocks in microseconds, rounded down."""
+    if array.type.tz is not None:
+        raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")
+    if array.type.unit == "ns":
+        array = pc.floor_temporal(array, unit="microsecond")
+    return array.cast(pa.timestamp("us"))
+
+
+def _proleptic_timestamps(array: pa.Array) -> pa.Array:
+    """Convert timestamps as ``_proleptic`` converts days; the time of day stays."""
+    micros = array.cast(pa.int64()).fill_null(0).to_numpy()
+    days, time = np.divmod(micros, _DAY)
+    old = days < _FIRST_GREGORIAN
+    if not old.any():
+        return array
+    days[old] = _rename_julian(days[old])
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(days * _DAY + time, mask=mask).cast(pa.timestamp("us"))
+
+
+def _rename_julian(days: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Take the Julian date of each day since 1970, and return the Gregorian day of the same date.
+
+    Years begin on 1 March here, so that the leap day is the last day of a year.
+    """
+    since = days + _JULIAN_EPOCH
+    cycle, rest = np.divmod(since, 1461)  # four Julian years
+    year = np.minimum(rest // 365, 3)
+    day_of_year = rest - year * 365
+    year = year + cycle * 4
+    leap_days = year // 4 - year // 100 + year // 400
+    gregorian_epoch = 719_468  # days from 0000-03-01 (Gregorian) to 1970-01-01
+    renamed: npt.NDArray[np.int64] = year * 365 + leap_days + day_of_year - gregorian_epoch
+    return renamed

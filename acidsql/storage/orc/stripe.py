@@ -1,0 +1,96 @@
+"""A stripe of an ORC file: where its parts lie, and what its footer says of them.
+
+Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from acidsql.storage.orc.compression import decompress
+from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields, encode_fields
+
+DATA, SECONDARY, ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
+_STREAM, _ENCODING, _ZONE = 1, 2, 3  # fields of StripeFooter
+_NEW_RUNS = (2, 3)  # kinds of ColumnEncoding: DIRECT_V2, DICTIONARY_V2
+
+
+class Stripe(NamedTuple):
+    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
+
+    offset: int
+    index_length: int
+    data_length: int
+    footer_length: int
+    rows: int
+
+    @classmethod
+    def parse(cls, message: bytes) -> Stripe:
+        """From its protobuf message."""
+        values = dict(decode_fields(message))
+        return cls(*(as_int(values.get(number)) for number in range(1, 6)))
+
+    def encode(self) -> bytes:
+        """To its protobuf message."""
+        return encode_fields(list(enumerate(self, start=1)))
+
+    @property
+    def length(self) -> int:
+        """Bytes of the whole stripe."""
+        return self.index_length + self.data_length + self.footer_length
+
+    @property
+    def footer_offset(self) -> int:
+        """Where in the file its footer begins."""
+        return self.offset + self.index_length + self.data_length
+
+
+class Stream(NamedTuple):
+    """A stream of a stripe; ``offset`` and ``length`` in bytes, from the stripe's beginning."""
+
+    kind: int
+    column: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class StripeFooter:
+    """What a stripe says of itself.
+
+    Attributes:
+        streams: In the order in which they lie there, indexes included.
+        has_new_runs: Of each column whether its integers are of run-length encoding version 2.
+        zone: The time zone in which its timestamps were written; "": it does not say.
+    """
+
+    streams: tuple[Stream, ...]
+    has_new_runs: tuple[bool, ...]
+    zone: str
+
+    @classmethod
+    def parse(cls, stored: bytes, compression: int) -> StripeFooter:
+        """From the bytes in the file."""
+        streams, encodings, zone, at = list[Stream](), list[bool](), "", 0
+        for number, value in decode_fields(decompress(stored, compression)):
+            if number == _ZONE:
+                zone = as_bytes(value).decode()
+            elif number in (_STREAM, _ENCODING):
+                fields = dict(decode_fields(as_bytes(value)))
+                kind, column, length = (as_int(fields.get(i)) for i in (1, 2, 3))
+                if number == _ENCODING:
+                    encodings.append(kind in _NEW_RUNS)
+                else:
+                    streams.append(Stream(kind, column, at, length))
+                    at += length
+        return cls(tuple(streams), tuple(encodings), zone)
+
+
+def stripe_footer(
+    read_at: Callable[[int, int], bytes], stripe: Stripe, compression: int
+) -> StripeFooter:
+    """Read a stripe's footer; ``read_at`` gives the file's bytes from one place to another."""
+    stored = read_at(stripe.footer_offset, stripe.offset + stripe.length)
+    return StripeFooter.parse(stored, compression)

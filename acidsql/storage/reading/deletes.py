@@ -1,0 +1,139 @@
+"""Live rows by a join: insert events without the rows that delete events name.
+
+The join is used if ``deletion_vectors`` would take too much memory. Spark joins fastest by one
+BIGINT. A row id is three numbers, and the number of its partition belongs to them, because Hive
+numbers rows anew in each partition. So these numbers are mixed into one BIGINT for the join, and
+the join condition also compares them in full. If two row ids mix to the same BIGINT, the result is
+still right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.layout import STATEMENT_ID_MAX, AcidDirectory, Kind
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION_NUMBER,
+    PREFIX,
+    ROW_ID,
+    WRITE_ID,
+)
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.orc_reader import row_count
+
+# At most so many delete events are broadcast (an event takes some 60 bytes of a task's memory);
+# more events are shuffled. Spark itself would decide by the bytes on disk, which may be very few.
+SENT_MAX = 3_000_000
+_SURELY_FEW_BYTES = 64 * 1024
+MUCH_LATER = 16 * 1024 * 1024  # bytes of files; for less data a second scan does not pay
+_DELETED = f"{PREFIX}deleted_"
+_MIXED = f"{PREFIX}mixed"
+
+
+def parted(listings: Sequence[Listing], *, by_time: bool) -> tuple[list[Listing], list[Listing]]:
+    """Split the files: first those with rows that delete events may name, then all others.
+
+    The first part has the files of delete events too. The second part is read without the join.
+    With ``by_time``, files of statements after the last delete event go to the second part, if they
+    are large enough: no delete event can name their rows.
+    """
+    changed = [listing for listing in listings if listing.deletes]
+    unchanged = [listing for listing in listings if not listing.deletes]
+    if not by_time:
+        return changed, unchanged
+    later = [replace(one, data=_later(one), deletes=(), originals=()) for one in changed]
+    if sum(file.size for listing in later for file in listing.data) < MUCH_LATER:
+        return changed, unchanged
+    found = {file for listing in later for file in listing.data}
+    earlier = [
+        replace(one, data=tuple(file for file in one.data if file not in found)) for one in changed
+    ]
+    return earlier, unchanged + [listing for listing in later if listing.data]
+
+
+def _later(listing: Listing) -> tuple[EventFile, ...]:
+    """The files of statements that came after the last statement with delete events.
+
+    A base is never among them: it has rows of all write ids up to its own. A delta of several write
+    ids has rows of many statements, so its lowest write id counts.
+    """
+    last = max(
+        (file.directory.max_write_id, _statement(file.directory, STATEMENT_ID_MAX))
+        for file in listing.deletes
+    )
+    return tuple(
+        file
+        for file in listing.data
+        if file.directory.kind is not Kind.BASE
+        and (file.directory.min_write_id, _statement(file.directory, -1)) > last
+    )
+
+
+def _statement(directory: AcidDirectory, otherwise: int) -> int:
+    return otherwise if directory.statement_id is None else directory.statement_id
+
+
+def key_columns(partitions: int) -> list[str]:
+    """The columns, all numbers, that identify a row among the rows of so many partitions."""
+    # Hive numbers rows anew in each partition, so a row id is unique in one partition only.
+    keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    return [*keys, PARTITION_NUMBER] if partitions > 1 else keys
+
+
+def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Leave out deleted rows.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``.
+        files: The files of these delete events.
+    """
+    keys = deletes.columns
+    named = deletes.selectExpr(
+        f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys)
+    )
+    # The keys are not compared by "=": Spark would join by every column that "=" compares.
+    differing = " | ".join(
+        f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
+    )
+    condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND ({differing}) = 0L")
+    return events.join(_hinted(named, files), condition, "left_anti")
+
+
+def _mixed(keys: Sequence[str]) -> str:
+    """SQL of the BIGINT for the join."""
+    numbers = (
+        f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
+    )
+    if PARTITION_NUMBER in keys:
+        # The cast matters: another type gives another hash.
+        numbers += f" ^ xxhash64(CAST({PARTITION_NUMBER} AS BIGINT))"
+    return f"({numbers})"
+
+
+def _hinted(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Hint to Spark whether to broadcast the delete events."""
+    if _are_many(files):
+        return deletes.hint("merge")
+    threshold = deletes.sparkSession.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    return deletes if str(threshold).startswith("-") else deletes.hint("broadcast")
+
+
+def _are_many(files: Sequence[EventFile]) -> bool:
+    if sum(file.size for file in files) <= _SURELY_FEW_BYTES:
+        return False
+    large = [file for file in files if file.size > _SURELY_FEW_BYTES // len(files)]
+    return sum(in_threads(lambda file: event_count(file.path, file.length), large)) > SENT_MAX
+
+
+def event_count(path: str, length: int | None) -> int:
+    """The number of events in a file. Raises SnapshotTooOldError if the file is gone."""
+    with naming_missing(path):
+        return row_count(path, length)

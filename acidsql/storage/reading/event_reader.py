@@ -1,0 +1,188 @@
+"""Python tasks read the files that Spark's own ORC reader cannot read right.
+
+These are files without event columns (``originals``), streamed files whose committed length is not
+their size, and files with timestamps if the JVM's time zone has daylight saving time. This module
+runs in workers: it imports neither pyspark nor modules of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import event
+from acidsql.acid.event import EVENT_COLUMNS
+from acidsql.acid.layout import ORIGINALS_BASE, Kind
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION,
+    ROW_ID,
+    WRITE_ID,
+)
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.row_schema import RowSchema, conform
+from acidsql.storage.reading.orc_reader import (
+    need_events,
+    only,
+    read_batches,
+    read_events,
+    read_row_ids,
+)
+from acidsql.storage.reading.originals import OriginalFile, original_files, read_originals
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One task's work: a file, and the write ids of its visible events.
+
+    Attributes:
+        partition: The directory below the table's.
+        path: The path of an event file; None for an original.
+        length: The file's committed bytes; None for the whole file.
+        original: A file without event columns; None for an event file.
+        high_water_mark: Events with a higher write id are invisible.
+        hidden: Other write ids whose events are invisible.
+        least_write_id: A lower bound of the write ids under which the file's rows were inserted.
+    """
+
+    partition: str
+    path: str | None
+    length: int | None
+    original: OriginalFile | None
+    high_water_mark: int
+    hidden: tuple[int, ...]
+    least_write_id: int = ORIGINALS_BASE
+
+
+# The columns of ``read_deletes``: the row id, and the write id of the delete event.
+DELETING_WRITE_ID = "currentTransaction"
+DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
+
+
+def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list[FileRead]:
+    """One read for each file of insert events or original.
+
+    The driver reads the footers of all originals here, because a row id depends on the numbers of
+    rows in the files before.
+    """
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    reads = []
+    for listing in listings:
+        reads += [
+            FileRead(listing.partition, file.path, file.length, None, hwm, hidden, _least(file))
+            for file in listing.data
+        ]
+        reads += [
+            FileRead(listing.partition, None, None, file, hwm, hidden, file.write_id)
+            for group in listing.originals
+            for file in original_files(group.paths, group.write_id, group.statement_id)
+        ]
+    return reads
+
+
+def _least(file: EventFile) -> int:
+    """A lower bound of the file's write ids.
+
+    A base has rows of all write ids up to its own, a delta only rows of its range.
+    """
+    is_base = file.directory.kind is Kind.BASE
+    return ORIGINALS_BASE if is_base else file.directory.min_write_id
+
+
+def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead]:
+    """One read for each file of delete events."""
+    hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
+    return [
+        FileRead(listing.partition, file.path, file.length, None, hwm, hidden)
+        for file in listing.deletes
+    ]
+
+
+def plain_reads(files: Mapping[str, Sequence[str]]) -> list[FileRead]:
+    """One read for each file of an insert-only table. The row ids have no meaning."""
+    return [
+        FileRead(partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, ())
+        for partition, paths in files.items()
+        for path in paths
+    ]
+
+
+def flat_schema(table: Table) -> RowSchema:
+    """The table's columns under names that clash with no other name.
+
+    The names in files do not matter: columns are matched by position.
+    """
+    return RowSchema.of((f"c{i}", column.type) for i, column in enumerate(table.columns))
+
+
+def read_file(
+    read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The visible insert events: row id, partition, then the columns under ``names``.
+
+    ``exact``: as for ``orc_reader.read_batches``.
+    """
+    if read.original is not None:
+        batches = read_originals(read.original, schema, exact=exact)
+    else:
+        assert read.path is not None
+        batches = read_events(read.path, schema, read.length, exact=exact)
+    for batch in batches:
+        kept = only(batch, visible(read, batch.column("currentTransaction")))
+        if kept.num_rows:
+            partition = pa.repeat(pa.scalar(read.partition, pa.string()), kept.num_rows)
+            yield pa.RecordBatch.from_arrays(
+                [*kept.columns[:3], partition, *kept.columns[4:]],
+                names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
+            )
+
+
+def read_for_query(
+    read: FileRead, schema: RowSchema, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone."""
+    path = read.path if read.original is None else read.original.path
+    with naming_missing(str(path)):
+        yield from read_file(read, schema, names)
+
+
+def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The visible delete events of a file: the row ids that they name, and their write ids."""
+    assert read.path is not None
+    for batch in read_row_ids(read.path, read.length):
+        deletes = only(batch, pc.equal(batch.column("operation"), event.DELETE))
+        kept = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
+        if kept.num_rows:
+            yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
+
+
+def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
+    """All events of a file, as stored: the six event columns, then the path.
+
+    Raises:
+        FormatError: It is no event file.
+    """
+    with naming_damage(path):
+        for batch, info in read_batches(path, length):
+            need_events(batch, path)
+            row = conform(cast(pa.StructArray, batch.column(5)), schema.struct, info.calendar)
+            paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
+            columns = [*batch.columns[:5], row, paths]
+            yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])
+
+
+def visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
+    """I1: tell for each write id whether the snapshot sees its events."""
+    known = pc.less_equal(write_ids, read.high_water_mark)
+    if not read.hidden:
+        return known
+    hidden = pc.is_in(write_ids, value_set=pa.array(read.hidden, write_ids.type))
+    return pc.and_(known, pc.invert(hidden))

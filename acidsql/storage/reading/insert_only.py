@@ -1,0 +1,175 @@
+"""Read insert-only tables: plain files. Whether a file is visible depends on its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import ORC, PARQUET, Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage.columns import (
+    as_char,
+    has_timestamp,
+    literal,
+    quote,
+    read_type,
+    shown,
+    shown_type,
+)
+from acidsql.storage.event_records import PARTITION
+from acidsql.storage.files.orc_schema import columns_of
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parquet import columns_of_parquet, need_wall_clocks
+from acidsql.storage.reading.event_reader import plain_reads
+from acidsql.storage.reading.orc_scan import open_files
+from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
+from acidsql.storage.reading.scan import python_rows
+from acidsql.storage.spark import jvm
+
+FORMATS = (ORC, PARQUET, "text")
+_FIELD_END = literal("\x01")
+_NULL = literal("\\N")
+
+
+def read_inserts_only(
+    spark: SparkSession,
+    table: Table,
+    files: Mapping[str, Sequence[str]],
+    file_format: str,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+) -> DataFrame:
+    """The rows of plain files: the data columns, then the partition columns.
+
+    Args:
+        spark: The session.
+        table: The table. Its columns are matched with the files' columns by position, as in Hive 4;
+            in Parquet files by name, as all engines do.
+        files: The visible files by partition directory.
+        file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
+        sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
+
+    Raises:
+        UnsupportedError: The format is another one, or a column of a text file is an array, map,
+            struct or binary.
+        FormatError: A file's columns cannot be matched, or a Parquet file has timestamps that are
+            no wall clocks.
+    """
+    if file_format not in FORMATS:
+        raise UnsupportedError(
+            f"Insert-only tables stored as {file_format} are not supported, only those stored "
+            f"as {' or '.join(FORMATS)}.",
+            condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        )
+    paths = [path for group in files.values() for path in group]
+    columns = [quote(column.name) for column in table.columns]
+    if not paths:
+        kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
+        return as_char(spark.createDataFrame([], kinds), table)
+    where = PathPartitions(table, files, sizes)
+    values = where.values
+    if file_format == "text":
+        rows = _text(spark, table, paths, where.needed)
+    elif file_format == PARQUET:
+        rows = _parquet(spark, table, paths, where.needed)
+    elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
+        rows = python_rows(spark, table, plain_reads(files))
+        values = partition_values(table, list(files), PARTITION)
+    else:
+        if _is_by_case(spark):
+            _need_same_case(table, paths, columns_of)
+        rows = _orc(spark, table, paths, where.needed)
+    shown_rows = rows.selectExpr(*columns, *values)
+    return as_char(shown_rows, table)
+
+
+def _orc(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
+    ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
+    offset = jvm.zone_offset_micros(spark)
+    values = (
+        f"{shown(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+        for c in table.columns
+    )
+    return open_files(spark, paths, ddl, of_file=of_file).selectExpr(*values, *of_file)
+
+
+def _is_by_case(spark: SparkSession) -> bool:
+    """Whether the session is case-sensitive; Spark's readers then are, too."""
+    return spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def _need_same_case(
+    table: Table, paths: Sequence[str], look: Callable[[str], list[tuple[str, str]]]
+) -> None:
+    """Check that files and table agree in the case of names. Called in a case-sensitive session.
+
+    Raises:
+        FormatError: A name in a file has another case: this session's reader would show NULL.
+    """
+    ours = {name for column in table.columns for name in (column.name, *_fields(column.type))}
+    lowered = {name.lower() for name in ours}
+    for path, columns in zip(paths, in_threads(look, paths), strict=True):
+        theirs = [name for column, kind in columns for name in (column, *_fields(kind))]
+        odd = [name for name in theirs if name not in ours and name.lower() in lowered]
+        if odd:
+            raise FormatError(
+                f"'{path}' has the name '{odd[0]}', which {table.name} has in another case. This "
+                "session tells names apart by case: SET spark.sql.caseSensitive=false.",
+                path=path,
+            )
+
+
+def _fields(hive_type: str) -> list[str]:
+    """The names of all struct fields in a type."""
+    nodes, names = [parse_type(hive_type)], list[str]()
+    for node in nodes:
+        names += node.names
+        nodes += node.children
+    return names
+
+
+def _parquet(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
+    ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
+    values = (
+        f"{shown(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for c in table.columns
+    )
+    if _is_by_case(spark):
+        _need_same_case(table, paths, columns_of_parquet)
+    elif has_timestamp(c.type for c in table.columns):
+        need_wall_clocks(paths)
+    # Today's writers of Parquet for Hive count days in the proleptic calendar.
+    options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
+    rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
+    return rows.selectExpr(*values, *of_file)
+
+
+def _text(
+    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+) -> DataFrame:
+    """Read text of Hive's LazySimpleSerDe: ^A ends a field.
+
+    ``_NULL``, and a text that does not parse, is NULL.
+    """
+    values = (
+        f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
+        for i, column in enumerate(table.columns)
+    )
+    lines = open_files(spark, paths, "value string", "text", of_file=of_file)
+    return lines.selectExpr(*values, *of_file)
+
+
+def _parsed(field: str, column: Column) -> str:
+    if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
+        raise UnsupportedError(
+            f"Column '{column.name}' of type {column.type} cannot be read from a text file.",
+            condition="UNSUPPORTED_DATATYPE",
+        )
+    value = f"try_cast(nullif({field}, {_NULL}) AS {shown_type(column.type)})"
+    return shown(value, column.type, zone_offset_micros=None)

@@ -1,0 +1,291 @@
+"""Each directory and file of a table, and its state in a snapshot: ``Session.files``.
+
+Unlike a reader's listing, the inventory leaves nothing out, and does not fail where a reader must
+fail: it shows a person what is wrong. Many threads list the directories. Spark tasks read the
+footers, which have the number of rows of each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import (
+    ACID_VERSION_FILE,
+    FLUSH_LENGTH_SUFFIX,
+    METADATA_FILE,
+    PAIRED_FILE,
+    AcidDirectory,
+    bucket_id_of,
+    is_hidden,
+    is_original,
+    parse_directory,
+)
+from acidsql.acid.state import AcidState, Child, acid_state
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import FormatError
+from acidsql.storage.files.file_info import LITTER, count_rows
+from acidsql.storage.files.filesystem import Entry, FileSystem
+from acidsql.storage.files.listing import (
+    committed_length,
+    discover_partitions,
+    is_half,
+    is_partition,
+    read_child,
+)
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.writing.publish import staged_write_id
+
+FILES_DDL = (
+    "partition string, directory string, kind string, min_write_id bigint, max_write_id bigint, "
+    "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
+    "bytes bigint, state string, path string, problem string"
+)
+_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE)
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """One file, or a directory without files.
+
+    Attributes:
+        partition: The partition's directory below the table's; "" if there is none.
+        directory: The path of the file's directory below the partition's; "" for a file in the
+            partition's directory itself.
+        kind: base, delta, delete_delta, original, or litter (no reader takes it as data).
+        state: visible, obsolete, aborted, open or unknown.
+        path: The whole path.
+        acid: The parsed name of the directory; None if it is not an ACID directory.
+        file: The file's name; None for a directory without files.
+        bytes: The file's size; None for a directory without files.
+        length: The committed bytes of the file, if a side file has them.
+        problem: What is wrong with the file, as far as the listing shows.
+    """
+
+    partition: str
+    directory: str
+    kind: str
+    state: str
+    path: str
+    acid: AcidDirectory | None = None
+    file: str | None = None
+    bytes: int | None = None
+    length: int | None = None
+    problem: str | None = None
+
+    @property
+    def bucket(self) -> int | None:
+        """The bucket id in the file's name."""
+        name = self.file or ""
+        return int(name.partition("_")[0]) if is_original(name) else bucket_id_of(name)
+
+    @property
+    def write_ids(self) -> tuple[int | None, int | None]:
+        """The lowest and the highest write id of its events; 0 for originals."""
+        if self.acid is not None:
+            return self.acid.min_write_id, self.acid.max_write_id
+        return (0, 0) if self.kind == "original" else (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A table's or a partition's directory.
+
+    Attributes:
+        is_known: The catalog knows the place, so readers read its files.
+    """
+
+    path: str
+    partition: str
+    is_known: bool
+
+
+def inventory(
+    fs: FileSystem,
+    location: str,
+    partitions: Sequence[str] | None,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    columns: Sequence[str] = (),
+) -> list[FoundFile]:
+    """All directories and files of a table, sorted by path, without Hive's side files.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        partitions: The partitions that the catalog knows; None if the table is not partitioned.
+        write_ids: The valid write ids of the snapshot.
+        txns: The valid transactions of the snapshot. They decide which ``_v`` directories count.
+        columns: The partition columns. Their directories are listed even if the catalog does not
+            know them.
+    """
+    places = [_Place(location, "", True)]
+    strays: list[FoundFile] = []
+    if partitions is not None:
+        on_disk = discover_partitions(fs.list_if_there, location, columns, in_threads)
+        names = sorted({*on_disk, *partitions})
+        places = [_Place(f"{location}/{name}", name, name in partitions) for name in names]
+        above = _above(names, len(columns))
+        beside = in_threads(
+            lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
+        )
+        strays = list(chain.from_iterable(beside))
+    tops = in_threads(lambda place: _tops(fs, place, write_ids, txns), places)
+    found = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
+    return sorted(
+        [*strays, *chain.from_iterable(found)],
+        key=lambda one: (one.partition, one.directory, one.file or ""),
+    )
+
+
+def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
+    """The DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of files."""
+    rows = [
+        (
+            one.partition, one.directory, one.kind, *one.write_ids,
+            one.acid and one.acid.statement_id,
+            one.acid and (one.acid.visibility_txn_id or None),
+            one.file, one.bucket, one.length, one.bytes, one.state, one.path,
+            one.problem,
+        )
+        for one in found
+    ]  # fmt: skip
+    # The column rows first has the committed length of a file. A task replaces it by the file's
+    # number of rows, when it has read the footer.
+    return spark.createDataFrame(rows, FILES_DDL).mapInArrow(count_rows, FILES_DDL)
+
+
+# ── listing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _tops(
+    fs: FileSystem, place: _Place, write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> list[tuple[Entry, FoundFile]]:
+    """The entries of a table's or partition's directory itself, with their states."""
+    entries = fs.list_if_there(place.path)
+    state_of = _states(fs, [e for e in entries if not is_hidden(e.name)], write_ids, txns)
+    found = []
+    for entry in entries:
+        acid = parse_directory(entry.name) if entry.is_dir else None
+        kind, state = acid.kind.value if acid else "original", state_of(entry.name)
+        if is_hidden(entry.name):
+            kind, state = LITTER, _staged_state(entry.name, write_ids)
+        elif not place.is_known and state == "visible":
+            state = UNKNOWN  # the catalog does not know this place, so readers do not read it
+        one = FoundFile(place.partition, "", kind, state, entry.path, acid)
+        found.append((entry, one))
+    return found
+
+
+def _states(
+    fs: FileSystem, entries: Sequence[Entry], write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> Callable[[str], str]:
+    children = list(_whole_children(fs, entries))
+    default = "open"
+    try:
+        state = acid_state(children, write_ids, txns)
+    except FormatError:
+        # The snapshot is older than the oldest base: a reader would fail.
+        state, default = AcidState(), UNKNOWN
+    states = dict.fromkeys(state.obsolete, "obsolete")
+    states |= dict.fromkeys(state.aborted, "aborted")
+    taken = [*([state.base] if state.base else []), *state.deltas]
+    states |= dict.fromkeys([directory.name for directory in taken], "visible")
+    states |= dict.fromkeys(state.originals, "visible")
+    return lambda name: states.get(name, default)
+
+
+def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]:
+    names = {entry.name for entry in entries}
+    for entry in entries:
+        try:
+            if not is_half(fs, entry, names):
+                yield read_child(fs, entry)
+        except (OSError, FormatError):
+            continue  # the directory is gone or unreadable: a reader will raise an error
+
+
+def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
+    """The state of a hidden directory: open if a running statement may own it, else unknown."""
+    write_id = staged_write_id(name)
+    undecided = write_id is not None and (
+        write_id in write_ids.open or write_id > write_ids.high_water_mark
+    )
+    return "open" if undecided else UNKNOWN
+
+
+def _below(fs: FileSystem, entry: Entry, top: FoundFile) -> list[FoundFile]:
+    """All files below one entry; the entry itself if it is a file, or a directory without files."""
+    if not entry.is_dir:
+        return [replace(top, file=entry.name, bytes=entry.size)]
+    here = replace(top, directory=f"{top.directory}/{entry.name}".lstrip("/"))
+    found = list(_in_directory(fs, entry, here))
+    return found or [replace(here, path=entry.path)]
+
+
+def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[FoundFile]:
+    children = fs.list_if_there(entry.path)
+    names = {child.name for child in children}
+    for child in children:
+        if here.acid is not None and _is_side_file(child.name):
+            continue
+        one = here
+        if here.acid is not None and not _is_data(child):
+            one = replace(here, kind=LITTER, state=UNKNOWN, acid=None)
+        elif here.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
+            one = replace(here, kind=LITTER, state=UNKNOWN)
+        one = replace(one, path=child.path)
+        if child.is_dir:
+            yield from _below(fs, child, one)
+        else:
+            yield _file(fs, child, names, one)
+
+
+def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> FoundFile:
+    length = problem = None
+    if one.acid is not None:
+        try:
+            length = committed_length(fs, child, siblings)
+        except FormatError as error:
+            problem = error.message
+        except OSError as error:
+            problem = str(error)
+    return replace(one, file=child.name, bytes=child.size, length=length, problem=problem)
+
+
+def _is_side_file(name: str) -> bool:
+    return name in _SIDE_FILES or name.endswith(FLUSH_LENGTH_SUFFIX)
+
+
+def _is_data(child: Entry) -> bool:
+    if child.is_dir:
+        return False
+    return bucket_id_of(child.name) is not None or is_original(child.name)
+
+
+def _above(names: Iterable[str], depth: int) -> list[str]:
+    """The directories above the partitions' directories, including the table's own ("")."""
+    found = {"/".join(name.split("/")[:level]) for name in names for level in range(depth)}
+    return sorted({"", *found})
+
+
+def _beside_partitions(
+    fs: FileSystem,
+    location: str,
+    prefix: str,
+    columns: Sequence[str],
+    write_ids: ValidWriteIdList,
+) -> list[FoundFile]:
+    """The files above the partitions' directories, where no reader looks for files."""
+    column = columns[prefix.count("/") + 1 if prefix else 0]
+    found: list[FoundFile] = []
+    for entry in fs.list_if_there(f"{location}/{prefix}".rstrip("/")):
+        if not (entry.is_dir and is_partition(entry.name, column)):
+            state = _staged_state(entry.name, write_ids)
+            found += _below(fs, entry, FoundFile("", prefix, LITTER, state, entry.path))
+    return found

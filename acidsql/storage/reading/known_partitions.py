@@ -1,0 +1,42 @@
+"""Partition directories by value: where others have named them, Spark tells the value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.partition_names import PartitionNames, Values, canonical, in_doubt
+from acidsql.acid.table import Table
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import PARTITION
+from acidsql.storage.reading.partition_columns import partitions_frame
+
+
+def partition_names(spark: SparkSession, table: Table, known: Sequence[str]) -> PartitionNames:
+    """What the table's directories are called, if these are there."""
+    return PartitionNames.of(table.partition_columns, known, _told_by_spark(spark, table, known))
+
+
+def partition_values(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
+    """The values of these directories, as they stand in canonical names."""
+    told = _told_by_spark(spark, table, known)
+    return {
+        name: told.get(name) or tuple(value for _, value in parse_partition_name(name))
+        for name in known
+    }
+
+
+def _told_by_spark(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
+    """The values of those whose names may not be canonical, as a query shows them; no job runs."""
+    columns = table.partition_columns
+    odd = in_doubt(columns, known)
+    if not odd:
+        return {}
+    texts = (f"CAST({quote(column.name)} AS STRING)" for column in columns)
+    rows = partitions_frame(spark, table, odd).selectExpr(PARTITION, *texts).collect()
+    return {
+        name: tuple(map(canonical, values, (column.type for column in columns)))
+        for name, *values in rows
+    }

@@ -1,0 +1,86 @@
+"""Read exactly the given files with Spark's own readers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid import event
+from acidsql.storage.reading.partition_columns import PATH, SIZE
+from acidsql.storage.spark import jvm
+
+_NO_OPTIONS: Mapping[str, str] = {}
+_OF_FILE = {PATH: "_metadata.file_path", SIZE: "_metadata.file_size"}
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+
+
+def read_orc(
+    spark: SparkSession,
+    paths: Sequence[str],
+    names: Sequence[str],
+    row_type: str,
+    *,
+    of_file: Sequence[str],
+    options: Mapping[str, str] = _NO_OPTIONS,
+) -> DataFrame:
+    """Read events by the files' names of the event columns, and return them under Hive's names.
+
+    The names may differ in case, which matters if ``spark.sql.caseSensitive`` is true.
+    """
+    kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
+    schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    events = open_files(spark, paths, schema, by_position=False, of_file=of_file, options=options)
+    if tuple(names) == event.EVENT_COLUMNS:
+        return events
+    hives = (f"{own} AS {name}" for own, name in zip(names, event.EVENT_COLUMNS, strict=True))
+    return jvm.select(events, *hives, *of_file)
+
+
+def kept_apart(rows: DataFrame, name: str) -> DataFrame:
+    """The same rows, in a form in which Spark pushes no condition below them.
+
+    For a subquery that is correlated by ``<`` Spark joins, and reads the outer table again without
+    the conditions directly above the table. The scan's filter must not be among these conditions,
+    because it references all event columns (I8). ``name``: a name that the query uses only once.
+    """
+    return rows.observe(name, F.count(F.lit(1)).alias("rows"))
+
+
+def open_files(
+    spark: SparkSession,
+    paths: Sequence[str],
+    schema: str,
+    file_format: str = "orc",
+    *,
+    of_file: Sequence[str],
+    by_position: bool = True,
+    options: Mapping[str, str] = _NO_OPTIONS,
+) -> DataFrame:
+    """The rows of exactly these files.
+
+    ``of_file``: the facts about a row's file to add as columns, ``PATH`` or ``SIZE``.
+    ``by_position``: match top-level columns by position; ORC matches nested fields by name.
+    """
+    reader = spark.read.schema(schema).options(
+        **{"orc.force.positional.evolution": str(by_position).lower()},
+        # A missing file must be an error: otherwise rows would be missing.
+        ignoreMissingFiles="false",
+        ignoreCorruptFiles="false",
+        # With this Spark does not look for partition columns in the paths.
+        recursiveFileLookup="true",
+        **options,
+    )
+    # A path is a name, not a pattern. Spark's switch for this, __globPaths__=false, reads files
+    # twice: with several paths, each path that looks like a pattern stands for all paths.
+    names = [_GLOB.sub(r"\\\g<0>", path) for path in paths]
+    # For many paths Spark would start a job that looks at each of them, which is ten times slower.
+    # We have listed the files already.
+    threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    at_least = max(len(names), int(spark.conf.get(threshold) or 0))
+    with jvm.changed_conf(spark, {threshold: str(at_least)}):
+        rows = jvm.load(reader.format(file_format), spark, names)
+    told = (f"{_OF_FILE[name]} AS {name}" for name in of_file)
+    return jvm.select(rows, "*", *told) if of_file else rows

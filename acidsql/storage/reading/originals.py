@@ -1,0 +1,135 @@
+"""Originals: files without event columns, of a converted table or of LOAD DATA.
+
+Their rows have row ids, too. A row id is made from the file's directory, the file's name, and the
+number of rows before the row.
+
+Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
+``VectorizedOrcAcidRowBatchReader.computeOffsetAndBucket``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from posixpath import basename
+
+import numpy as np
+import pyarrow as pa
+
+from acidsql.acid import bucket_codec
+from acidsql.errors import FormatError
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.row_schema import RowSchema, conform
+from acidsql.storage.reading.orc_reader import flat_names, read_batches
+
+WRITE_ID_OF_ORIGINALS = 0  # for files that are older than the table's being transactional
+
+_NAME = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalFile:
+    """A file without event columns, and the parts of its rows' row ids.
+
+    Attributes:
+        path: The file's path.
+        write_id: 0, or the write id of the directory that LOAD DATA made.
+        bucket_property: The bucket property of every row.
+        first_row_id: The ``rowId`` of the first row; the other rows count on from it.
+        rows: The number of rows in the file.
+    """
+
+    path: str
+    write_id: int
+    bucket_property: int
+    first_row_id: int
+    rows: int
+
+
+def original_files(
+    paths: Iterable[str], write_id: int = WRITE_ID_OF_ORIGINALS, statement_id: int = 0
+) -> list[OriginalFile]:
+    """Number the rows of all original files of one directory tree.
+
+    The rows of all files with one bucket id are numbered together, in the order of the files' whole
+    paths (so ``_copy_10`` comes before ``_copy_2``). Every footer is read.
+
+    Args:
+        paths: *All* files of the tree. A missing path would change the row ids of other files.
+        write_id: The write id of the files' base or delta, or 0.
+        statement_id: The statement id of the delta; 0 if it has none.
+
+    Raises:
+        FormatError: A name does not begin with a bucket id, or a file is not ORC.
+    """
+    found: list[OriginalFile] = []
+    next_row_ids: dict[int, int] = {}
+    for path in sorted(paths):
+        bucket_id = bucket_id_of(path)
+        rows = _rows(path)
+        first = next_row_ids.get(bucket_id, 0)
+        next_row_ids[bucket_id] = first + rows
+        if rows:
+            bucket = bucket_codec.encode(bucket_id, statement_id)
+            found.append(OriginalFile(path, write_id, bucket, first, rows))
+    return found
+
+
+def _rows(path: str) -> int:
+    info = read_file_info(path)
+    if info.is_acid:
+        raise FormatError(
+            f"'{path}' holds ACID events under the name of a file without them", path=path
+        )
+    return info.rows
+
+
+def bucket_id_of(path: str) -> int:
+    """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
+
+    Raises:
+        FormatError: The name has another form (for example Spark's ``part-00000…``).
+    """
+    match = _NAME.fullmatch(basename(path))
+    if match is None:
+        raise FormatError(
+            f"'{path}' has no bucket id in its name, so its rows have no row id; Hive asks for "
+            "names like 000000_0",
+            path=path,
+        )
+    return int(match.group(1))
+
+
+def read_originals(
+    file: OriginalFile, schema: RowSchema, *, exact: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Read an original file, with the row ids that Hive gives its rows.
+
+    Args:
+        file: A result of ``original_files``.
+        schema: The table's data columns; they are matched with the file's columns by position.
+        exact: As for ``orc_reader.read_batches``.
+
+    Yields:
+        Batches as from ``orc_reader.read_events``.
+
+    Raises:
+        FormatError: The file cannot be read.
+    """
+    row_id = file.first_row_id
+    with naming_damage(file.path):
+        for batch, info in read_batches(file.path, exact=exact):
+            rows = batch.num_rows
+            users = conform(batch.to_struct_array(), schema.struct, info.calendar)
+            write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
+            columns = [
+                write_ids,
+                pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
+                pa.array(np.arange(row_id, row_id + rows, dtype=np.int64)),
+                write_ids,
+                *users.flatten(),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
+            row_id += rows

@@ -1,0 +1,280 @@
+"""The driver finds and reads the rows for which a condition may hold.
+
+Spark's ORC reader decodes all columns of a row before it evaluates the condition. Here pyarrow
+decodes the columns of the condition first, and other columns only in stripes that have a candidate.
+So a statement that changes a few rows of a table of moderate size needs no Spark job to find them.
+The found rows are candidates. The statement's query runs over them and decides.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import event
+from acidsql.acid.predicate import (
+    ANYTHING,
+    All,
+    Comparison,
+    No,
+    Predicate,
+    Some,
+    Value,
+    columns_of,
+)
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import FormatError
+from acidsql.storage.columns import has_timestamp
+from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import Listing
+from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
+from acidsql.storage.orc.row_schema import RowSchema, conform
+from acidsql.storage.reading.deletion_vectors import DeletionVectors
+from acidsql.storage.reading.event_reader import FileRead, plan_reads, visible
+from acidsql.storage.reading.orc_reader import event_names, opened, time_zones
+from acidsql.storage.reading.sargs import comparable
+
+BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
+_FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
+_VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
+# Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
+_ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
+_READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
+
+_Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to search for.
+
+    Attributes:
+        table: The table.
+        condition: The result of ``searchable``.
+        columns: Ordinals of the columns whose values matter.
+        limit: The number of rows that may be found at most.
+        deleted: The delete events.
+    """
+
+    table: Table
+    condition: Predicate
+    columns: Sequence[int]
+    limit: int
+    deleted: DeletionVectors
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of the found rows."""
+        ids = [(WRITE_ID, pa.int64()), (BUCKET_PROPERTY, pa.int32()), (ROW_ID, pa.int64())]
+        row = _rows_of(self.table, self.columns).struct
+        return pa.schema([*ids, (PARTITION, pa.string()), *row])
+
+
+def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
+    """The part of a condition by which the driver can search; ANYTHING if it should not search."""
+    kinds = {column.name: column.type for column in table.columns}
+    if has_timestamp(kinds.values()) and not _ARROW_SEES_OVERFLOW:
+        return ANYTHING
+    if any(listing.originals for listing in listings):  # originals store no row ids
+        return ANYTHING
+    if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
+        return ANYTHING
+    return comparable(condition, kinds)
+
+
+def numbered_reads(
+    listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
+) -> list[tuple[int, FileRead]]:
+    """The files of insert events, each with its partition's number.
+
+    The number is -1 for a partition without delete events: in ``Scan.numbers`` such partitions
+    share a number with others.
+    """
+    changed = {listing.partition for listing in listings if listing.deletes}
+    return [
+        (numbers[read.partition] if read.partition in changed else -1, read)
+        for read in plan_reads(listings, write_ids)
+    ]
+
+
+def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | None:
+    """Find the live rows for which a condition may hold.
+
+    Args:
+        reads: The result of ``numbered_reads``.
+        what: What to find.
+
+    Returns:
+        Row ids, partition directory, then columns of the table named by ``column_name``; None if
+        there are too many rows, or if Arrow cannot read them.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
+    found = [what.schema.empty_table()]
+    with ThreadPoolExecutor(_READERS) as pool:
+        for parts in pool.map(lambda one: _in_file(one[0], one[1], what), reads):
+            found += parts or []
+            if parts is None or sum(map(len, found)) > what.limit:
+                pool.shutdown(cancel_futures=True)
+                return None
+    rows = pa.concat_tables(found)
+    return None if rows.nbytes > _FOUND_MAX else rows
+
+
+def column_name(ordinal: int) -> str:
+    """The name of a table's column in the result. No user column can have this name."""
+    return f"{PREFIX}c{ordinal}"
+
+
+def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
+    return RowSchema.of((column_name(i), table.columns[i].type) for i in ordinals)
+
+
+def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None:
+    path, found = str(read.path), list[pa.Table]()
+    try:
+        with naming_missing(path), opened(path, read.length) as reader:
+            if reader is None:
+                return found
+            file = _File(reader, number, read, what)
+            for stripe in range(reader.nstripes):
+                part = file.search(stripe)
+                if part is None:
+                    return None
+                found.append(part)
+    except FormatError:
+        return None  # Spark may read a file that Arrow cannot; for a damaged file Spark raises
+    return found
+
+
+class _File:
+    """A file of events, read stripe by stripe and column by column."""
+
+    def __init__(self, reader: Any, number: int, read: FileRead, what: Search) -> None:
+        self._reader, self._number, self._read, self._what = reader, number, read, what
+        self._events = event_names(reader, str(read.path))
+        row = reader.schema.field(len(self._events) - 1).type
+        self._fields = [row.field(i).name for i in range(row.num_fields)]
+        if any(set(name) & {".", "`"} for name in self._fields):
+            raise FormatError("ORC would take the name of a column for the path of another")
+        has_moments = has_timestamp(column.type for column in self._columns)
+        if has_moments and time_zones(str(read.path), read.length) - {"UTC", "GMT"}:
+            raise FormatError("ORC's C++ reads some timestamps of other zones wrongly")
+
+    def search(self, stripe: int) -> pa.Table | None:
+        """The rows found in a stripe; None if Spark must search instead."""
+        none = self._what.schema.empty_table()
+        places = self._candidates(stripe)
+        if not len(places):
+            return none
+        if len(places) > self._what.limit or self._is_large():
+            return None
+        operations, *ids, writers = events = self._read_events(stripe, places)
+        if any(column.null_count for column in events):
+            return None  # Hive writes no nulls here; the scan by Spark defines what they mean
+        kept = pc.and_(pc.not_equal(operations, event.DELETE), visible(self._read, writers))
+        keys = [column.to_numpy().astype(np.int64) for column in ids]
+        numbers = np.full(len(places), self._number, np.int64)
+        deleted = self._what.deleted.are_deleted([numbers, *keys])
+        left = kept.to_numpy(zero_copy_only=False) & ~deleted
+        if not left.any():
+            return none
+        partitions = pa.repeat(pa.scalar(self._read.partition, pa.string()), len(places))
+        rows = self._read_rows(stripe, self._what.columns, places).flatten()
+        found = pa.table([*ids, partitions, *rows], schema=none.schema)
+        return found.filter(pa.array(left))
+
+    @property
+    def _columns(self) -> Sequence[Column]:
+        return self._what.table.columns
+
+    def _candidates(self, stripe: int) -> _Places:
+        """The places of events for which the condition may hold, of insert events and others."""
+        wanted = columns_of(self._what.condition)
+        ordinals = [i for i, column in enumerate(self._columns) if column.name in wanted]
+        names = [self._columns[i].name for i in ordinals]
+        columns = self._read_rows(stripe, ordinals, None).flatten()
+        kept = holds(self._what.condition, dict(zip(names, columns, strict=True)))
+        return np.flatnonzero(kept.fill_null(False).to_numpy(zero_copy_only=False))
+
+    def _is_large(self) -> bool:
+        """Whether a stripe of these columns would take much memory."""
+        rows = self._reader.nrows // self._reader.nstripes
+        return bool(rows * len(self._what.columns) > _VALUES_MAX)
+
+    def _read_events(self, stripe: int, places: _Places) -> list[pa.Array]:
+        """The event columns except ``row``, of the events in these places."""
+        batch = self._reader.read_stripe(stripe, columns=self._events[:-1])
+        return list(batch.take(pa.array(places)).columns)
+
+    def _read_rows(
+        self, stripe: int, ordinals: Sequence[int], places: _Places | None
+    ) -> pa.StructArray:
+        """Columns of the table, matched by position, of all rows or of the rows in ``places``."""
+        # Columns that were added to the table after this file was written are null, and come last.
+        here = [self._fields[i] for i in ordinals if i < len(self._fields)]
+        if not here:
+            count = self._reader.read_stripe(stripe, columns=self._events[:1]).num_rows
+            row = pa.StructArray.from_arrays([pa.nulls(count)], ["none"])
+        else:
+            columns = [f"{self._events[-1]}.{name}" for name in here]
+            (row,) = self._reader.read_stripe(stripe, columns=columns).columns
+        row = row if places is None else row.take(pa.array(places))
+        return conform(row, _rows_of(self._what.table, ordinals).struct, self._calendar)
+
+    @cached_property
+    def _calendar(self) -> int:
+        if not any(parse_type(c.type).holds("date", "timestamp") for c in self._columns):
+            return CALENDAR_PROLEPTIC  # no column depends on the calendar
+        return read_file_info(str(self._read.path), self._read.length).calendar
+
+
+def holds(predicate: Predicate, columns: Mapping[str, pa.Array]) -> pa.Array:
+    """For each row, whether a predicate holds: true, false or null."""
+    match predicate:
+        case All(terms):
+            return reduce(pc.and_kleene, [holds(term, columns) for term in terms])
+        case Some(terms):
+            return reduce(pc.or_kleene, [holds(term, columns) for term in terms])
+        case No(term):
+            return pc.invert(holds(term, columns))
+        case Comparison(name, "is null"):
+            return columns[name].is_null()
+        case Comparison(name, "in", values):
+            column = columns[name]
+            found = pc.is_in(column, value_set=pa.array(map(_literal, values)).cast(column.type))
+            return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), found)
+        case Comparison(name, operator, (value,)):
+            column = columns[name]
+            return _COMPARE[operator](column, pa.scalar(_literal(value)).cast(column.type))
+    raise AssertionError(predicate)
+
+
+def _literal(value: Value) -> Any:
+    if value.type == "boolean":
+        return value.text == "true"
+    return dt.date.fromisoformat(value.text) if value.type == "date" else value.python
+
+
+_COMPARE = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}

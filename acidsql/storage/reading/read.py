@@ -1,0 +1,214 @@
+"""Read a table that a metastore describes, or any Hive ACID directory without a metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from acidsql.acid.predicate import EVERYTHING, Demand
+from acidsql.acid.state import history_is_gone
+from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
+from acidsql.acid.types import parse_type
+from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
+from acidsql.errors import FormatError
+from acidsql.storage.event_records import KEYS
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import Listing, discover_partitions, list_table
+from acidsql.storage.files.missing import name_missing_files
+from acidsql.storage.files.orc_schema import columns_of
+from acidsql.storage.files.parquet import columns_of_parquet
+from acidsql.storage.reading.bucket_pruning import in_buckets
+from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.partition_columns import matching
+from acidsql.storage.reading.scan import ROW__ID, Scan, scan
+
+MANY_PARTITIONS = 8
+MUCH_DATA = 16 * 1024 * 1024  # bytes
+
+Schema = str | StructType | Sequence[tuple[str, str]]
+
+
+def read_rows(
+    spark: SparkSession,
+    table: Table,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    demanded: Callable[[], Demand] = lambda: EVERYTHING,
+    is_kept: Callable[[], bool] = lambda: False,
+    few: int = 0,
+    refuse_lost: Callable[[Sequence[str]], None] | None = None,
+) -> DataFrame:
+    """A snapshot's live rows, as ``storage.scan`` gives them.
+
+    Args:
+        spark: The session.
+        table: The table to read.
+        partitions: The partition directories, ``p1=a/p2=1``; ignored for an unpartitioned table.
+        write_ids: The table's valid write ids.
+        txns: The valid transactions.
+        demanded: Gives the rows and columns that matter. It is called only for a table with many
+            partitions or much data: otherwise it would cost more time than it saves.
+        is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
+            called if a compaction has replaced files meanwhile.
+        few: See ``storage.scan``.
+        refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
+            if a lost partition is among them. None if no partition is lost.
+
+    Raises:
+        FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
+        SnapshotTooOldError: A file or directory that the snapshot needs is gone.
+    """
+    fs = filesystem_for(table.location)
+    where = partitions if table.partition_columns else [""]
+    # Prune before listing: partitions that do not matter are not even listed.
+    is_pruned = len(where) > MANY_PARTITIONS or refuse_lost is not None
+    if is_pruned:
+        where = matching(spark, table, where, demanded().condition)
+    if refuse_lost is not None:
+        refuse_lost(where)
+    listings = list_table(
+        fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
+    )
+    newer = [name for listing in listings for name in listing.state.newer]
+    if newer and not is_kept():
+        raise history_is_gone(newer, write_ids)
+    if table.is_insert_only:
+        files, sizes = _plain_files(listings)
+        return read_inserts_only(spark, table, files, table.file_format, sizes)
+    if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
+        with naming_missing(table.location):
+            return scan(spark, Scan(table, listings, write_ids))
+    demand = demanded()
+    if table.partition_columns and not is_pruned:
+        wanted = set(matching(spark, table, [one.partition for one in listings], demand.condition))
+        listings = [listing for listing in listings if listing.partition in wanted]
+    chosen = in_buckets(listings, table, demand.condition)
+    with naming_missing(table.location):
+        return scan(spark, Scan(table, chosen, write_ids, demand), few)
+
+
+def read(
+    spark: SparkSession,
+    path: str,
+    schema: Schema | None = None,
+    partitioned_by: Schema | None = None,
+    *,
+    insert_only: bool = False,
+    file_format: str = "orc",
+    valid_write_ids: str | None = None,
+    valid_txns: str | None = None,
+) -> DataFrame:
+    """Read any Hive ACID directory, without a metastore.
+
+    Args:
+        spark: The session.
+        path: The table's directory.
+        schema: The data columns in the table's order, because Hive matches columns by position: DDL
+            text (``id int, name string``), a StructType, or pairs of a name and Hive's type. By
+            default, the columns of the newest file.
+        partitioned_by: The partition columns, in the same forms.
+        insert_only: The table has ``transactional_properties=insert_only``.
+        file_format: The format of an insert-only table: ``orc``, ``parquet`` or ``text``. A
+            full-ACID table is always ORC.
+        valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``.
+            By default, everything is visible.
+        valid_txns: The valid transactions in Hive's form, ``highWaterMark:minOpen:open:aborted``.
+
+    Returns:
+        The live rows, lazily, in no order. Columns: ``row__id`` (struct of writeid bigint, bucketid
+        int, rowid bigint; not with ``insert_only``), the data columns, the partition columns.
+        TIMESTAMP is shown as TIMESTAMP_NTZ.
+
+    Raises:
+        FormatError: The directory is missing or breaks Hive's rules; or there is no file from which
+            to take the columns (then pass ``schema``).
+        UnsupportedError: ``file_format`` is another format.
+    """
+    name_missing_files()
+    path = path.rstrip("/")
+    fs = filesystem_for(path)
+    by = _columns(partitioned_by) if partitioned_by else ()
+    if not fs.exists(path):
+        raise FormatError(f"There is no directory '{path}'.", path=path)
+    found = discover_partitions(fs.list, path, [column.name for column in by])
+    write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _everything()
+    txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
+    name = TableName("", path)
+    if insert_only:
+        listings = list_table(fs, path, found, write_ids, txns, plain=True)
+        files, sizes = _plain_files(listings)
+        columns = _columns(schema or _newest_plain(files, path, file_format))
+        return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
+    listings = list_table(fs, path, found, write_ids, txns)
+    table = Table(name, path, _columns(schema or _newest(listings, path)), by)
+    with naming_missing(path):
+        return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
+
+
+def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """The visible files of an insert-only table by partition directory, and their sizes by path."""
+    files: dict[str, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for listing in listings:
+        own = files.setdefault(listing.partition, [])
+        for group in listing.originals:
+            own += group.paths
+            sizes.update(zip(group.paths, group.sizes, strict=True))
+    return files, sizes
+
+
+def _everything() -> ValidWriteIdList:
+    return ValidWriteIdList(NONE_OPEN)
+
+
+def _columns(schema: Schema) -> tuple[Column, ...]:
+    if isinstance(schema, str):
+        schema = cast(StructType, StructType.fromDDL(schema))
+    if isinstance(schema, StructType):
+        pairs = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    else:
+        pairs = list(schema)
+    columns = tuple(Column(name.lower(), _hive(kind)) for name, kind in pairs)
+    for column in columns:
+        parse_type(column.type)  # raises an error that names an unsupported type
+    return columns
+
+
+def _hive(kind: str) -> str:
+    return kind.lower().replace("timestamp_ntz", "timestamp")
+
+
+def _newest(listings: Sequence[Listing], path: str) -> list[tuple[str, str]]:
+    """The columns of the newest file of events; if there is none, of the newest original."""
+    files = [file for listing in listings for file in listing.data]
+    if files:
+        newest = max(files, key=lambda file: file.directory.max_write_id)
+        return columns_of(newest.path, newest.length)
+    originals = [group for listing in listings for group in listing.originals]
+    if not originals:
+        raise _no_files(path)
+    return columns_of(max(originals, key=lambda group: group.write_id).paths[-1])
+
+
+def _newest_plain(
+    files: Mapping[str, Sequence[str]], path: str, file_format: str
+) -> list[tuple[str, str]]:
+    if file_format not in (ORC, PARQUET):
+        raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")
+    paths = [file for group in files.values() for file in group]
+    if not paths:
+        raise _no_files(path)
+    # The base comes before the deltas, and deltas are sorted by write id: the last file is newest.
+    return columns_of_parquet(paths[-1]) if file_format == PARQUET else columns_of(paths[-1])
+
+
+def _no_files(path: str) -> FormatError:
+    return FormatError(f"'{path}' has no file to take the columns from; pass schema=….", path=path)
+
+
+__all__ = ["ROW__ID", "read", "read_rows"]

@@ -1,0 +1,84 @@
+"""Whether two transactions changed a common row. Their delete events name the changed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import Kind, is_hidden, parse_directory
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import SnapshotTooOldError
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.reading.deletes import key_columns
+from acidsql.storage.reading.scan import Scan, delete_keys
+
+
+def changed_a_common_row(
+    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+) -> bool:
+    """Compare two transactions' delete events in one partition, in a Spark job.
+
+    Args:
+        spark: The session that runs the job.
+        table: The table that both changed.
+        partition: The directory below the table's; "" if unpartitioned.
+        their_write_id: The write id of the other transaction, which updated or deleted rows there.
+        ours: The directories that this transaction published, of any table.
+
+    Returns:
+        True if both deleted or updated a common row. Also True if this is unknown, because the
+        other transaction's delete events are gone.
+    """
+    try:
+        return _changed_a_common_row(spark, table, partition, their_write_id, ours)
+    except (FileNotFoundError, SnapshotTooOldError):
+        return True
+
+
+def _changed_a_common_row(
+    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+) -> bool:
+    fs = filesystem_for(table.location)
+    place = f"{table.location}/{partition}".rstrip("/")
+    theirs = [
+        entry.path
+        for entry in fs.list(place)
+        if entry.is_dir and _is_delete_delta(entry.path, their_write_id)
+    ]
+    if not theirs:
+        return True
+    own = [path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)]
+    if not own:
+        return False
+    keys = key_columns(partitions=1)
+    common = _keys(spark, fs, table, partition, theirs).join(
+        _keys(spark, fs, table, partition, own), keys, "left_semi"
+    )
+    return not common.isEmpty()
+
+
+def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
+    found = parse_directory(path.rpartition("/")[2])
+    if found is None or found.kind is not Kind.DELETE_DELTA:
+        return False
+    return write_id is None or (found.min_write_id, found.max_write_id) == (write_id, write_id)
+
+
+def _keys(
+    spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
+) -> DataFrame:
+    files = tuple(_files(fs, directories))
+    listing = Listing(partition, deletes=files)
+    return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)))
+
+
+def _files(fs: FileSystem, directories: Sequence[str]) -> Iterator[EventFile]:
+    for path in directories:
+        directory = parse_directory(path.rpartition("/")[2])
+        assert directory is not None
+        for entry in fs.list(path):
+            if not is_hidden(entry.name):
+                yield EventFile(entry.path, directory, entry.size)

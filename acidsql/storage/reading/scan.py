@@ -1,0 +1,406 @@
+"""Events → live rows: a lazy DataFrame over the files that a snapshot sees.
+
+Spark's own ORC reader reads the files wherever it can. It has these requirements (all measured,
+all tested):
+
+* The query must reference every one of the six event columns, or the read fails (I8).
+* Spark must not push down a filter: ORC would look for an event column among the *user's* columns,
+  and would not find a user column as ``row.x``. ``coalesce`` prevents this (see ``sargs``).
+* The schema of the scan has no partition columns. Their values come from the file's path.
+* The scan names exact files, never a directory, and escapes glob characters (``open_files``).
+
+Python tasks read all other files: files without event columns, streamed files with a committed
+length, and tables with timestamps if the JVM's time zone has daylight saving time.
+
+One known error: Spark's reader shows 1582-10-05 to 1582-10-14 ten days later (hybrid calendar).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid import event
+from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    KEYS,
+    PARTITION,
+    PARTITION_NUMBER,
+    ROW_ID,
+    WRITE_ID,
+)
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.files.orc_schema import (
+    Names,
+    has_no_names,
+    names_at_positions,
+    names_by_directory,
+)
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import sargs
+from acidsql.storage.reading.deletes import key_columns, parted, without_deleted
+from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
+from acidsql.storage.reading.event_reader import FileRead, flat_schema, plan_reads, read_for_query
+from acidsql.storage.reading.orc_scan import read_orc
+from acidsql.storage.reading.partition_columns import (
+    PathPartitions,
+    number_of,
+    partition_numbers,
+    partition_values,
+)
+from acidsql.storage.reading.point_search import (
+    Search,
+    column_name,
+    numbered_reads,
+    search,
+    searchable,
+)
+from acidsql.storage.spark import jvm
+from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
+from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.worker_process import spare_later_tasks
+
+ROW__ID = "row__id"
+_KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
+_ROW = "row"
+_NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
+_PLANNED_MAX = 5000  # rows; see ``local_rows``
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What to read.
+
+    Attributes:
+        table: The table: its columns, partition columns and location.
+        listings: The files, by partition directory.
+        write_ids: The valid write ids of the snapshot. Events of other write ids are dropped.
+        demand: The rows and columns that matter. Other rows need not be read.
+    """
+
+    table: Table
+    listings: Sequence[Listing]
+    write_ids: ValidWriteIdList
+    demand: Demand = EVERYTHING
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each partition directory; 0 for directories without delete events."""
+        return {
+            **{listing.partition: 0 for listing in self.listings},
+            **partition_numbers([one.partition for one in self.listings if one.deletes]),
+        }
+
+
+def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
+    """The live rows of a snapshot, lazily.
+
+    Args:
+        spark: The session.
+        what: What to read.
+        few: How many rows the driver may read itself. If it finds cheaply that the demand may hold
+            for at most so many rows (ten times as many if only columns of the condition matter),
+            the result has these rows alone. In them, columns that do not matter are NULL.
+
+    Returns:
+        One row for each live row, in no order. The columns are ``row__id`` (struct of writeid
+        bigint, bucketid int, rowid bigint), ``KEYS``, the table's columns and its partition
+        columns. ``KEYS`` has the fields of ``row__id`` again, because Spark would make the struct
+        for every row before it joins or filters rows, and the row's partition directory ("" if
+        unpartitioned). Timestamps are TIMESTAMP_NTZ, CHAR is padded.
+    """
+    offset = jvm.zone_offset_micros(spark)
+    vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
+    if few and vectors is not None:
+        candidates = _candidates(spark, what, vectors, few)
+        if candidates is not None:
+            return candidates
+    named, others = parted(what.listings, by_time=vectors is None)
+    changed = replace(what, listings=named)
+    parts = _inserts(spark, replace(what, listings=others), offset)
+    if inserts := _inserts(spark, changed, offset):
+        if vectors is not None:
+            parts.append(vectors.without_deleted(_union(inserts)))
+        else:
+            files = [file for listing in named for file in listing.deletes]
+            parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
+    return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
+
+
+def _candidates(
+    spark: SparkSession, what: Scan, deleted: DeletionVectors, limit: int
+) -> DataFrame | None:
+    """The rows for which the condition may hold; None if the driver should not search for them."""
+    condition = searchable(what.table, what.listings, what.demand.condition)
+    if condition == ANYTHING:
+        return None
+    reads = numbered_reads(what.listings, what.write_ids, what.numbers)
+    wanted = {i: c.name for i, c in enumerate(what.table.columns) if what.demand.concerns(c.name)}
+    if columns_of(condition).issuperset(wanted.values()):
+        limit *= KEYS_FOR_A_ROW  # the result needs row ids only, which are small
+    found = search(reads, Search(what.table, condition, list(wanted), limit, deleted))
+    return None if found is None else _found(spark, what, found, list(wanted))
+
+
+def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[int]) -> DataFrame:
+    """The rows that the driver has found, with the values of the columns at these ordinals."""
+    own = {i: column_name(i) for i in ordinals}
+    ddl = _read_ddl((name, what.table.columns[i].type) for i, name in own.items())
+    events = local_rows(spark, found, ddl, in_job=found.num_rows > _PLANNED_MAX)
+    values = [
+        own.get(i, f"CAST(NULL AS {shown_type(column.type)})")
+        for i, column in enumerate(what.table.columns)
+    ]
+    columns = (quote(column.name) for column in what.table.columns)
+    partitions = [listing.partition for listing in what.listings]
+    of_partition = partition_values(what.table, partitions, PARTITION)
+    rows = jvm.select(_padded(events, what.table, values), *KEYS, *columns, *of_partition)
+    return _dressed(rows, what.table)
+
+
+def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
+    """All insert events, deleted or not: one DataFrame for each way to read files."""
+    return [_events(spark, what, group, offset) for group in _by_reader(what, offset)]
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, parts)
+
+
+def empty(spark: SparkSession, table: Table) -> DataFrame:
+    """No rows, with the columns of ``scan``: a stand-in for the analysis of a statement."""
+    columns = [
+        f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
+        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _KEY_TYPES.items()),
+        *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
+    ]
+    return as_char(spark.range(0).selectExpr(*columns), table)
+
+
+def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
+    """The columns of ``scan`` over an empty list of files.
+
+    Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
+    this relation. The relation has one more column, ``marker``.
+    """
+    kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
+    ddl = ", ".join(
+        [
+            f"{ROW__ID} struct<writeid:bigint,bucketid:int,rowid:bigint>",
+            *(f"{name} {kind}" for name, kind in _KEY_TYPES.items()),
+            *(f"{name} {kind}" for name, kind in kinds),
+            f"{quote(marker)} int",
+        ]
+    )
+    return as_char(spark.read.schema(ddl).format("orc").load([]), table).drop(marker)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Files that are read the same way.
+
+    Attributes:
+        listings: Listings that name these files only.
+        names: The names that the files have for the event columns and for the table's columns;
+            None if Python tasks read the files.
+    """
+
+    listings: Sequence[Listing]
+    names: Names | None
+
+
+def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
+    columns = what.table.columns
+    zone_hides_wall_clocks = offset is None and has_timestamp(column.type for column in columns)
+    python: list[Listing] = []
+    native: list[Listing] = []
+    for listing in what.listings:
+        odd = listing.originals or any(file.length is not None for file in listing.data)
+        (python if odd or zone_hides_wall_clocks else native).append(listing)
+    groups = _by_names(what.table, native)
+    python += groups.pop(None, [])
+    found = [_Group(group, names) for names, group in groups.items()]
+    if any(listing.data or listing.originals for listing in python):
+        found.append(_Group(python, None))
+    return found
+
+
+def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, list[Listing]]:
+    """The files by the names that they have for the table's columns.
+
+    Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
+    but with Spark's column pruning it would count the remaining columns only. So the scan asks each
+    file for the names that *the file* has at these positions.
+    """
+    wanted = [column.name for column in table.columns]
+    names = names_by_directory([file for listing in listings for file in listing.data])
+    found: dict[Names | None, list[Listing]] = {}
+    for listing in listings:
+        parts: dict[Names | None, list[EventFile]] = {}
+        for file in listing.data:
+            own = names[file.path.rpartition("/")[0]]
+            row = names_at_positions(own.row, wanted)
+            parts.setdefault(Names(own.events, row) if row else None, []).append(file)
+        for key, files in parts.items():
+            found.setdefault(key, []).append(replace(listing, data=tuple(files)))
+    return found
+
+
+def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) -> DataFrame:
+    """Insert events as flat rows: key columns, partition, all columns as the user sees them."""
+    if group.names is None:
+        return _python_events(spark, what, group.listings)
+    named = list(zip(group.names.row, what.table.columns, strict=True))
+    fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in named)
+    columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
+    where = _partitions(what.table, {one.partition: one.data for one in group.listings})
+    files = [path for listing in group.listings for path in _paths(listing.data)]
+    row = f"struct<{fields}, {_NO_COLUMN}: int>"
+    skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
+    events = read_orc(spark, files, group.names.events, row, of_file=where.needed, options=skipping)
+    kept = events.where(_alive(what, group.listings, event.INSERT))
+    return jvm.select(
+        kept,
+        *(f"{sql} AS {name}" for name, sql in _KEYS.items()),
+        f"{where.number(what.numbers)} AS {PARTITION_NUMBER}",
+        f"{where.directory} AS {PARTITION}",
+        *(
+            f"{shown(field, c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
+            for field, c in columns
+        ),
+        *where.values,
+    )
+
+
+def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
+    """The row ids that delete events name, lazily, with the columns of ``key_columns``."""
+    files = [file for listing in what.listings for file in listing.deletes]
+    names = names_by_directory(files)
+    groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
+    for file in files:
+        own = names[file.path.rpartition("/")[0]]
+        # Without column names ORC matches by position: _NO_COLUMN is then the first column.
+        kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
+        groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
+    where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
+    parts = [
+        read_orc(spark, _paths(group), own, row, of_file=where.needed)
+        for (own, row), group in groups.items()
+    ]
+    kept = _union(parts).where(_alive(what, what.listings, event.DELETE))
+    keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS}
+    return jvm.select(
+        kept, *(f"{keys[name]} AS {name}" for name in key_columns(len(what.listings)))
+    )
+
+
+def _partitions(table: Table, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
+    sizes = {file.path: file.size for group in files.values() for file in group}
+    return PathPartitions(table, {name: _paths(group) for name, group in files.items()}, sizes)
+
+
+def _paths(files: Sequence[EventFile]) -> list[str]:
+    return [file.path for file in files]
+
+
+def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
+    """The filter that keeps the events of one kind: inserts or deletes.
+
+    The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
+    events of invisible write ids (I1). The usual case stands first, so that Spark hardly ever
+    evaluates the other terms: they only reference columns. The reference to ``row`` is to a field
+    that no file has, because Spark would read all fields for a reference to the whole of ``row``.
+    """
+    is_usual = f"coalesce(operation, -1) = {operation}"
+    together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"
+    is_other = (
+        f"coalesce(operation, {operation}) {'=' if operation == event.DELETE else '<>'} "
+        f"{event.DELETE} AND coalesce({together}, 0L) >= 0 "
+        f"AND ({_ROW}.{_NO_COLUMN} IS NULL OR coalesce(operation, 0) >= 0)"
+    )
+    terms = [f"({is_usual} OR ({is_other}))"]
+    if any(listing.needs_filter for listing in listings):
+        terms.append(f"coalesce(currentTransaction, 0L) <= {what.write_ids.high_water_mark}L")
+        if hidden := what.write_ids.exceptions:
+            ids = ", ".join(f"{number}L" for number in hidden)
+            terms.append(f"coalesce(currentTransaction, 0L) NOT IN ({ids})")
+    return " AND ".join(terms)
+
+
+_KEYS = {
+    WRITE_ID: sargs.unpushed("originalTransaction"),
+    BUCKET_PROPERTY: sargs.unpushed("bucket"),
+    ROW_ID: sargs.unpushed("rowId"),
+}
+
+
+def _dressed(events: DataFrame, table: Table) -> DataFrame:
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
+    row_id = f"named_struct({fields})"
+    columns = (quote(column.name) for column in table.all_columns)
+    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", *KEYS, *columns)
+    return as_char(rows, table)
+
+
+def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
+    """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
+    rows = python_rows(spark, what.table, plan_reads(listings, what.write_ids))
+    names = [listing.partition for listing in listings]
+    numbers = {name: what.numbers[name] for name in names}
+    return jvm.select(
+        rows,
+        *_KEYS,
+        f"{number_of(PARTITION, numbers)} AS {PARTITION_NUMBER}",
+        PARTITION,
+        *(quote(column.name) for column in what.table.columns),
+        *partition_values(what.table, names, PARTITION),
+    )
+
+
+def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
+    """Rows that Python tasks read: key columns, partition directory, the user's columns."""
+    schema = flat_schema(table)
+    names = [column.name for column in table.columns]
+    tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
+    own = [quote(name) for name in names]
+    kinds = (column.type for column in table.columns)
+    ddl = _read_ddl(zip(own, kinds, strict=True))
+    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
+    return _padded(events, table, own)
+
+
+def _read_ddl(columns: Iterable[tuple[str, str]]) -> str:
+    """The DDL of rows that Python reads: row id, partition directory, these columns and types."""
+    read = (f"{name} {shown_type(kind)}" for name, kind in columns)
+    ids = (f"{name} {kind}" for name, kind in _KEY_TYPES.items())
+    return ", ".join([*ids, *read])
+
+
+def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
+    """Rows that Python has read, with the user's columns; ``values``: the SQL of each column."""
+    columns = (
+        f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for value, c in zip(values, table.columns, strict=True)
+    )
+    return jvm.select(events, *KEYS, *columns)
+
+
+def _reader(
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_for_query(reads[number], schema, names)
+
+    return run

@@ -1,0 +1,59 @@
+"""Collect a few rows of a query to the driver, which then writes them without Python workers.
+
+The rows come by Arrow, exactly as a task would get them. If they would take much memory, a job
+writes them instead: 1,000 rows may have a gigabyte.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Table
+from acidsql.storage.event_records import are_keys_alone
+from acidsql.storage.spark.jvm import changed_conf, estimated_bytes
+from acidsql.storage.spark.literal_rows import FITS, marked, texts_of
+
+_BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
+KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
+_SMALL_SOURCE = 1024 * 1024
+_CONF = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
+
+
+def collect_few(
+    rows: DataFrame, table: Table, limit: int, *, if_small: bool = False
+) -> pa.Table | None:
+    """Collect the events of a query if they are few and small; otherwise None.
+
+    Args:
+        rows: The events.
+        table: The target.
+        limit: The number of rows at most; ten times as many if events are row ids without rows.
+        if_small: Do not try if Spark estimates that the query gives more than 1 MiB.
+    """
+    if are_keys_alone(rows.columns):
+        limit *= KEYS_FOR_A_ROW
+    found = _bounded(rows, table, _BYTES_MAX // limit).limit(limit + 1)
+    if if_small and estimated_bytes(found) > _SMALL_SOURCE:
+        return None
+    with changed_conf(rows.sparkSession, _CONF):
+        try:
+            collected = found.toArrow()
+        except pa.ArrowException:
+            # PySpark builds some nested nulls in a way that Arrow refuses; tasks get them right.
+            return None
+        except Exception as error:
+            if "spark.driver.maxResultSize" in str(error):
+                return None
+            raise
+    if collected.num_rows > limit or not pc.all(collected[FITS], min_count=0).as_py():
+        return None
+    return collected.drop_columns([FITS])
+
+
+def _bounded(rows: DataFrame, table: Table, bytes_max: int) -> DataFrame:
+    """The rows with ``FITS``: whether the texts of a row have at most ``bytes_max`` bytes."""
+    texts = texts_of(rows, table)
+    sizes = (f"coalesce(octet_length({text}), 0)" for text in texts.values())
+    return marked(rows, texts, f"{' + '.join(['0L', *sizes])} <= {bytes_max}")

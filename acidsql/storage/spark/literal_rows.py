@@ -1,0 +1,143 @@
+"""Collect rows of literals to the driver, which then writes them without a Spark job.
+
+The rows come as Python values, and Python does not have all values of Spark. If a value would
+change (a text that is not valid UTF-8 would be repaired), a job writes the rows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+
+from acidsql.acid.table import Table
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import KEY_SCHEMA, PREFIX, VALUE
+from acidsql.storage.orc.row_schema import arrow_type
+from acidsql.storage.spark import jvm
+
+FITS = f"{PREFIX}fits"
+
+
+def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
+    """Collect the events of a query. The caller has bounded their number.
+
+    Literals need no Spark job, because Spark's optimiser makes a local relation of them.
+
+    Returns:
+        The same columns. None if Python lacks a value: a map with keys that cannot be hashed, a
+        year that Python's dates do not have, a text that is not valid UTF-8.
+    """
+    types = _types(rows, table)
+    if any(map(_has_odd_keys, types.values())):
+        return None
+    texts = texts_of(rows, table)
+    checks = [_is_utf8(text) for name, text in texts.items() if not _is_binary(types, name)]
+    return _in_arrow(marked(rows, texts, " AND ".join(["true", *checks])), types)
+
+
+def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
+    """Python values, given by column, as the table that ``collect_rows`` returns.
+
+    The values did not come from Spark. Their types are plain: nothing is nested.
+    """
+    types = {column.name: arrow_type(column.type) for column in table.columns}
+    return pa.table({name: pa.array(column, types[name]) for name, column in values.items()})
+
+
+def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
+    """Hive's types of the user's columns."""
+    columns = {column.name: column.type for column in table.columns}
+    return {name: parse_type(columns[name]) for name in rows.columns if name in columns}
+
+
+def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
+    """The columns that may be long, or may be invalid UTF-8: SQL of each whole value as text.
+
+    A binary column stays binary.
+    """
+    kinds = _types(rows, table)
+    kinds |= {name: HiveType("string") for name in rows.columns if _is_value(name)}
+    found = {}
+    for name, kind in kinds.items():
+        if kind.holds("string", "char", "varchar", "binary", "array", "map"):
+            column = quote(name)
+            found[name] = f"CAST({column} AS STRING)" if kind.children else column
+    return found
+
+
+def marked(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
+    """The rows with a column ``FITS``: whether the row may be collected.
+
+    In a row that may not be collected, the columns in ``texts`` are NULL.
+    ``fits``: SQL of ``FITS``.
+    """
+    columns = {name: quote(name) for name in rows.columns}
+    values = (
+        f"CASE WHEN {fits} THEN {column} END AS {column}" if name in texts else column
+        for name, column in columns.items()
+    )
+    return jvm.select(rows, *values, f"{fits} AS {FITS}")
+
+
+def _is_binary(types: Mapping[str, HiveType], name: str) -> bool:
+    return name in types and types[name].kind == "binary"
+
+
+def _is_utf8(text: str) -> str:
+    return f"coalesce(is_valid_utf8({text}), true)"
+
+
+def _in_arrow(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
+    try:
+        collected = rows.collect()
+    except (OverflowError, ValueError):  # from datetime: years below 1 and above 9999
+        return None
+    if not all(row[-1] for row in collected):
+        return None
+    columns: dict[str, pa.Array] = {}
+    for i, name in enumerate(rows.columns[:-1]):
+        if name in types:
+            values = [_plain(row[i], types[name]) for row in collected]
+            columns[name] = pa.array(values, arrow_type(types[name]))
+        else:
+            columns[name] = pa.array([row[i] for row in collected], _type_of(name))
+    return pa.table(columns)
+
+
+def _type_of(name: str) -> pa.DataType:
+    """The type of a column of our own: the text of a partition value, or a part of the row id."""
+    return pa.string() if _is_value(name) else KEY_SCHEMA.field(name).type
+
+
+def _is_value(name: str) -> bool:
+    return name.startswith(VALUE) and name not in KEY_SCHEMA.names
+
+
+def _has_odd_keys(kind: HiveType) -> bool:
+    odd = kind.kind == "map" and (kind.children[0].children or kind.children[0].kind == "binary")
+    return bool(odd) or any(map(_has_odd_keys, kind.children))
+
+
+def _plain(value: Any, kind: HiveType) -> Any:
+    """A value of PySpark in the form that pyarrow takes."""
+    if value is None or not kind.children:
+        return bytes(value) if isinstance(value, bytearray) else value
+    if kind.kind == "array":
+        return [_plain(item, kind.children[0]) for item in value]
+    if kind.kind == "map":
+        return [
+            (_plain(key, kind.children[0]), _plain(item, kind.children[1]))
+            for key, item in value.items()
+        ]
+    return _struct(value, kind)
+
+
+def _struct(value: Row | Sequence[Any], kind: HiveType) -> dict[str, Any]:
+    return {
+        name: _plain(item, child)
+        for name, item, child in zip(kind.names, value, kind.children, strict=True)
+    }

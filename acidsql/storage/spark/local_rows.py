@@ -1,0 +1,36 @@
+"""Make DataFrames of Arrow tables in the driver."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from acidsql.storage.spark.jvm import changed_conf
+
+_BATCHES = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_LOCAL_BYTES = "spark.sql.execution.arrow.localRelationThreshold"
+
+
+def local_rows(
+    spark: SparkSession, rows: pa.Table, ddl: str | None = None, *, in_job: bool = False
+) -> DataFrame:
+    """A DataFrame of these rows. The session's settings do not change it.
+
+    Args:
+        spark: The session.
+        rows: The rows.
+        ddl: The columns' names and types. Without it Spark derives the types from Arrow's; a
+            timestamp then belongs to the session's time zone.
+        in_job: A job evaluates queries over the rows. Otherwise Spark evaluates them row by row
+            while it plans, which takes longer for thousands of rows.
+    """
+    # All rows go into one batch, because PySpark loses rows after an empty batch. The size of a
+    # batch must be at least 1: elsewhere 0 or less means no limit, but here PySpark fails with it.
+    whole = rows.combine_chunks()
+    schema = None if ddl is None else cast(StructType, StructType.fromDDL(ddl))
+    conf = {_BATCHES: str(max(1, whole.num_rows)), **({_LOCAL_BYTES: "0"} if in_job else {})}
+    with changed_conf(spark, conf):
+        return spark.createDataFrame(whole, schema)

@@ -1,0 +1,96 @@
+"""Make sure that Spark's Python workers can find and run our code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+import acidsql
+from acidsql.errors import SettingError
+from acidsql.storage.spark.jvm import spark_context
+
+# find_spec is cheap: it does not import pyarrow.
+_PROBE = (
+    "import importlib.util as u, sys; "
+    "print('.'.join(map(str, sys.version_info[:2])), u.find_spec('pyarrow') is not None)"
+)
+
+_prepared: WeakSet[Any] = WeakSet()  # Spark contexts
+
+
+def prepare_workers(spark: SparkSession) -> None:
+    """Make sure that Spark's Python workers can find and run our code.
+
+    If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
+    the virtual environment. For a local master the driver's own Python is right. On a cluster the
+    path is another machine's; if the Python there is wrong, Spark's own error must do.
+
+    Raises:
+        SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
+    """
+    context = spark_context(spark)
+    if context is None or context in _prepared:
+        return
+    is_local = str(context.master).startswith("local")
+    if is_local and not os.environ.get("PYSPARK_PYTHON"):
+        context.pythonExec = sys.executable
+    if is_local and _is_ours(context.pythonExec):
+        _lend_our_path(context)
+    else:
+        if is_local:
+            _need_our_version(context.pythonExec)
+        _ship_package(context)
+    _prepared.add(context)
+
+
+def _is_ours(python: str) -> bool:
+    found = shutil.which(python)
+    return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
+
+
+def _need_our_version(python: str) -> None:
+    chosen = shutil.which(python)
+    if chosen is None:
+        return  # Spark itself raises an error
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if asked.stdout.strip() != f"{version} True":
+        raise SettingError(
+            f"Spark's Python workers would run '{chosen}', which is not Python {version} with "
+            "pyarrow. Set the environment variable PYSPARK_PYTHON to "
+            f"'{sys.executable}' before Spark starts.",
+            python=chosen,
+        )
+
+
+def _lend_our_path(context: Any) -> None:
+    """Put our package's directory on the workers' path, unless the package is installed.
+
+    A worker with the driver's Python finds installed packages, but not the entries that a program
+    has added to its own ``sys.path``.
+    """
+    place = str(Path(acidsql.__file__).parent.parent)
+    if place in {*site.getsitepackages(), site.getusersitepackages()}:
+        return
+    others = context.environment.get("PYTHONPATH")
+    context.environment["PYTHONPATH"] = os.pathsep.join([place, *([others] if others else [])])
+
+
+def _ship_package(context: Any) -> None:
+    """Send our code to the workers: another Python may have no copy of it, or another version."""
+    root = Path(acidsql.__file__).parent
+    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / "acidsql.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(root.rglob("*.py")):
+            file.write(path, path.relative_to(root.parent))
+    context.addPyFile(str(archive))

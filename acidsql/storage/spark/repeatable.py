@@ -1,0 +1,194 @@
+"""Whether a statement may evaluate a query twice: does the query give the same rows both times?
+
+Spark calls an expression deterministic if it is so for given rows. But a LIMIT, or a window over
+ties, may choose other rows the second time. So a query may be evaluated twice only if its plan has
+known nodes only: columns, filters and joins over files and literals. Others may overwrite the files
+meanwhile, so the sizes and modification times of the files are noted, and compared afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.paths import is_within
+from acidsql.errors import TransientTxnError
+from acidsql.storage.spark.jvm import estimated_bytes, heap_bytes
+
+_PLANS = frozenset({"Project", "Filter", "Union", "Join", "SubqueryAlias", "View", "ResolvedHint"})
+_LEAVES = frozenset({"LocalRelation", "Range", "OneRowRelation"})
+_FILES_MAX = 200  # each file is compared afterwards; a source of more files is read once
+_STATUS = re.compile(
+    r"\w*FileStatus\{path=([^;]+); isDirectory=false; length=(\d+);.*?modification_time=(\d+);"
+)
+# Spark broadcasts a relation of up to spark.sql.autoBroadcastJoinThreshold bytes. Only the source's
+# columns that ON names are broadcast, so the whole source may be so many times as large.
+_WIDER = 8
+_HASHED = 32  # for numeric keys, the driver's hash table takes ten times the keys' bytes
+_TINY = 128 * 1024
+
+_Stamp = tuple[str, str, str]  # path, bytes, milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A query that may be evaluated twice, unless its files are changed meanwhile.
+
+    Attributes:
+        bytes: Spark's estimate of the size of its rows.
+        stamps: The stamps of its files.
+    """
+
+    bytes: float
+    stamps: Sequence[_Stamp]
+
+    def is_small(self, spark: SparkSession) -> bool:
+        """Whether a few of its columns can probably be broadcast."""
+        limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
+        return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether a MERGE with this source probably changes few rows."""
+        return self.bytes <= _TINY
+
+    @contextmanager
+    def unchanged(self, spark: SparkSession) -> Iterator[None]:
+        """Raise TransientTxnError if a file changes inside the block, also if a job then fails."""
+        try:
+            yield
+        except Exception:
+            self.refuse_changed(spark)
+            raise
+        self.refuse_changed(spark)
+
+    def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
+        """Raise TransientTxnError if a file has changed.
+
+        ``but_below``: a directory whose files never change (I2).
+        """
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        for stamp in self.stamps:
+            if but_below is not None and is_within(stamp[0], but_below):
+                continue
+            if _stamp_now(spark, stamp[0], conf) != stamp:
+                raise source_changed(f"'{stamp[0]}'")
+
+
+def source_changed(path: str = "a file") -> TransientTxnError:
+    """The error of a source that has changed."""
+    return TransientTxnError(
+        f"{path}, which the source is read from, was changed while the statement ran. Run it "
+        "again.",
+        condition="SOURCE_CHANGED",
+    )
+
+
+def repeatable(frame: DataFrame) -> Repeatable | None:
+    """The query as one that may be evaluated twice; None if this is not certain."""
+    execution = getattr(frame, "_jdf", None)
+    if execution is None:  # Spark Connect
+        return None
+    plan = execution.queryExecution().optimizedPlan()
+    stamps: list[_Stamp] = []
+    if not plan.deterministic() or not _is_known(plan, stamps):
+        return None
+    if not _lists_once(execution.queryExecution().analyzed()):
+        return None
+    return Repeatable(estimated_bytes(frame), stamps)
+
+
+def constant_columns(frame: DataFrame) -> frozenset[str]:
+    """The columns that have one value in all rows, as far as Spark's plan tells; in lower case."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if plan.nodeName() != "Project":
+        return frozenset()
+    columns = plan.projectList()
+    named = (columns.apply(i) for i in range(columns.size()))
+    return frozenset(
+        str(column.name()).lower()
+        for column in named
+        if column.getClass().getSimpleName() == "Alias" and column.child().foldable()
+    )
+
+
+def without_constants(frame: DataFrame) -> DataFrame:
+    """The same rows in a form in which Spark cannot see that a column is constant.
+
+    A semi-join by constant columns alone has no condition left. Spark's rules then move it below
+    the scan's projection and back again, up to their limit of a hundred iterations.
+    """
+    return frame.selectExpr("inline(array(struct(*)))")
+
+
+def is_sent_unasked(rows: DataFrame) -> bool:
+    """Whether Spark takes a table for small enough to broadcast it. No job runs.
+
+    Spark pushes comparisons with constants down to such a table, so it broadcasts few rows. A
+    search for partners beforehand would cost another job.
+    """
+    session = rows.sparkSession._jsparkSession
+    limit = int(session.sessionState().conf().autoBroadcastJoinThreshold())
+    size = rows._jdf.queryExecution().analyzed().stats().sizeInBytes()
+    return int(str(size)) <= limit
+
+
+def _lists_once(analyzed: Any) -> bool:
+    """Whether every query made of an analysed plan reads the files that the plan has listed.
+
+    This is not so for a partitioned table of Spark's catalog: each query lists its files anew.
+    """
+    leaves = analyzed.collectLeaves()
+    relations = (leaves.apply(i) for i in range(leaves.size()))
+    return all(
+        _files_of(leaf.relation()) is not None
+        for leaf in relations
+        if leaf.getClass().getSimpleName() == "LogicalRelation"
+    )
+
+
+def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
+    """Whether all nodes of a plan are known. Adds the stamps of the plan's files to ``stamps``."""
+    name = plan.getClass().getSimpleName()
+    if name == "LogicalRelation":
+        found = _files_of(plan.relation())
+        stamps += found or []
+        return found is not None and len(stamps) <= _FILES_MAX
+    if name in _LEAVES:
+        return True
+    if not plan.subqueries().isEmpty():  # subqueries in expressions have any nodes
+        return False
+    children = plan.children()
+    return name in _PLANS and all(
+        _is_known(children.apply(i), stamps) for i in range(children.size())
+    )
+
+
+def _files_of(relation: Any) -> list[_Stamp] | None:
+    """The files of a relation, as Spark has listed them; None if it does not read plain files."""
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return None
+    index = relation.location()
+    if index.getClass().getSimpleName() != "InMemoryFileIndex":
+        return None
+    files = index.allFiles()
+    if files.size() > _FILES_MAX:
+        return None
+    found = _STATUS.findall(files.mkString("\n"))
+    return found if len(found) == files.size() else None
+
+
+def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
+    jvm = spark._jvm
+    assert jvm is not None
+    name = jvm.org.apache.hadoop.fs.Path(path)
+    files = name.getFileSystem(conf)
+    if not files.exists(name):
+        return None
+    found = _STATUS.findall(files.getFileStatus(name).toString())
+    return found[0] if found else None

@@ -1,0 +1,203 @@
+"""CREATE TABLE … LOCATION over plain ORC files: check the files, and rename them for Hive.
+
+Row ids of such files are made from the files' names (see ``originals``), so the names must be
+Hive's, ``000000_0``. Spark's names are ``part-00000-…``. Such files are renamed one by one, each in
+one step. So every reader of the directory as plain ORC always finds every row once. After a crash
+the next attempt goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import BUCKET_ID_MAX, is_hidden, is_original, parse_directory, plain_name
+from acidsql.errors import FormatError
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.filesystem import Entry, FileSystem
+from acidsql.storage.files.listing import is_partition
+from acidsql.storage.files.orc_schema import columns_of
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.damage import reason_of
+from acidsql.storage.reading.originals import bucket_id_of
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The contents of one table or partition directory.
+
+    Attributes:
+        path: The directory.
+        acid: Its bases and deltas.
+        originals: The plain files that readers see, also in directories below; sorted by path.
+    """
+
+    path: str
+    acid: tuple[Entry, ...]
+    originals: tuple[Entry, ...]
+
+    @property
+    def badly_named(self) -> list[Entry]:
+        """The originals without a bucket id in their names: their rows have no row ids."""
+        return [entry for entry in self.originals if not is_original(entry.name)]
+
+
+def find(fs: FileSystem, path: str) -> Found:
+    """List a directory.
+
+    Raises:
+        FormatError: The directory has partitions, but the statement names fewer partition columns.
+    """
+    entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+    for entry in entries:
+        _refuse_link(entry)
+    acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
+    has_base = any(entry.name.startswith("base_") for entry in acid)
+    others = [] if has_base else [entry for entry in entries if entry not in acid]
+    return Found(path, tuple(acid), tuple(sorted(_files(fs, others), key=lambda e: e.path)))
+
+
+def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> None:
+    """Refuse files beside partitions, because no reader would see them.
+
+    Raises:
+        FormatError: There is a file, or a directory that is no partition.
+    """
+    if not columns:
+        return
+    for entry in fs.list(location):
+        if is_hidden(entry.name) or not (entry.is_dir or entry.size):
+            continue
+        _refuse_link(entry)
+        if not entry.is_dir or not is_partition(entry.name, columns[0]):
+            raise FormatError(
+                f"'{entry.path}' is in no partition: the table is said to be PARTITIONED BY "
+                f"({', '.join(columns)}).",
+                path=entry.path,
+            )
+        check_partitions(fs, entry.path, columns[1:])
+
+
+def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
+    found = []
+    for entry in entries:
+        if is_hidden(entry.name):
+            continue
+        _refuse_link(entry)
+        if entry.is_dir and "=" in entry.name:
+            raise FormatError(
+                f"'{entry.path}' looks like a partition: say PARTITIONED BY (…) with its columns.",
+                path=entry.path,
+            )
+        if entry.is_dir:
+            found += _files(fs, fs.list(entry.path))
+        elif entry.size:
+            found.append(entry)
+    return found
+
+
+def _refuse_link(entry: Entry) -> None:
+    """What lies behind a link to a directory may be another table's."""
+    if entry.is_dir and entry.is_link:
+        raise FormatError(
+            f"'{entry.path}' is a link, and a table owns no more than lies in its own directory.",
+            path=entry.path,
+        )
+
+
+def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str]]]:
+    """The columns of each file; every footer is read.
+
+    Raises:
+        FormatError: A file is not ORC, or it has ACID events.
+    """
+    return in_threads(lambda entry: _columns(entry.path), originals)
+
+
+def _columns(path: str) -> list[tuple[str, str]]:
+    try:
+        info = read_file_info(path)
+    except FormatError as error:
+        raise FormatError(f"'{path}' cannot be a table's: {reason_of(error)}.", path=path) from None
+    if info.is_acid:
+        raise FormatError(f"'{path}' holds ACID events, and lies in no base or delta.", path=path)
+    return columns_of(path)
+
+
+def check_buckets(found: Found, num_buckets: int) -> None:
+    """Refuse originals of a bucketed table if their names do not name a bucket.
+
+    Raises:
+        FormatError: A name has no bucket id, or a bucket id that the table does not have.
+    """
+    for entry in found.originals:
+        if not is_original(entry.name) or bucket_id_of(entry.path) >= num_buckets:
+            raise FormatError(
+                f"'{entry.path}' is in no bucket of a table of {num_buckets}: the files of a "
+                "CLUSTERED BY table are called after their buckets, 000000_0, 000001_0 …, and hold "
+                "Hive's buckets (Spark's are others). Make the table elsewhere, and LOAD DATA.",
+                path=entry.path,
+            )
+
+
+def check_names(found: Found) -> None:
+    """Refuse to rename files beside deltas, because delete events there may name their rows.
+
+    Raises:
+        FormatError: There are bases or deltas, and originals without a bucket id in their names.
+    """
+    if found.acid and found.badly_named:
+        path = found.badly_named[0].path
+        raise FormatError(
+            f"'{path}' has no bucket id in its name (000000_0 …), so that its rows have no row "
+            f"ids, and lies beside {found.acid[0].name}.",
+            path=path,
+        )
+
+
+def rename_originals(fs: FileSystem, found: Found) -> int:
+    """Rename files without a bucket id in their names to Hive's names, durably.
+
+    The new numbers go on above the existing ones. After a crash a second run goes on, and gives
+    every file the name that the first run would have given.
+
+    Returns:
+        The number of renamed files.
+    """
+    taken = {entry.path for entry in found.originals}
+    numbers = [bucket_id_of(e.path) for e in found.originals if is_original(e.name)]
+    number = max(numbers, default=-1) + 1
+    directories = set()
+    for entry in found.badly_named:
+        directory = entry.path.rpartition("/")[0]
+        while (target := f"{directory}/{_name(number)}") in taken:
+            number += 1
+        fs.rename_file(entry.path, target)
+        taken.add(target)
+        directories.add(directory)
+        number += 1
+    for directory in sorted(directories):
+        fs.sync_directory(directory)
+    return len(found.badly_named)
+
+
+def _name(number: int) -> str:
+    """The name for a number. Bucket ids have 12 bits; higher numbers get names of Hive's copies."""
+    again, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
+    return f"{plain_name(bucket_id)}_copy_{again}" if again else plain_name(bucket_id)
+
+
+def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
+    """The path of a file in an insert-only table's directory that full-ACID readers read otherwise.
+
+    They would not see the file, or read it in another way. None if there is no such file.
+    """
+    for entry in fs.list(path):
+        if is_hidden(entry.name):
+            continue
+        if not entry.is_dir or parse_directory(entry.name) is None:
+            return entry.path
+        for child in fs.list(entry.path):
+            if not is_hidden(child.name) and (child.is_dir or not is_original(child.name)):
+                return child.path
+    return None

@@ -1,0 +1,154 @@
+"""Step 2 of a statement's job (see ``event_writer``): delete keys → delete files.
+
+This module runs in workers: it imports neither pyspark nor modules of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.errors import WriteError
+from acidsql.storage.event_records import (
+    ACTION,
+    BUCKET_ID,
+    BUCKET_PROPERTY,
+    DELETE,
+    PARTITION,
+    RECORD,
+    ROW_ID,
+    SOURCE_ATTEMPT,
+    SOURCE_TASK,
+    WRITE_ID,
+    Record,
+    Task,
+    WriteSpec,
+)
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.writing.staged_file import Group, OpenFiles, StagedFile, runs, staged_path
+
+
+def write_deletes(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Record]:
+    """Step 2: write sorted delete keys, and yield the records of both steps."""
+    writer = _DeleteWriter(spec, task)
+    seen: set[tuple[int, int]] = set()
+    for batch in batches:
+        carried = batch.column(RECORD)
+        for text in carried.drop_null().to_pylist():
+            yield Record.from_json(text)
+        keys = batch.filter(carried.is_null())
+        if keys.num_rows:
+            seen |= _sources(keys)
+            writer.write(keys)
+    yield from writer.close()
+    for number, attempt in sorted(seen):
+        yield Record("seen", number, attempt)
+
+
+class _DeleteWriter:
+    """Writes delete keys into one file for each (partition, bucket id).
+
+    The keys of a file ascend. Keys of a few other files may come between them, because partitions
+    with the same hash come mixed (see ``write._sort_prefix``).
+    """
+
+    def __init__(self, spec: WriteSpec, task: Task) -> None:
+        self._spec, self._task = spec, task
+        self._fs = filesystem_for(spec.staging)
+        self._matched = self._duplicates = 0
+        self._records: list[Record] = []
+        self._files = OpenFiles(_DeleteFile, self._finish)
+
+    def write(self, keys: pa.RecordBatch) -> None:
+        for group, rows in self._groups(keys):
+            self._append(self._files.get(group), rows)
+
+    def close(self) -> list[Record]:
+        self._files.close()
+        number, attempt = self._task.number, self._task.attempt
+        counts = (("matched", self._matched), ("duplicate", self._duplicates))
+        return self._records + [
+            Record(kind, number, attempt, rows=rows) for kind, rows in counts if rows
+        ]
+
+    def _groups(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
+        """The keys of each file, in the order in which they came."""
+        names = (PARTITION, BUCKET_ID)
+        parts = list(runs(keys.num_rows, [keys.column(name) for name in names]))
+        firsts = pa.array([start for start, _ in parts])
+        groups = [tuple(row.values()) for row in keys.select(names).take(firsts).to_pylist()]
+        if len(set(groups)) < len(groups):  # partitions with the same hash came mixed
+            by = [(name, "ascending") for name in names]
+            yield from self._groups(keys.take(pc.sort_indices(keys, by)))  # a stable sort
+            return
+        for group, (start, end) in zip(groups, parts, strict=True):
+            yield group, keys.slice(start, end - start)
+
+    def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
+        """Count and drop repeated keys; write the deletes among the other keys."""
+        triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
+        repeated = file.repeats(triple)
+        if not self._spec.allow_duplicate_deletes:
+            self._duplicates += int(repeated.sum())
+        deletes = (keys.column(ACTION).to_numpy() & DELETE) == DELETE
+        self._matched += int((~deletes).sum())
+        keep = deletes & ~repeated
+        if not keep.any():
+            return
+        if file.staged is None:
+            path = staged_path(self._spec.staging, "delete", self._task)
+            file.staged = StagedFile(
+                self._fs, path, lambda out: EventFileWriter(out, self._spec.row, self._spec.orc)
+            )
+        write_ids, properties, row_ids = (column[keep] for column in triple)
+        file.staged.writer.write_deletes(
+            write_ids, properties, row_ids, write_id=self._spec.write_id
+        )
+
+    def _finish(self, group: Group, file: _DeleteFile) -> None:
+        if file.staged is not None:
+            self._records.append(file.staged.record("delete", self._task, *group))
+
+
+class _DeleteFile:
+    """A file of delete events, and the last key that came for it.
+
+    The file is opened for its first delete event. Keys that only matched open no file.
+    """
+
+    def __init__(self) -> None:
+        self.staged: StagedFile[EventFileWriter] | None = None
+        self._last: tuple[int, int, int] | None = None
+
+    def repeats(self, triple: list[np.ndarray]) -> np.ndarray:
+        """Tell for each key whether it equals the key before it, in this batch or the last one.
+
+        Raises:
+            WriteError: The keys do not ascend, so a repeated key could stay unseen (I4).
+        """
+        before = self._last or tuple(int(column[0]) for column in triple)
+        same = np.ones(len(triple[0]), dtype=bool)
+        falls = np.zeros(len(triple[0]), dtype=bool)
+        for column, last in zip(triple, before, strict=True):
+            previous = np.concatenate(([last], column[:-1]))
+            falls |= same & (column < previous)
+            same &= column == previous
+        if falls.any():
+            raise WriteError("The keys of deleted rows did not come sorted. Nothing was changed.")
+        if self._last is None:
+            same[0] = False
+        self._last = tuple(int(column[-1]) for column in triple)  # type: ignore[assignment]
+        return same
+
+
+def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
+    """The tasks of step 1 that made these keys; empty if there was no step 1."""
+    pairs = pa.Table.from_batches([keys.select([SOURCE_TASK, SOURCE_ATTEMPT])]).drop_null()
+    different = pairs.group_by(pairs.column_names, use_threads=False).aggregate([])
+    return set(zip(*different.to_pydict().values(), strict=True))

@@ -1,0 +1,227 @@
+"""Events → files, in a Spark task (or in the driver, for few rows).
+
+One Spark job of two steps writes a statement's events::
+
+    step 1   rows of the statement's query ─┬─► insert files, where the rows are
+                                            └─► delete keys and match marks ─► shuffle by bucket id
+    step 2   delete keys, sorted ─────────────► delete files
+
+Both steps report one record for each file they wrote and each task they saw. The records travel
+with the keys through the shuffle; the driver gets nothing else (I7). A record names the task
+attempt that made it. The driver refuses a statement if the records name two attempts of one task
+(see ``publish``), so the files of a retried or speculative task are never published beside those of
+the other attempt. If a query only deletes, and gives the same rows each time, there is no step 1:
+Spark makes the delete keys.
+
+Step 2 is in ``delete_writer``. Both modules run in workers: they import neither pyspark nor modules
+of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import BUCKET_ID_MAX
+from acidsql.errors import WriteError
+from acidsql.storage.event_records import (
+    ACTION,
+    BUCKET,
+    BUCKET_PROPERTY,
+    DELETE,
+    INSERT,
+    KEY_SCHEMA,
+    PARTITION,
+    RECORD_SCHEMA,
+    ROW_ID,
+    VALUE,
+    WRITE_ID,
+    Record,
+    Task,
+    WriteSpec,
+)
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
+from acidsql.storage.writing.plain_file import InsertWriter, insert_writer
+from acidsql.storage.writing.staged_file import Group, OpenFiles, StagedFile, runs, staged_path
+
+
+def write_inserts(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Record]:
+    """Step 1 of a statement that only inserts: write all rows and yield the records."""
+    writer = _InsertWriter(spec, task)
+    for batch in batches:
+        if batch.num_rows:
+            writer.write(batch)
+    yield from writer.close()
+
+
+def write_inserts_pass_deletes(
+    spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Step 1: write the inserted rows, and pass on the keys of deleted or matched rows."""
+    writer = _InsertWriter(spec, task)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        action = batch.column(ACTION)
+        inserted = batch.filter(pc.equal(pc.bit_wise_and(action, INSERT), INSERT))
+        if inserted.num_rows:
+            writer.write(inserted)
+        keys = batch.filter(pc.greater_equal(action, DELETE))
+        if keys.num_rows:
+            yield _keys(keys, task)
+    yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
+
+
+def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
+    """Records as one batch of RECORD_SCHEMA."""
+    return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
+
+
+class _InsertWriter:
+    """Writes new rows. Rows of one file come together, so few files are open at a time.
+
+    The row numbers of a task go on from one file to the next. So they are unique within (write id,
+    bucket property), even across partitions (I3).
+    """
+
+    def __init__(self, spec: WriteSpec, task: Task) -> None:
+        self._spec, self._task = spec, task
+        self._fs = filesystem_for(spec.staging)
+        self._names = list(spec.row.names)
+        self._nulls: dict[str, int] = {}
+        self._next_row_id: dict[int, int] = {}
+        self._records: list[Record] = []
+        self._files = OpenFiles(self._open, self._finish)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._count_nulls(batch)
+        refuse_unreadable_days(batch.select(self._names))
+        for group, rows in self._groups(batch):
+            self._append(self._files.get(group), rows, group[1])
+
+    def close(self) -> list[Record]:
+        self._files.close()
+        task = self._task
+        violations = [
+            Record("null", task.number, task.attempt, rows=rows, detail=name)
+            for name, rows in self._nulls.items()
+        ]
+        return self._records + violations
+
+    def _open(self) -> StagedFile[InsertWriter]:
+        path = staged_path(self._spec.staging, "insert", self._task)
+        return StagedFile(self._fs, path, lambda file: insert_writer(file, self._spec))
+
+    def _finish(self, group: Group, file: StagedFile[InsertWriter]) -> None:
+        self._records.append(file.record("insert", self._task, *group))
+
+    def _append(self, file: StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int) -> None:
+        first = self._next_row_id.get(bucket_id, 0)
+        file.writer.write_inserts(
+            rows.select(self._names),
+            write_id=self._spec.write_id,
+            bucket_property=bucket_codec.encode(bucket_id, self._spec.insert_statement_id),
+            first_row_id=first,
+        )
+        self._next_row_id[bucket_id] = first + rows.num_rows
+        if ACTION in rows.schema.names:
+            updates = pc.equal(pc.bit_wise_and(rows.column(ACTION), DELETE), DELETE)
+            file.updated += pc.sum(updates).as_py() or 0
+
+    def _count_nulls(self, batch: pa.RecordBatch) -> None:
+        for column, name in self._spec.not_null:
+            if nulls := batch.column(column).null_count:
+                self._nulls[name] = self._nulls.get(name, 0) + nulls
+
+    def _groups(self, batch: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
+        """Runs of rows that go into one file. A task's rows come sorted, so the runs are long."""
+        partitions = _partitions(self._spec, batch)
+        buckets = self._buckets(batch)
+        if partitions is None and buckets is None:
+            yield (self._spec.static_partition or "", self._writer_id()), batch
+            return
+        columns = [column for column in (partitions, buckets) if column is not None]
+        for start, end in runs(batch.num_rows, columns):
+            partition = self._spec.static_partition or ""
+            if partitions is not None:
+                partition = partitions[start].as_py()
+            bucket = self._writer_id() if buckets is None else buckets[start].as_py()
+            yield (partition, bucket), batch.slice(start, end - start)
+
+    def _buckets(self, batch: pa.RecordBatch) -> pa.Array | None:
+        return batch.column(BUCKET) if self._spec.is_bucketed else None
+
+    def _writer_id(self) -> int:
+        if self._task.number > BUCKET_ID_MAX:
+            raise WriteError(
+                f"Task {self._task.number} cannot write: a statement has at most "
+                f"{BUCKET_ID_MAX + 1} writers. Coalesce the source to fewer tasks."
+            )
+        return self._task.number
+
+
+def _keys(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
+    properties = batch.column(BUCKET_PROPERTY)
+    numbers = bucket_ids(properties.to_numpy())
+    rows = batch.num_rows
+    return pa.record_batch(
+        [
+            batch.column(PARTITION),
+            pa.array(numbers, pa.int32()),
+            batch.column(WRITE_ID),
+            properties,
+            batch.column(ROW_ID),
+            batch.column(ACTION),
+            pa.array(np.full(rows, task.number, np.int32)),
+            pa.array(np.full(rows, task.attempt, np.int64)),
+            pa.nulls(rows, pa.string()),
+        ],
+        schema=KEY_SCHEMA,
+    )
+
+
+def bucket_ids(properties: np.ndarray) -> np.ndarray:
+    """Bucket ids of many bucket properties, as ``bucket_codec.decode`` gives for one.
+
+    In version 0 the bucket property is the bare bucket id.
+    """
+    encoded = (properties & bucket_codec.BUCKET_ID_MASK) >> bucket_codec.BUCKET_SHIFT
+    return np.where(properties >> bucket_codec.VERSION_SHIFT == 1, encoded, properties)
+
+
+def _carry(records: list[Record]) -> pa.RecordBatch:
+    """Records as rows of KEY_SCHEMA, so that they travel through the shuffle with the keys."""
+    columns = [pa.nulls(len(records), field.type) for field in KEY_SCHEMA]
+    columns[-1] = pa.array([record.to_json() for record in records], pa.string())
+    return pa.record_batch(columns, schema=KEY_SCHEMA)
+
+
+def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
+    """The directory of each row: that of the row it replaces, else made of its values."""
+    if not spec.partitions.columns or spec.static_partition is not None:
+        return None
+    replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None
+    if replaced is not None and not replaced.null_count:
+        return replaced
+    made = _made_partitions(spec, batch)
+    return made if replaced is None else pc.coalesce(replaced, made)
+
+
+def _made_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
+    ordinals = range(len(spec.partitions.columns))
+    table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})
+    names: dict[tuple[str | None, ...], str] = {}
+    for row in table.group_by(list(table.column_names)).aggregate([]).to_pylist():
+        values = tuple(row[str(i)] for i in ordinals)
+        names[values] = spec.partitions.directories(values)[0]
+    if len(names) == 1:
+        return pa.array([next(iter(names.values()))] * batch.num_rows, pa.string())
+    rows = zip(*(table.column(i).to_pylist() for i in ordinals), strict=True)
+    return pa.array([names[values] for values in rows], pa.string())

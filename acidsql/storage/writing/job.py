@@ -1,0 +1,311 @@
+"""The Spark job that writes a statement's events and returns records to the driver.
+
+This module is the driver's part: it brings each row to the right task. The workers' part is in
+``event_writer`` and ``delete_writer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+from pyspark.sql.types import IntegerType
+
+from acidsql.acid import bucket_codec
+from acidsql.acid.layout import BUCKET_ID_MAX, DEFAULT_PARTITION
+from acidsql.acid.table import Table
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+from acidsql.storage.orc.row_schema import arrow_type
+from acidsql.storage.spark.jvm import changed_conf
+from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.worker_process import spare_later_tasks
+from acidsql.storage.writing import delete_writer, event_writer
+from acidsql.storage.writing.batches import Batches, is_long_row, measured, unmeasured
+from acidsql.storage.writing.bucket_sql import bucket_sql
+from acidsql.storage.writing.bucketing import bucket_ids
+
+_KEYS_DDL = (
+    f"{ew.PARTITION} string, {ew.BUCKET_ID} int, {ew.WRITE_ID} bigint, "
+    f"{ew.BUCKET_PROPERTY} int, {ew.ROW_ID} bigint, {ew.ACTION} int, "
+    f"{ew.SOURCE_TASK} int, {ew.SOURCE_ATTEMPT} bigint, {ew.RECORD} string"
+)
+_KEY_ORDER = (ew.PARTITION, ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
+_RECORD_DDL = f"{ew.RECORD} string"
+# Whether a bucket property has Hive 3's encoding; any other one is the bare bucket id.
+_IS_CODED = (
+    f"{ew.BUCKET_PROPERTY} BETWEEN {bucket_codec.VERSION_1} AND {2 * bucket_codec.VERSION_1 - 1}"
+)
+
+# Values that mean the default partition, as NULL does. They become NULL, so that all rows of that
+# partition meet in one task.
+_NULLS = ["", DEFAULT_PARTITION]
+
+# Locations of tables that got a long row in this process. The next statement into such a table
+# uses measured batches at once.
+_HAVE_LONG_ROWS: set[str] = set()
+
+_Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+    """Run the job.
+
+    Args:
+        events: One row for each event or match, with the columns that ``event_records`` names.
+        table: The target.
+        spec: What the tasks must know.
+
+    Returns:
+        One record for each written file and each seen task; no rows (I7).
+    """
+    batches = None if table.location in _HAVE_LONG_ROWS else unmeasured(events)
+    if batches is not None:
+        try:
+            return _written(batches, table, spec)
+        except Exception as error:
+            if not is_long_row(error):
+                raise
+            _HAVE_LONG_ROWS.add(table.location)
+    return _written(measured(events), table, spec)
+
+
+def _written(batches: Batches, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+    events = batches.rows
+    # A statement that only deletes has no rows to write, so it needs no step 1. Without step 1's
+    # records the driver would not see a task that ran twice. This is safe if the query is
+    # repeatable: the keys are the same each time.
+    keys_alone = repeatable(events) if ew.are_keys_alone(events.columns) else None
+    if keys_alone is not None:
+        records = _to_delete(_keys(events), spec)
+    else:
+        records = _to_write(_placed(_one_null(events), table, spec), spec)
+    with changed_conf(events.sparkSession, batches.settings):
+        found = [ew.Record.from_json(row[0]) for row in records.collect()]
+    if keys_alone is not None:
+        keys_alone.refuse_changed(events.sparkSession, but_below=table.location)
+    return found
+
+
+def _to_write(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+    names = placed.columns
+    # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
+    placed = placed.toDF(*(f"{ew.PREFIX}{i}" for i in range(len(names))))
+    if ew.ACTION not in names:
+        return placed.mapInArrow(_inserts(spec, names), _RECORD_DDL)
+    return _to_delete(placed.mapInArrow(_inserts_pass_deletes(spec, names), _KEYS_DDL), spec)
+
+
+def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
+    # Among equal keys the key that deletes comes first: ``delete_writer`` keeps the first.
+    deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
+        *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
+    )
+    return deletes.mapInArrow(_deletes(spec), _RECORD_DDL)
+
+
+def _keys(events: DataFrame) -> DataFrame:
+    """The delete keys that step 1 would make of events without rows, but no records."""
+    # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
+    mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
+    coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
+    made = {
+        ew.BUCKET_ID: f"CASE WHEN {_IS_CODED} THEN {coded} ELSE {ew.BUCKET_PROPERTY} END",
+        ew.SOURCE_TASK: "CAST(NULL AS INT)",
+        ew.SOURCE_ATTEMPT: "CAST(NULL AS BIGINT)",
+        ew.RECORD: "CAST(NULL AS STRING)",
+    }
+    columns = (f"{made.get(name, name)} AS {name}" for name in ew.KEY_SCHEMA.names)
+    return events.where(f"{ew.ACTION} >= {ew.DELETE}").selectExpr(*columns)
+
+
+def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
+    """One number for each key. Spark sorts by the number, and reads the whole key only for ties.
+
+    The number ascends with the key, except for the partition: keys of one partition must only stay
+    together, and a hash does that (``delete_writer`` handles partitions with the same hash). Row
+    numbers with too many bits give ties. If the write ids have too many bits, there is no prefix.
+    """
+    # Of half a million partitions hardly ever more have one hash than files may be open.
+    partition_bits = 20 if spec.partitions.columns else 0
+    write_bits = spec.write_id.bit_length()
+    bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
+    row_bits = 63 - partition_bits - bucket_bits - write_bits - statement_bits
+    if row_bits < 1:
+        return []
+    rows = (1 << row_bits) - 1
+    coded = f"least({ew.BUCKET_PROPERTY} & {bucket_codec.MAX_STATEMENT_ID}, 2) + 1"
+    statement = f"if({_IS_CODED}, {coded}, 0)"
+    parts = [
+        (f"pmod(xxhash64({ew.PARTITION}), {1 << partition_bits})", bucket_bits),
+        (ew.BUCKET_ID, write_bits),
+        (ew.WRITE_ID, statement_bits),
+        (statement, row_bits),
+        (f"if({statement} = 3, {rows}L, least({ew.ROW_ID}, {rows}L))", 0),
+    ]
+    sql = "0L"
+    for part, next_bits in parts:
+        sql = f"shiftleft({sql} | CAST({part} AS BIGINT), {next_bits})"
+    return [F.expr(sql)]
+
+
+def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+    """Write a few events in the driver: both steps as one task, without a Spark job."""
+    for name in _order(rows.column_names):
+        values = rows.column(name)
+        empty = pc.is_in(values, pa.array(_NULLS))
+        values = pc.if_else(empty, pa.scalar(None, pa.string()), values)
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    if spec.is_bucketed and set(table.bucket_columns) <= set(rows.column_names):
+        rows = rows.append_column(ew.BUCKET, _bucket_ids(rows, table))
+    if order := _order(rows.column_names):
+        rows = rows.sort_by([(name, "ascending") for name in order])
+    task, batches = ew.Task(0, 0), rows.combine_chunks().to_batches()
+    if ew.ACTION not in rows.column_names:
+        return list(event_writer.write_inserts(spec, task, batches))
+    passed = list(event_writer.write_inserts_pass_deletes(spec, task, batches))
+    keys = _sorted_keys(pa.Table.from_batches(passed, ew.KEY_SCHEMA))
+    return list(delete_writer.write_deletes(spec, task, keys.to_batches()))
+
+
+def _sorted_keys(keys: pa.Table) -> pa.Table:
+    """The keys in the order of ``write_events``; the records of step 1 (no keys) come last."""
+    acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
+    order = [(name, "ascending") for name in _KEY_ORDER]
+    by = pc.sort_indices(keys.append_column("acts", acts), [*order, ("acts", "descending")])
+    return keys.take(by).combine_chunks()
+
+
+def _one_null(events: DataFrame) -> DataFrame:
+    """Replace every partition value that means the default partition by NULL."""
+    values = _order(events.columns)
+    if not values:
+        return events
+    # Not withColumns: it fails where another column's name holds a back-quote.
+    return events.select(
+        *(
+            F.when(F.col(name).isin(_NULLS), F.lit(None)).otherwise(F.col(name)).alias(name)
+            if name in values
+            else F.col(quote(name))
+            for name in events.columns
+        )
+    )
+
+
+def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
+    """Bring rows into the task and into the order that their files need."""
+    # Events that only delete have no values from which to compute a bucket.
+    if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
+        # Rows of one bucket in one partition make one file, so they must meet in one task.
+        events = events.select("*", _bucket_expression(events.sparkSession, table).alias(ew.BUCKET))
+        events = events.repartition(*_order(events.columns))
+    else:
+        # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
+        events = events.coalesce(BUCKET_ID_MAX + 1)
+    by = [*_together(_order(events.columns)), *_sorting(table)]
+    return events.sortWithinPartitions(*by) if by else events
+
+
+def _together(names: Sequence[str]) -> list[Column]:
+    """The sort key that brings the rows of each file together. The order of the files is free.
+
+    The key is one number, so Spark sorts without comparing rows. The comparison of partition values
+    would be slow, because their first letters are mostly the same.
+    """
+    texts = (f"coalesce({name}, '')" if name != ew.BUCKET else name for name in names)
+    return [F.expr(f"xxhash64({', '.join(texts)})")] if names else []
+
+
+def _sorting(table: Table) -> list[Column]:
+    """The order of SORTED BY. As in Hive, nulls are the smallest values."""
+    return [
+        F.col(quote(by.name)).desc_nulls_last()
+        if by.descending
+        else F.col(quote(by.name)).asc_nulls_first()
+        for by in table.sort_columns
+    ]
+
+
+def _order(names: Sequence[str]) -> list[str]:
+    values = [name for name in names if name.startswith(ew.VALUE) and name != ew.PARTITION]
+    return [*values, ew.BUCKET] if ew.BUCKET in names else values
+
+
+def _bucket_expression(spark: SparkSession, table: Table) -> Column:
+    types, version = _bucket_types(table), table.bucketing_version
+    buckets = table.num_buckets
+    sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
+    if sql is not None and _knows_buckets(spark, types, buckets, version):
+        return F.expr(sql)
+
+    def compute(*columns: pa.Array) -> pa.Array:
+        return pa.array(bucket_ids(list(columns), types, buckets, version), pa.int32())
+
+    function = arrow_udf(compute, IntegerType())
+    bucket: Column = function(*(F.col(quote(name)) for name in table.bucket_columns))
+    return bucket
+
+
+def _knows_buckets(spark: SparkSession, types: Sequence[str], buckets: int, version: int) -> bool:
+    """Whether Spark computes the right buckets for test values.
+
+    A session may have redefined the functions that the SQL calls.
+    """
+    values = pa.array([None, -2, -1, 0, 1, 100], pa.int8())
+    # Arrow casts 32-bit integers to dates, but not 8-bit integers.
+    columns = [values.cast(pa.int32()).cast(arrow_type(kind)) for kind in types]
+    names = [f"{ew.PREFIX}{i}" for i in range(len(types))]
+    rows = local_rows(spark, pa.table(dict(zip(names, columns, strict=True))))
+    sql = bucket_sql(names, types, buckets, version)
+    found = [row[0] for row in rows.selectExpr(f"{sql} AS {ew.BUCKET}").collect()]
+    expected: list[int] = bucket_ids(columns, types, buckets, version).tolist()
+    return found == expected
+
+
+def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:
+    columns = [rows.column(name).combine_chunks() for name in table.bucket_columns]
+    found = bucket_ids(columns, _bucket_types(table), table.num_buckets, table.bucketing_version)
+    return pa.array(found, pa.int32())
+
+
+def _bucket_types(table: Table) -> list[str]:
+    types = {column.name: column.type for column in table.columns}
+    return [types[name] for name in table.bucket_columns]
+
+
+def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield event_writer.to_batch(event_writer.write_inserts(spec, _task(), named))
+
+    return run
+
+
+def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+        yield from event_writer.write_inserts_pass_deletes(spec, _task(), named)
+
+    return run
+
+
+def _deletes(spec: ew.WriteSpec) -> _Step:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        yield event_writer.to_batch(delete_writer.write_deletes(spec, _task(), batches))
+
+    return run
+
+
+def _task() -> ew.Task:
+    context = TaskContext.get()
+    assert context is not None, "runs in a Spark task"
+    return ew.Task(context.partitionId(), context.taskAttemptId())

@@ -1,0 +1,254 @@
+"""LOAD DATA: bring files from elsewhere into a table.
+
+The statement publishes copies of the files. The source files stay in their place until the
+transaction has committed, and only then may they be deleted: a failure in between loses nothing.
+Tasks copy one file each (I7). The driver copies LOCAL files, which are on its own disk.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from acidsql.acid import event
+from acidsql.acid.layout import is_hidden
+from acidsql.acid.table import Column
+from acidsql.acid.types import parse_type
+from acidsql.errors import FormatError, WriteError
+from acidsql.storage import event_records as ew
+from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.filesystem import Entry, filesystem_for
+from acidsql.storage.files.orc_schema import columns_of, has_no_names
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.orc.damage import reason_of
+from acidsql.storage.writing import event_writer
+
+_BLOCK = 4 * 1024 * 1024  # bytes copied at once
+_TAIL = 64 * 1024  # bytes of footer and statistics, by which two files differ
+_RECORD_DDL = f"{ew.RECORD} string"
+
+_MISSING = ("LOAD_DATA_PATH_NOT_EXISTS", "42K03")
+_MISFIT = ("INCOMPATIBLE_DATA_FOR_TABLE.LOADED_FILE", "KD000")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load.
+
+    Attributes:
+        path: The file's path.
+        rows: The number of rows in the file.
+        bytes: The file's length.
+        mark: The result of ``mark_of``: it shows whether the file was replaced or changed.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    mark: str
+
+
+def find_files(path: str) -> list[Entry]:
+    """The files of INPATH, sorted by name: one file, the files of a directory, or of a pattern.
+
+    Hidden files (for example ``_SUCCESS``) and empty files are left out.
+
+    Raises:
+        FormatError: There are no files, or there are directories among them.
+    """
+    parent, _, name = path.rstrip("/").rpartition("/")
+    beside = filesystem_for(path).list_if_there(parent or "/")
+    found = [entry for entry in beside if entry.name == name]
+    if not found:
+        found = [e for e in beside if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)]
+    if len(found) == 1 and found[0].is_dir:
+        inside = filesystem_for(path).list_if_there(path)
+        found = [entry for entry in inside if not is_hidden(entry.name)]
+    for entry in found:
+        if entry.is_dir:
+            raise FormatError(
+                f"'{path}' holds the directory '{entry.name}'; LOAD DATA takes files only. Load "
+                "each directory with a statement of its own.",
+                condition=_MISSING[0], sqlstate=_MISSING[1], path=path,
+            )  # fmt: skip
+    files = [entry for entry in found if entry.size]
+    if not files:
+        raise FormatError(
+            f"There is no file at '{path}' to load.",
+            condition=_MISSING[0], sqlstate=_MISSING[1], path=path,
+        )  # fmt: skip
+    return files
+
+
+def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[Source]:
+    """Check every footer. Hive does not check, and shows wrong rows later.
+
+    Raises:
+        FormatError: A file is not ORC, was written by an ACID table, or has other columns.
+    """
+    return in_threads(lambda file: _examine(file, columns), files)
+
+
+def _examine(file: Entry, columns: Sequence[Column]) -> Source:
+    path = file.path
+    try:
+        info = read_file_info(path)
+    except FormatError as error:
+        raise FormatError(
+            f"'{path}' cannot be loaded: {reason_of(error)}.",
+            condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
+        ) from None  # fmt: skip
+    if info.is_acid or event.VERSION_KEY in info.user_metadata:
+        raise FormatError(
+            f"'{path}' was written by an ACID table, and its row ids are valid in that table only "
+            "(Hive 10413). Read that table, or its directory with acidsql.read, and INSERT … "
+            "SELECT the rows.",
+            condition="LOAD_DATA_ACID_FILE", sqlstate="0A000", path=path,
+        )  # fmt: skip
+    if fault := misfit(columns_of(path), columns):
+        raise FormatError(
+            f"'{path}' does not fit the table: {fault}. INSERT … SELECT … FROM orc.`{path}` can "
+            "choose and convert columns.",
+            condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
+        )  # fmt: skip
+    return Source(path, info.rows, file.size, mark_of(path))
+
+
+def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:
+    """Why a file with these columns does not fit the table; None if it fits.
+
+    Hive matches columns by position, so nobody would notice another order. Therefore names count,
+    too, unless they are Hive's ``_col0``, ``_col1`` ….
+    """
+    if len(found) != len(columns):
+        return f"it has {len(found)} columns, the table {len(columns)}"
+    nameless = has_no_names([name for name, _ in found])
+    for number, ((name, kind), column) in enumerate(zip(found, columns, strict=True), 1):
+        if not nameless and name.lower() != column.name:
+            return f"its column {number} is called '{name}', the table's '{column.name}'"
+        if kind.lower() != str(parse_type(column.type)).lower():
+            return f"its column '{name}' is of type {kind}, the table's of {column.type}"
+    return None
+
+
+def mark_of(path: str) -> str:
+    """A text that differs between files: from the file's length and its last bytes."""
+    fs = filesystem_for(path)
+    size = fs.size(path)
+    with fs.open_input(path) as file:
+        file.seek(max(0, size - _TAIL))
+        return f"{size} {hashlib.md5(file.read(), usedforsecurity=False).hexdigest()}"
+
+
+# ── copying ──────────────────────────────────────────────────────────────────────────────────
+
+
+def copy_in_driver(sources: Sequence[Source], spec: ew.WriteSpec) -> list[ew.Record]:
+    """Copy files into the staging directory, in the driver."""
+    task = ew.Task(0, 0)
+    return _checked([_copy(source, n, spec, task) for n, source in enumerate(sources)], sources)
+
+
+def copy_in_tasks(
+    spark: SparkSession, sources: Sequence[Source], spec: ew.WriteSpec
+) -> list[ew.Record]:
+    """Copy files into the staging directory, each in a task.
+
+    Returns:
+        One record for each file; its bucket id is the file's number.
+    """
+    tasks = spark.range(0, len(sources), 1, len(sources))
+    rows = tasks.mapInArrow(_copies(sources, spec), _RECORD_DDL).collect()
+    return _checked([ew.Record.from_json(row[0]) for row in rows], sources)
+
+
+def _copies(
+    sources: Sequence[Source], spec: ew.WriteSpec
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None, "runs in a Spark task"
+        task = ew.Task(context.partitionId(), context.taskAttemptId())
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            yield event_writer.to_batch(_copy(sources[n], n, spec, task) for n in numbers)
+
+    return run
+
+
+def _copy(source: Source, number: int, spec: ew.WriteSpec, task: ew.Task) -> ew.Record:
+    fs = filesystem_for(spec.staging)
+    path = f"{spec.staging}/load-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
+    where = (task.number, task.attempt, spec.static_partition or "", number)
+    try:
+        old = filesystem_for(source.path).open_input(source.path)
+    except FileNotFoundError:
+        return ew.Record("gone", *where, source.path)
+    with old, fs.open_output(path) as new:
+        shutil.copyfileobj(old, new, _BLOCK)
+    return ew.Record("insert", *where, path, source.rows, 0, fs.size(path))
+
+
+def _checked(records: list[ew.Record], sources: Sequence[Source]) -> list[ew.Record]:
+    """Refuse copies that differ from the files that ``examine`` checked."""
+    for record in records:
+        source = sources[record.bucket_id]
+        if record.kind == "gone" or mark_of(record.path) != source.mark:
+            raise _changed(source)
+    return records
+
+
+def need_unchanged(sources: Sequence[Source]) -> None:
+    """Check that all copied files are still in their place, so that no other load takes them.
+
+    Raises:
+        WriteError: Somebody has moved or changed a file.
+    """
+    for source in sources:
+        try:
+            is_same = mark_of(source.path) == source.mark
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise _changed(source)
+
+
+def _changed(source: Source) -> WriteError:
+    return WriteError(
+        f"'{source.path}' was changed or taken away while it was loaded. Nothing was loaded; run "
+        "the statement again when the files are complete.",
+        path=source.path,
+    )
+
+
+def remove(sources: Sequence[Source]) -> list[str]:
+    """Delete the loaded source files. Call this after the commit.
+
+    Returns:
+        The files that were not deleted: they have changed meanwhile, or could not be deleted.
+    """
+    left = []
+    for source in sources:
+        fs = filesystem_for(source.path)
+        try:
+            if mark_of(source.path) != source.mark:
+                left.append(source.path)
+                continue
+            directory, _, name = source.path.rpartition("/")
+            fs.delete_file(source.path)
+            # Hadoop writes a checksum file beside a local file.
+            fs.delete_file_if_there(f"{directory}/.{name}.crc")
+            fs.sync_directory(directory or "/")
+        except FileNotFoundError:
+            continue
+        except OSError:
+            left.append(source.path)
+    return left

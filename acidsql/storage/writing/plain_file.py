@@ -1,0 +1,89 @@
+"""Files of an insert-only table: they have the user's columns and nothing else.
+
+The directory's and the file's names replace the event columns: ``delta_N_N_S/000003_0`` has rows of
+bucket id 3 that write id N inserted. This module runs in workers.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from acidsql.storage.orc.event_file import EventFileWriter
+from acidsql.storage.orc.options import DEFAULT, OrcOptions
+from acidsql.storage.orc.pending_rows import PendingRows
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS, FileStats, OrcWriter
+
+
+class InsertWriter(Protocol):
+    """A writer of new rows."""
+
+    def write_inserts(
+        self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
+    ) -> None:
+        """Add rows."""
+
+    def close(self) -> FileStats:
+        """Write what is left, complete the footer, and close (and sync) the file."""
+
+
+class PlainFileWriter:
+    """Writes one plain file.
+
+    Args:
+        file: The result of ``FileSystem.open_output``; the writer closes it.
+        schema: The table's data columns.
+        options: The options that the table's ``orc.…`` properties set.
+    """
+
+    def __init__(self, file: BinaryIO, schema: RowSchema, options: OrcOptions = DEFAULT) -> None:
+        self._schema = schema
+        bloom_filters = options.bloom_filter_ids(schema.hive)
+        self._orc = OrcWriter(file, schema.arrow, schema.hive, options, bloom_filters)
+        self._pending = PendingRows(self._write, BATCH_ROWS, BATCH_BYTES)
+        self._rows = 0
+
+    def write_inserts(
+        self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
+    ) -> None:
+        """Add rows; the user's columns by position. Their ids are stored nowhere."""
+        columns = self._schema.conform_for_writing(batch.columns)
+        self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
+
+    def close(self) -> FileStats:
+        """Write what is left, complete the footer, and close (and sync) the file."""
+        self._pending.flush()
+        written, stripes = self._orc.close(lambda _: {})
+        return FileStats(self._rows, 0, written, stripes)
+
+    def _write(self, table: pa.Table) -> None:
+        self._orc.write(table)
+        self._rows += table.num_rows
+
+
+class HowToWrite(Protocol):
+    """What the writers must know about a table and the statement; see ``WriteSpec``."""
+
+    @property
+    def staging(self) -> str: ...
+    @property
+    def row(self) -> RowSchema: ...
+    @property
+    def orc(self) -> OrcOptions: ...
+    @property
+    def insert_only(self) -> bool: ...
+    @property
+    def parquet(self) -> str | None: ...
+
+
+def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
+    """A writer for new rows of a table."""
+    if how.parquet is not None:
+        # Few tables are Parquet, so only their tasks import the library.
+        from acidsql.storage.files.parquet import ParquetFileWriter
+
+        return ParquetFileWriter(file, how.row, how.parquet)
+    make = PlainFileWriter if how.insert_only else EventFileWriter
+    return make(file, how.row, how.orc)

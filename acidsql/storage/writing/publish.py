@@ -1,0 +1,259 @@
+"""Files → directories: a statement's files become a complete delta or base, or nothing.
+
+A statement's files lie in a hidden staging directory below the table's directory. For each final
+directory, publishing makes a staged one (first the marker file, then the bucket files), syncs it,
+and renames it into place. So no reader ever sees a directory without its marker or with half its
+files. The events stay invisible until the store commits their write id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.layout import (
+    ACID_VERSION,
+    ACID_VERSION_FILE,
+    base_name,
+    bucket_name,
+    delete_delta_name,
+    delta_name,
+    plain_name,
+)
+from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
+from acidsql.storage.event_records import Record, WriteSpec
+from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.writing.plain_file import HowToWrite, insert_writer
+
+_STAGED = re.compile(r"_tmp_(\d{7,})_\d{4}_.+")  # the names that staging_directory makes
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The result of a statement on disk.
+
+    Attributes:
+        inserted: The number of new rows, without new versions of rows.
+        updated: The number of new versions of rows.
+        deleted: The number of deleted rows, without updated rows.
+        files: The number of bucket files.
+        bytes: The size of the bucket files.
+        write_id: The statement's write id; None if nothing was published.
+        directories: Paths of the directories, in order.
+        partitions: The changed partition directories, ``p1=a/p2=1``; "" if unpartitioned.
+        overwrote: The statement replaced the former contents of these partitions.
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    files: int = 0
+    bytes: int = 0
+    write_id: int | None = None
+    directories: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    overwrote: bool = False
+
+
+def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
+    """The staging directory of a statement. Its first letter hides it from every reader."""
+    return f"{location}/_tmp_{write_id:07d}_{statement_id:04d}_{unique}"
+
+
+def staged_write_id(name: str) -> int | None:
+    """The write id in the name of a staging directory; None for any other name."""
+    found = _STAGED.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
+    """Check a job's records, and return the records of the files to publish.
+
+    Raises:
+        WriteError: The job mixed two attempts of one task, or wrote one bucket id twice.
+        ConstraintError: A NOT NULL column got a null.
+        MergeCardinalityError: A row of MERGE's target was matched twice.
+    """
+    by_kind: dict[str, list[Record]] = {}
+    for record in records:
+        by_kind.setdefault(record.kind, []).append(record)
+    if nulls := by_kind.get("null"):
+        raise ConstraintError(
+            f"Column '{nulls[0].detail}' is NOT NULL, and the statement would write a null there.",
+            condition="NOT_NULL_CONSTRAINT_VIOLATION",
+            sqlstate="23502",
+            column=nulls[0].detail,
+        )
+    if duplicates := by_kind.get("duplicate"):
+        _raise_duplicate(sum(record.rows for record in duplicates), merge)
+    _check_attempts(by_kind)
+    files = by_kind.get("insert", []) + by_kind.get("delete", [])
+    again = Counter((file.kind, file.partition, file.bucket_id) for file in files)
+    for (kind, partition, bucket_id), times in again.items():
+        if times > 1:
+            raise WriteError(f"Bucket {bucket_id} of '{partition}' was written twice ({kind}).")
+    return files
+
+
+def publish(
+    fs: FileSystem,
+    location: str,
+    spec: WriteSpec,
+    files: Sequence[Record],
+    directories: list[str],
+    *,
+    overwrite: bool,
+) -> Published:
+    """Move checked files into their directories.
+
+    If this fails, it tries to delete the directories that it has moved into place.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        spec: The spec with which the files were written.
+        files: The result of ``check``.
+        directories: Receives each directory before the directory is moved into place. After a
+            failure, the caller finds here which directories may be left.
+        overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
+
+    Raises:
+        WriteError: A file is missing or has another length than its writer reported: the
+            executors write to another file system than the driver sees.
+    """
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for file in files:
+        name = _directory_name(spec, file.kind, overwrite)
+        grouped.setdefault((file.partition, name), []).append(file)
+    markers = {} if spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
+    name_of = plain_name if spec.insert_only or spec.loaded else bucket_name
+    try:
+        for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
+            staged = f"{spec.staging}/{number}"
+            fill(fs, staged, members, markers, name_of)
+            parent = f"{location}/{partition}" if partition else location
+            _make_durable(fs, location, parent)
+            _move(fs, staged, f"{parent}/{name}", directories)
+            fs.sync_directory(parent)
+    except BaseException:
+        discard(fs, directories)
+        raise
+    updated = sum(file.updated for file in files)
+    return Published(
+        inserted=sum(file.rows for file in files if file.kind == "insert") - updated,
+        updated=updated,
+        deleted=sum(file.rows for file in files if file.kind == "delete") - updated,
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        write_id=spec.write_id,
+        directories=tuple(directories),
+        partitions=tuple(sorted({file.partition for file in files})),
+        overwrote=overwrite,
+    )
+
+
+def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:
+    """Write a file without rows into the staging directory.
+
+    An empty base needs such a file: after an INSERT OVERWRITE without rows, after TRUNCATE, or
+    after a compaction that found only deleted rows.
+    """
+    path = f"{spec.staging}/empty-{abs(hash(partition))}"
+    insert_writer(fs.open_output(path), spec).close()
+    return Record("insert", 0, 0, partition, 0, path, 0, 0, fs.size(path))
+
+
+def discard(fs: FileSystem, directories: Iterable[str]) -> None:
+    """Delete the directories of an aborted statement.
+
+    A directory that cannot be deleted stays invisible for ever.
+    """
+    for directory in directories:
+        try:
+            fs.delete_directory(directory)
+        except OSError:
+            continue
+
+
+def _raise_duplicate(rows: int, merge: bool) -> None:
+    if merge:
+        raise MergeCardinalityError(
+            f"{rows} more row(s) of the source matched a row of the target that was matched "
+            "already. Make the source's keys unique, or make ON tell its rows apart.",
+            rows=rows,
+        )
+    raise WriteError(
+        f"{rows} row(s) would be changed twice: an expression of the statement yields several rows."
+    )
+
+
+def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
+    """I9: delete keys and files must come from the same attempt of each task of step 1."""
+    done: dict[int, set[int]] = {}
+    for kind in ("done", "seen"):
+        for record in by_kind.get(kind, []):
+            done.setdefault(record.task, set()).add(record.attempt)
+    mixed = [task for task, attempts in done.items() if len(attempts) > 1]
+    if mixed:
+        raise WriteError(
+            f"Spark ran task {mixed[0]} of this statement again after others had used its first "
+            "result, and the two may differ. Nothing was changed; run the statement again."
+        )
+
+
+def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
+    if kind == "delete":
+        return delete_delta_name(spec.write_id, spec.delete_statement_id)
+    if overwrite:
+        return base_name(spec.write_id)
+    return delta_name(spec.write_id, spec.insert_statement_id)
+
+
+def fill(
+    fs: FileSystem,
+    staged: str,
+    files: Sequence[Record],
+    markers: Mapping[str, bytes],
+    name_of: Callable[[int], str],
+) -> None:
+    """Make a directory, move these files into it, markers first, and sync it.
+
+    Raises:
+        WriteError: A file is missing or has another length than its writer reported.
+    """
+    fs.create_directory(staged)
+    for name, data in markers.items():
+        fs.write_file(f"{staged}/{name}", data)
+    for file in files:
+        found = fs.size(file.path) if fs.exists(file.path) else None
+        if found != file.bytes:
+            raise WriteError(
+                f"'{file.path}' should have {file.bytes} bytes and has {found}. The driver and "
+                "the executors must see the same warehouse.",
+                path=file.path,
+            )
+        fs.rename(file.path, f"{staged}/{name_of(file.bucket_id)}")
+    fs.sync_directory(staged)
+
+
+def _move(fs: FileSystem, staged: str, target: str, moved: list[str]) -> None:
+    # The target is noted first: a rename may succeed although its reply is lost.
+    moved.append(target)
+    try:
+        fs.rename(staged, target)
+    except FileExistsError:
+        moved.remove(target)  # the directory there belongs to somebody else
+        raise
+
+
+def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
+    """Make a partition's directory, and sync each directory above it."""
+    if fs.exists(parent):
+        return
+    fs.create_directory(parent)
+    path = parent
+    while path != location:
+        path = path.rpartition("/")[0]
+        fs.sync_directory(path)

@@ -1,0 +1,237 @@
+"""Write a statement's events and publish them: the steps *do* and *keep*, without the commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.partition_names import PartitionNames
+from acidsql.acid.table import Table
+from acidsql.errors import WriteError
+from acidsql.storage.event_records import VALUE, Record, WriteSpec
+from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.files.parquet import parquet_of
+from acidsql.storage.orc.options import OrcOptions
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.few_rows import collect_few
+from acidsql.storage.spark.jvm import changed_conf, is_too_large_to_send
+from acidsql.storage.spark.literal_rows import collect_rows, plain_rows
+from acidsql.storage.writing import load
+from acidsql.storage.writing.job import write_events, write_rows
+from acidsql.storage.writing.load import Source
+from acidsql.storage.writing.publish import (
+    Published,
+    check,
+    discard,
+    empty_file,
+    publish,
+    staging_directory,
+)
+
+_SEND_NOTHING = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """What to write.
+
+    Attributes:
+        table: The target.
+        write_id: The transaction's write id in the table.
+        statement_ids: The statement ids of the delete events and of the insert events.
+        static_partition: The one directory of all new rows, if the statement names it; "" for an
+            unpartitioned table.
+        overwrite: Insert events become a base.
+        merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
+        allow_duplicate_deletes: A row may be deleted twice.
+        names: What partition directories are called; None: canonically.
+        partitions_max: New rows may go to so many partitions.
+        loaded: The files are copies of other files, by LOAD DATA.
+    """
+
+    table: Table
+    write_id: int
+    statement_ids: tuple[int, int]
+    static_partition: str | None = None
+    overwrite: bool = False
+    merge: bool = False
+    allow_duplicate_deletes: bool = False
+    names: PartitionNames | None = None
+    partitions_max: int = 1000
+    loaded: bool = False
+
+
+class Writing:
+    """One statement's write to one table: at most one of the writing methods, then ``publish``.
+
+    As a context manager it always removes its staging directory.
+
+    Attributes:
+        directories: The directories that ``publish`` has moved into place, or may have moved before
+            it failed.
+    """
+
+    def __init__(self, fs: FileSystem, what: Save) -> None:
+        self._fs, self._what = fs, what
+        self._spec = _spec(what)
+        self._files: list[Record] = []
+        self.directories: list[str] = []
+
+    def __enter__(self) -> Writing:
+        try:
+            self._fs.create_directory(self._spec.staging)
+        except BaseException:
+            discard(self._fs, [self._spec.staging])
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        discard(self._fs, [self._spec.staging])
+
+    def events(
+        self,
+        events: DataFrame,
+        few: int = 0,
+        *,
+        if_small: bool = False,
+        otherwise: Callable[[], DataFrame] | None = None,
+    ) -> None:
+        """Write a query's events.
+
+        The driver writes few events itself. Otherwise a job evaluates the query anew.
+
+        Args:
+            events: The query.
+            few: See ``collect_few``; 0: a job writes the events.
+            if_small: See ``collect_few``.
+            otherwise: Makes another query of the same events, without the hint to broadcast MERGE's
+                source. If a table is too large to broadcast, this query (by default ``events``
+                again) runs with broadcasts switched off. Spark estimates a table's size by its
+                files, which may be compressed well.
+
+        Raises:
+            ConstraintError, MergeCardinalityError, WriteError: See ``publish.check``.
+        """
+        try:
+            self._take(self._written(events, few, if_small))
+        except Exception as error:
+            if not is_too_large_to_send(error):
+                raise
+            again = otherwise() if otherwise else events
+            with changed_conf(events.sparkSession, _SEND_NOTHING):
+                self._take(write_events(again, self._what.table, self._spec))
+
+    def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
+        table = self._what.table
+        # Arrow and Spark sort some values differently.
+        is_tried = few and not table.sort_columns
+        collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
+        if collected is None:
+            return write_events(events, table, self._spec)
+        return write_rows(collected, table, self._spec)
+
+    def literal_rows(self, rows: DataFrame) -> None:
+        """Write a few literal rows in the driver. Raises as ``events``."""
+        table = self._what.table
+        # Arrow and Spark sort some values differently.
+        collected = None if table.sort_columns else collect_rows(rows, table)
+        if collected is None:
+            self.events(rows)
+        else:
+            self._take(write_rows(collected, table, self._spec))
+
+    def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
+        """Write a few rows of plain values, given by column. Raises as ``events``."""
+        table = self._what.table
+        self._take(write_rows(plain_rows(values, table), table, self._spec))
+
+    def copies(self, sources: Sequence[Source], spark: SparkSession | None) -> list[Record]:
+        """Copy the files of LOAD DATA into the staging directory.
+
+        Spark tasks copy the files; without Spark the driver does.
+        """
+        if spark is None:
+            return load.copy_in_driver(sources, self._spec)
+        return load.copy_in_tasks(spark, sources, self._spec)
+
+    def files(self, copies: list[Record]) -> None:
+        """Take these copies as the files to publish."""
+        self._take(copies)
+
+    def empty(self, partition: str) -> None:
+        """Replace a partition's contents by an empty base, unless rows were written there."""
+        if not any(file.partition == partition for file in self._files):
+            self._files.append(empty_file(self._fs, self._spec, partition))
+
+    def replace_all(self) -> None:
+        """An overwrite replaces the directory that it names even with no rows at all, and others of
+        the same value as the one that rows go to."""
+        static, written = self._what.static_partition, self.partitions
+        named = written if static is None else {static}
+        for partition in self._spec.partitions.same_values(named) - written:
+            self.empty(partition)
+
+    @property
+    def partitions(self) -> set[str]:
+        """The partition directories to which ``publish`` will write."""
+        return {file.partition for file in self._files}
+
+    def publish(self) -> Published:
+        """Move the files into their directories. Without files there is nothing to do."""
+        if not self._files:
+            return Published()
+        location = self._what.table.location
+        return publish(
+            self._fs,
+            location,
+            self._spec,
+            self._files,
+            self.directories,
+            overwrite=self._what.overwrite,
+        )
+
+    def _take(self, records: list[Record]) -> None:
+        self._files += check(records, merge=self._what.merge)
+        partitions = {file.partition for file in self._files if file.kind == "insert"}
+        if len(partitions) > self._what.partitions_max:
+            raise WriteError(
+                f"The statement would write to {len(partitions)} partitions, more than "
+                f"hive.exec.max.dynamic.partitions={self._what.partitions_max}.",
+                condition="TOO_MANY_DYNAMIC_PARTITIONS",
+                sqlstate="54000",
+            )
+
+
+def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
+    data = [(column.name, column) for column in table.columns]
+    partitions = [(f"{VALUE}{i}", column) for i, column in enumerate(table.partition_columns)]
+    return tuple((name, c.name) for name, c in data + partitions if not c.nullable)
+
+
+def _spec(what: Save) -> WriteSpec:
+    table = what.table
+    delete_statement, insert_statement = what.statement_ids
+    unique = uuid.uuid4().hex[:12]
+    return WriteSpec(
+        staging=staging_directory(table.location, what.write_id, delete_statement, unique),
+        write_id=what.write_id,
+        insert_statement_id=insert_statement,
+        delete_statement_id=delete_statement,
+        row=RowSchema.of((column.name, column.type) for column in table.columns),
+        not_null=_not_null(table),
+        partitions=what.names or PartitionNames(table.partition_columns),
+        static_partition=what.static_partition,
+        is_bucketed=table.is_bucketed,
+        allow_duplicate_deletes=what.allow_duplicate_deletes,
+        orc=OrcOptions.of(table.properties),
+        insert_only=table.is_insert_only,
+        loaded=what.loaded,
+        parquet=parquet_of(table),
+    )

@@ -1,0 +1,89 @@
+"""The files that a task writes into the staging directory of its statement.
+
+This module runs in workers: it imports neither pyspark nor modules of the driver.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import BinaryIO, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from acidsql.storage.event_records import Record, Task
+from acidsql.storage.files.filesystem import FileSystem
+from acidsql.storage.writing.plain_file import InsertWriter
+
+_OPEN_FILES_MAX = 8  # each open file keeps a stripe in memory
+
+_Writer = TypeVar("_Writer", bound=InsertWriter)
+_File = TypeVar("_File")
+
+Group = tuple[str, int]  # partition directory, bucket id: the rows of one file
+
+
+class StagedFile(Generic[_Writer]):
+    """One file in the staging directory, under a name that no other attempt uses."""
+
+    def __init__(
+        self, fs: FileSystem, path: str, make_writer: Callable[[BinaryIO], _Writer]
+    ) -> None:
+        self.fs, self.path = fs, path
+        self.writer = make_writer(fs.open_output(path))
+        self.updated = 0
+
+    def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
+        """Close the file, and return its record."""
+        stats = self.writer.close()
+        return Record(
+            kind, task.number, task.attempt, partition, bucket_id, self.path,
+            stats.rows, self.updated, self.fs.size(self.path),
+        )  # fmt: skip
+
+
+def staged_path(staging: str, kind: str, task: Task) -> str:
+    """The path of a new file. No other attempt uses this path."""
+    return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
+
+
+class OpenFiles(Generic[_File]):
+    """The files that still get rows. Only a few are open at a time.
+
+    If a file is closed too early, its group gets a second file. Publishing then refuses the
+    statement, because two records name one bucket id.
+
+    Args:
+        make: Makes a file.
+        finish: Called with a file and its group when no more rows are expected.
+    """
+
+    def __init__(self, make: Callable[[], _File], finish: Callable[[Group, _File], None]) -> None:
+        self._make, self._finish = make, finish
+        self._open: OrderedDict[Group, _File] = OrderedDict()  # least recently used first
+
+    def get(self, group: Group) -> _File:
+        """The file of these rows."""
+        if group not in self._open:
+            if len(self._open) == _OPEN_FILES_MAX:
+                self._finish(*self._open.popitem(last=False))
+            self._open[group] = self._make()
+        self._open.move_to_end(group)
+        return self._open[group]
+
+    def close(self) -> None:
+        """Finish all files that are still open."""
+        while self._open:
+            self._finish(*self._open.popitem(last=False))
+
+
+def runs(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
+    """The start and end of each run of rows with equal values in all columns."""
+    changed = np.zeros(rows, dtype=bool)
+    for column in columns:
+        codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        changed[1:] |= codes[1:] != codes[:-1]
+    yield from pairwise([0, *np.flatnonzero(changed).tolist(), rows])
