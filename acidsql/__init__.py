@@ -10,14 +10,15 @@ valid, who holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    session  result  magic  cli      the user's interface
-    runner                           one statement, start to finish: read this first
-    commands  transactions           statements without events · BEGIN … COMMIT
-    plan                             rewrites of statements, and their locks
-    sql  storage  txn                language · directories · transactions
+    magic  cli                       what a person types into
+    session  render                  what a person holds in the hand; rows as text
+    statements                       what runs: read ``statements/runner.py`` first
+    compaction                       what runs beside statements
+    plan                             what a statement means: rewrites, and their locks
+    sql  storage  txn                language · directories · the life of a transaction
     metastore                        the store of tables and transactions
-    acid                             the rules of the format, as pure values
-    errors  settings
+    settings  acid                   limits · the rules of the format, as pure values
+    errors  java
 
 The four phases of a statement: *say* (parse, bind, analyse, rewrite; no transaction is open yet),
 *hold* (transaction, locks, then the snapshot), *do* (one Spark job), *keep* (publish directories,

@@ -31,7 +31,7 @@ from rich.tree import Tree
 
 import acidsql
 from acidsql.render import first_rows
-from acidsql.statements.result import size
+from acidsql.storage.files.sizes import size
 
 DEFAULT_WAREHOUSE = Path("build/flights")
 

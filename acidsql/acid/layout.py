@@ -183,3 +183,22 @@ def _checked(statement_id: int) -> int:
             statement_id=statement_id,
         )
     return statement_id
+
+
+_ORIGINAL_BUCKET = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
+
+
+def bucket_id_of_original(path: str) -> int:
+    """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
+
+    Raises:
+        FormatError: The name has another form (for example Spark's ``part-00000…``).
+    """
+    match = _ORIGINAL_BUCKET.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        raise FormatError(
+            f"'{path}' has no bucket id in its name, so its rows have no row id; Hive asks for "
+            "names like 000000_0",
+            path=path,
+        )
+    return int(match.group(1))

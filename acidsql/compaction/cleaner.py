@@ -26,11 +26,11 @@ from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
+from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import Metastore, TxnState
 from acidsql.plan.locking import exclusive
-from acidsql.statements.places import Places
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.listing import discover_partitions, visible_entries
 from acidsql.storage.folding.compact import staging_txn_of
@@ -74,7 +74,6 @@ class Cleaner:
         end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._txns, self._end_old_leases = metastore, txns, end_old_leases
-        self._places = Places(metastore)
 
     def run(self) -> list[Removed]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
@@ -239,7 +238,7 @@ class Cleaner:
                 known = total_bytes(fs, cleanup.location)
                 with self._txns.open(agent_info="the cleaner") as txn:
                     txn.lock([exclusive(cleanup.table)])
-                    self._places.clean(cleanup)
+                    delete_dropped(self._metastore, cleanup)
                     txn.end_quietly()
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s could not be deleted yet: %s", cleanup.location, error)

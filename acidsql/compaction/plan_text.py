@@ -6,10 +6,10 @@ from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionType
-from acidsql.statements.result import size
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.compact import CompactionPlan
 from acidsql.txn.locks import thing
 

@@ -10,10 +10,10 @@ from acidsql.acid.layout import bucket_id_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent
-from acidsql.statements.result import size
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.sizes import size
 from acidsql.storage.spark.jvm import Scans
 
 _DIRECTORIES_SHOWN = 20

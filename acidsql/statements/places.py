@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.layout import is_hidden, parse_directory, parse_partition_name
+from acidsql.acid.layout import parse_directory, parse_partition_name
 from acidsql.acid.paths import (
     is_local,
     is_same,
@@ -17,11 +17,12 @@ from acidsql.acid.paths import (
 )
 from acidsql.acid.table import Partition, Table
 from acidsql.acid.types import HiveType, parse_type
+from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import CatalogError, FormatError
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.owners import Owner, PendingCleanup
+from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
-from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
+from acidsql.storage.files.filesystem import Entry, filesystem_for, real, reals
 from acidsql.storage.files.listing import discover_partitions
 from acidsql.storage.files.orc_schema import has_no_names
 from acidsql.storage.orc.row_schema import places_of_fields
@@ -114,7 +115,7 @@ class Places:
         """
         for cleanup in self._metastore.pending_cleanups():
             if is_same(cleanup.location, table.location):
-                self.clean(cleanup)
+                delete_dropped(self._metastore, cleanup)
         if adopt:  # else it is ``free``
             for owner in self.neighbours(table.location):
                 raise owner.refusal(table.location)
@@ -139,27 +140,6 @@ class Places:
         fs = filesystem_for(table.location)
         fs.create_directory(table.location)
         fs.sync_directory(table.location.rpartition("/")[0])
-
-    def clean(self, cleanup: PendingCleanup) -> None:
-        """Delete a dropped table's directory. Call it under the table's lock.
-
-        What is deleted is listed first, by names that no later table of the same name can have,
-        because write ids go on; and while the clean-up is queued there is no later table. So a
-        session that sleeps at any moment and loses its lock does no harm when it wakes.
-        """
-        fs = filesystem_for(cleanup.location)
-        leaves, parents = _tree(fs, cleanup.location)
-        if cleanup not in self._metastore.pending_cleanups():
-            return  # somebody else has done it
-        for leaf in leaves:
-            if leaf.is_dir:
-                fs.delete_directory(leaf.path)
-            else:
-                fs.delete_file_if_there(leaf.path)
-        for parent in parents:
-            fs.remove_empty_directory(parent)
-        _sync_what_is_left(fs, [cleanup.location, *parents])
-        self._metastore.mark_cleaned(cleanup.id)
 
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
         """What lies in these partition directories now."""
@@ -305,32 +285,6 @@ def _cannot_adopt(why: str, table: Table) -> CatalogError:
     return CatalogError(
         why, condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=table.location
     )
-
-
-def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
-    """Make it durable that these have lost entries, or are gone themselves."""
-    above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
-    for path in sorted(above):
-        if fs.exists(path):
-            fs.sync_directory(path)
-
-
-def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """What lies in a table's directory: ACID directories, files and links, and the directories
-    around them, innermost first."""
-    if fs.is_link(path):
-        return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
-    leaves: list[Entry] = []
-    parents: list[str] = []
-    for entry in fs.list_if_there(path):
-        is_leaf = entry.is_link or parse_directory(entry.name) or is_hidden(entry.name)
-        if entry.is_dir and not is_leaf:
-            inner, around = _tree(fs, entry.path)
-            leaves += inner
-            parents += around
-        else:
-            leaves.append(entry)
-    return leaves, [*parents, path]
 
 
 def _highest_write_id(entry: Entry) -> int:

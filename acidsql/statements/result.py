@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.storage.files.sizes import size
 from acidsql.storage.writing.publish import Published
 
 COUNT_COLUMNS = (
@@ -148,16 +149,6 @@ def receipt(
         tuple(path for _, done in published for path in done.directories),
         compaction=compaction,
     )
-
-
-def size(number: int) -> str:
-    """A number of bytes as short text, ``1.5 MB``."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
-        value /= 1000
-    raise AssertionError("unreachable")
 
 
 def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:

@@ -34,15 +34,8 @@ from acidsql.plan.query import Resolve, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.settings import Settings, is_setting
+from acidsql.sql import statements as st
 from acidsql.sql.parser import Plain, parse
-from acidsql.sql.statements import (
-    CompactTable,
-    CreateTable,
-    Dml,
-    Explain,
-    SparkStatement,
-    Statement,
-)
 from acidsql.statements.compactions import CompactionCommands
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.load import Loads
@@ -120,8 +113,7 @@ class Runner:
         self._partitions = Partitions(spark, self.transactions)
         self._reader = Reader(spark, metastore, self.transactions, self._names)
         known = spark, metastore, self._txns, self.transactions, self._names
-        self._commands = Commands(*known)
-        self._of_transactions = TransactionCommands(*known)
+        self._commands, self._of_transactions = Commands(*known), TransactionCommands(*known)
         self.compactions = CompactionCommands(*known, host)
         self._shows = Shows(*known)
         self._families: Sequence[Family] = (
@@ -199,33 +191,33 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        if isinstance(statement, Dml):
+        if isinstance(statement, st.Dml):
             return self._change(statement, said, clock, resolve)
         match statement:
-            case SparkStatement():
+            case st.SparkStatement():
                 return self._reader.pass_on(statement, said, args)
-            case Explain():
+            case st.Explain():
                 return self._explain(statement, said)
-            case CreateTable() if statement.query is not None:
+            case st.CreateTable() if statement.query is not None:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
 
     def _plain(self) -> Plain:
         return Plain(self._txns.settings.values_max_rows, lambda: is_utc(self._spark))
 
-    def _command(self, statement: Statement, text: str) -> DataFrame:
+    def _command(self, statement: st.Statement, text: str) -> DataFrame:
         for family in self._families:
             if family.knows(statement):
                 self.last = family.run(statement, text) or self.last
                 return nothing(self._spark)
         return self._shows.run(statement, text)
 
-    def _prepare(self, statement: Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
+    def _prepare(self, statement: st.Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
         resolve = resolve or self._names.resolve
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
 
-    def _prepare_create(self, statement: CreateTable, said: Said) -> Prepared:
+    def _prepare_create(self, statement: st.CreateTable, said: Said) -> Prepared:
         assert statement.query is not None
         found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
         query = Text(said.text, found.edits).verbatim(statement.query.span)
@@ -235,13 +227,13 @@ class Runner:
         planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
         return Prepared((planned,), found.standins)
 
-    def _explain(self, explain: Explain, said: Said) -> DataFrame:
-        statement: Statement = explain.statement
-        if isinstance(statement, Dml):
+    def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
+        statement: st.Statement = explain.statement
+        if isinstance(statement, st.Dml):
             prepared = self._prepare(statement, said)
             locks = self._locks(statement, prepared, self._touched(prepared, said))
             return self._reader.explain(prepared, said, explain.mode, locks)
-        if isinstance(statement, CompactTable):
+        if isinstance(statement, st.CompactTable):
             return self.compactions.explain(statement, said.text)
         # Spark, too, explains its commands by name, because they run no job.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
@@ -249,7 +241,7 @@ class Runner:
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _change(self, statement: Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
+    def _change(self, statement: st.Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
         with clock("say"):
             prepared = self._prepare(statement, said, resolve)
@@ -263,7 +255,7 @@ class Runner:
         self.last = _receipt(said, transaction, work, clock)
         return counts_frame(self._spark, self.last)
 
-    def _create_as_select(self, statement: CreateTable, said: Said, clock: Clock) -> DataFrame:
+    def _create_as_select(self, statement: st.CreateTable, said: Said, clock: Clock) -> DataFrame:
         """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
         with clock("say"):
             prepared = self._prepare_create(statement, said)
@@ -286,7 +278,7 @@ class Runner:
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 
-    def _hold(self, txn: Txn, statement: Dml, said: Said, prepared: Prepared) -> _Held:
+    def _hold(self, txn: Txn, statement: st.Dml, said: Said, prepared: Prepared) -> _Held:
         """Take the locks, then the snapshot (I6).
 
         If a table or its partitions changed before the locks were granted, prepare the statement
@@ -311,7 +303,7 @@ class Runner:
         return [self._partitions.touched(query, said) for query in prepared.queries]
 
     def _locks(
-        self, statement: Dml, prepared: Prepared, touched: Sequence[Touched]
+        self, statement: st.Dml, prepared: Prepared, touched: Sequence[Touched]
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, touched, strict=True)
         return locks_of(statement, targets, prepared.reads, self._txns.settings)

@@ -19,6 +19,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
+from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 from acidsql.metastore.interface import Database, LockComponent, Metastore, Operation
 from acidsql.metastore.owners import PendingCleanup
@@ -335,7 +336,7 @@ class Commands:
     def _clean(self, cleanups: Iterable[PendingCleanup]) -> None:
         for cleanup in cleanups:
             try:
-                self._places.clean(cleanup)
+                delete_dropped(self._metastore, cleanup)
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 

@@ -286,7 +286,7 @@ def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeyp
     acid.sql("CREATE TABLE r1 AS SELECT 1 AS id")
     acid.sql("ALTER TABLE r1 RENAME TO r2")
     with monkeypatch.context() as patch:  # as if DROP died before it deleted
-        patch.setattr("acidsql.statements.places.Places.clean", lambda *_: None)
+        patch.setattr("acidsql.statements.tables.delete_dropped", lambda *_: None)
         acid.sql("DROP TABLE r2")
     acid.sql("CREATE TABLE r1 AS SELECT 2 AS id")
     assert rows(acid, "r1") == [(2,)]

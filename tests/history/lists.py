@@ -164,7 +164,7 @@ class Events:
 
 
 def write_here(events: Events, table: Table, spec: er.WriteSpec) -> list[er.Record]:
-    """In place of ``acidsql.storage.writing.job.write_events``: both steps of the job, without Spark."""
+    """In place of ``job.write_events``: both steps of the job, without Spark."""
     task, batch = er.Task(events.task, 0), _batch(table, events.changes)
     if events.overwrites or not any(change.old for change in events.changes):
         return [*write_inserts(spec, task, [batch.drop_columns(_OF_OLD_ROWS)])]

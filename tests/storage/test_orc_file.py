@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from acidsql.acid import event
+from acidsql.acid.layout import bucket_id_of_original
 from acidsql.acid.types import parse_type, spark_ddl
 from acidsql.errors import FormatError, WriteError
 from acidsql.storage.files import file_info
@@ -29,7 +30,7 @@ from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema, arrow_type
 from acidsql.storage.reading import orc_reader
-from acidsql.storage.reading.originals import bucket_id_of, original_files, read_originals
+from acidsql.storage.reading.originals import original_files, read_originals
 
 BUCKET = 536870912
 COMPRESSIONS = ["none", "zlib", "snappy", "lz4", "zstd"]
@@ -540,7 +541,7 @@ def test_originals_take_the_tables_types_by_position(tmp_path):
 @pytest.mark.parametrize("name", ["part-00000-abc.orc", "bucket_00000", "x", "000000"])
 def test_a_name_without_a_bucket_id(name):
     with pytest.raises(FormatError, match="bucket id"):
-        bucket_id_of(f"/t/{name}")
+        bucket_id_of_original(f"/t/{name}")
 
 
 def test_what_lies_behind_nulls_is_not_written(tmp_path):

@@ -26,7 +26,7 @@ from acidsql.storage.files.parquet import columns_of_parquet, need_wall_clocks
 from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
-from acidsql.storage.reading.scan import python_rows
+from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.spark import jvm
 
 FORMATS = (ORC, PARQUET, "text")

@@ -9,15 +9,14 @@ Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from posixpath import basename
 
 import numpy as np
 import pyarrow as pa
 
 from acidsql.acid import bucket_codec
+from acidsql.acid.layout import bucket_id_of_original
 from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.orc.damage import naming_damage
@@ -25,8 +24,6 @@ from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.orc_reader import flat_names, read_batches
 
 WRITE_ID_OF_ORIGINALS = 0  # for files that are older than the table's being transactional
-
-_NAME = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def original_files(
     found: list[OriginalFile] = []
     next_row_ids: dict[int, int] = {}
     for path in sorted(paths):
-        bucket_id = bucket_id_of(path)
+        bucket_id = bucket_id_of_original(path)
         rows = _rows(path)
         first = next_row_ids.get(bucket_id, 0)
         next_row_ids[bucket_id] = first + rows
@@ -84,22 +81,6 @@ def _rows(path: str) -> int:
             f"'{path}' holds ACID events under the name of a file without them", path=path
         )
     return info.rows
-
-
-def bucket_id_of(path: str) -> int:
-    """The bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
-
-    Raises:
-        FormatError: The name has another form (for example Spark's ``part-00000…``).
-    """
-    match = _NAME.fullmatch(basename(path))
-    if match is None:
-        raise FormatError(
-            f"'{path}' has no bucket id in its name, so its rows have no row id; Hive asks for "
-            "names like 000000_0",
-            path=path,
-        )
-    return int(match.group(1))
 
 
 def read_originals(

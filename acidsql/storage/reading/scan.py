@@ -17,7 +17,7 @@ One known error: Spark's reader shows 1582-10-05 to 1582-10-14 ten days later (h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -44,11 +44,10 @@ from acidsql.storage.files.orc_schema import (
     names_at_positions,
     names_by_directory,
 )
-from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading import sargs
 from acidsql.storage.reading.deletes import key_columns, parted, without_deleted
 from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
-from acidsql.storage.reading.event_reader import FileRead, flat_schema, plan_reads, read_for_query
+from acidsql.storage.reading.event_reader import plan_reads
 from acidsql.storage.reading.orc_scan import read_orc
 from acidsql.storage.reading.partition_columns import (
     PathPartitions,
@@ -63,13 +62,12 @@ from acidsql.storage.reading.point_search import (
     search,
     searchable,
 )
+from acidsql.storage.reading.python_rows import KEY_TYPES, padded, python_rows, read_ddl
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import local_rows
-from acidsql.storage.spark.worker_process import spare_later_tasks
 
 ROW__ID = "row__id"
-_KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 _ROW = "row"
 _NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
 _PLANNED_MAX = 5000  # rows; see ``local_rows``
@@ -153,7 +151,7 @@ def _candidates(
 def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[int]) -> DataFrame:
     """The rows that the driver has found, with the values of the columns at these ordinals."""
     own = {i: column_name(i) for i in ordinals}
-    ddl = _read_ddl((name, what.table.columns[i].type) for i, name in own.items())
+    ddl = read_ddl((name, what.table.columns[i].type) for i, name in own.items())
     events = local_rows(spark, found, ddl, in_job=found.num_rows > _PLANNED_MAX)
     values = [
         own.get(i, f"CAST(NULL AS {shown_type(column.type)})")
@@ -162,7 +160,7 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
     of_partition = partition_values(what.table, partitions, PARTITION)
-    rows = jvm.select(_padded(events, what.table, values), *KEYS, *columns, *of_partition)
+    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *of_partition)
     return _dressed(rows, what.table)
 
 
@@ -179,7 +177,7 @@ def empty(spark: SparkSession, table: Table) -> DataFrame:
     """No rows, with the columns of ``scan``: a stand-in for the analysis of a statement."""
     columns = [
         f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
-        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _KEY_TYPES.items()),
+        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in KEY_TYPES.items()),
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
     return as_char(spark.range(0).selectExpr(*columns), table)
@@ -195,7 +193,7 @@ def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
     ddl = ", ".join(
         [
             f"{ROW__ID} struct<writeid:bigint,bucketid:int,rowid:bigint>",
-            *(f"{name} {kind}" for name, kind in _KEY_TYPES.items()),
+            *(f"{name} {kind}" for name, kind in KEY_TYPES.items()),
             *(f"{name} {kind}" for name, kind in kinds),
             f"{quote(marker)} int",
         ]
@@ -364,43 +362,3 @@ def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing])
         *(quote(column.name) for column in what.table.columns),
         *partition_values(what.table, names, PARTITION),
     )
-
-
-def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
-    """Rows that Python tasks read: key columns, partition directory, the user's columns."""
-    schema = flat_schema(table)
-    names = [column.name for column in table.columns]
-    tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
-    own = [quote(name) for name in names]
-    kinds = (column.type for column in table.columns)
-    ddl = _read_ddl(zip(own, kinds, strict=True))
-    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
-    return _padded(events, table, own)
-
-
-def _read_ddl(columns: Iterable[tuple[str, str]]) -> str:
-    """The DDL of rows that Python reads: row id, partition directory, these columns and types."""
-    read = (f"{name} {shown_type(kind)}" for name, kind in columns)
-    ids = (f"{name} {kind}" for name, kind in _KEY_TYPES.items())
-    return ", ".join([*ids, *read])
-
-
-def _padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
-    """Rows that Python has read, with the user's columns; ``values``: the SQL of each column."""
-    columns = (
-        f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
-        for value, c in zip(values, table.columns, strict=True)
-    )
-    return jvm.select(events, *KEYS, *columns)
-
-
-def _reader(
-    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spare_later_tasks()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read_for_query(reads[number], schema, names)
-
-    return run

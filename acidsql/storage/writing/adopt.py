@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from acidsql.acid.layout import BUCKET_ID_MAX, is_hidden, is_original, parse_directory, plain_name
+from acidsql.acid.layout import (
+    BUCKET_ID_MAX,
+    bucket_id_of_original,
+    is_hidden,
+    is_original,
+    parse_directory,
+    plain_name,
+)
 from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, FileSystem
@@ -19,7 +26,6 @@ from acidsql.storage.files.listing import is_partition
 from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import reason_of
-from acidsql.storage.reading.originals import bucket_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ def check_buckets(found: Found, num_buckets: int) -> None:
         FormatError: A name has no bucket id, or a bucket id that the table does not have.
     """
     for entry in found.originals:
-        if not is_original(entry.name) or bucket_id_of(entry.path) >= num_buckets:
+        if not is_original(entry.name) or bucket_id_of_original(entry.path) >= num_buckets:
             raise FormatError(
                 f"'{entry.path}' is in no bucket of a table of {num_buckets}: the files of a "
                 "CLUSTERED BY table are called after their buckets, 000000_0, 000001_0 …, and hold "
@@ -165,7 +171,7 @@ def rename_originals(fs: FileSystem, found: Found) -> int:
         The number of renamed files.
     """
     taken = {entry.path for entry in found.originals}
-    numbers = [bucket_id_of(e.path) for e in found.originals if is_original(e.name)]
+    numbers = [bucket_id_of_original(e.path) for e in found.originals if is_original(e.name)]
     number = max(numbers, default=-1) + 1
     directories = set()
     for entry in found.badly_named:

@@ -1,0 +1,58 @@
+"""Deletes the directory of a dropped table: for DROP, the cleaner and the next CREATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from acidsql.acid.layout import is_hidden, parse_directory
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.owners import PendingCleanup
+from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
+
+
+def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
+    """Delete a dropped table's directory. Call it under the table's lock.
+
+    What is deleted is listed first, by names that no later table of the same name can have,
+    because write ids go on; and while the clean-up is queued there is no later table. So a
+    session that sleeps at any moment and loses its lock does no harm when it wakes.
+    """
+    fs = filesystem_for(cleanup.location)
+    leaves, parents = _tree(fs, cleanup.location)
+    if cleanup not in metastore.pending_cleanups():
+        return  # somebody else has done it
+    for leaf in leaves:
+        if leaf.is_dir:
+            fs.delete_directory(leaf.path)
+        else:
+            fs.delete_file_if_there(leaf.path)
+    for parent in parents:
+        fs.remove_empty_directory(parent)
+    _sync_what_is_left(fs, [cleanup.location, *parents])
+    metastore.mark_cleaned(cleanup.id)
+
+
+def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
+    """Make it durable that these have lost entries, or are gone themselves."""
+    above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
+    for path in sorted(above):
+        if fs.exists(path):
+            fs.sync_directory(path)
+
+
+def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
+    """What lies in a table's directory: ACID directories, files and links, and the directories
+    around them, innermost first."""
+    if fs.is_link(path):
+        return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
+    leaves: list[Entry] = []
+    parents: list[str] = []
+    for entry in fs.list_if_there(path):
+        is_leaf = entry.is_link or parse_directory(entry.name) or is_hidden(entry.name)
+        if entry.is_dir and not is_leaf:
+            inner, around = _tree(fs, entry.path)
+            leaves += inner
+            parents += around
+        else:
+            leaves.append(entry)
+    return leaves, [*parents, path]

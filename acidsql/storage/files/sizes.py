@@ -1,0 +1,13 @@
+"""Numbers of bytes as a person reads them."""
+
+from __future__ import annotations
+
+
+def size(number: int) -> str:
+    """A number of bytes as short text, ``1.5 MB``."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")

@@ -1,0 +1,58 @@
+"""Rows that Python reads: by tasks, from files that Spark's own ORC reader cannot read rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.storage.columns import quote, shown, shown_type
+from acidsql.storage.event_records import KEYS
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.event_reader import FileRead, flat_schema, read_for_query
+from acidsql.storage.spark import jvm
+from acidsql.storage.spark.worker_process import spare_later_tasks
+
+KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
+
+
+def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
+    """Rows that Python tasks read: key columns, partition directory, the user's columns."""
+    schema = flat_schema(table)
+    names = [column.name for column in table.columns]
+    tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
+    own = [quote(name) for name in names]
+    kinds = (column.type for column in table.columns)
+    ddl = read_ddl(zip(own, kinds, strict=True))
+    events = tasks.mapInArrow(_reader(reads, schema, names), ddl)
+    return padded(events, table, own)
+
+
+def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
+    """The DDL of rows that Python reads: row id, partition directory, these columns and types."""
+    read = (f"{name} {shown_type(kind)}" for name, kind in columns)
+    ids = (f"{name} {kind}" for name, kind in KEY_TYPES.items())
+    return ", ".join([*ids, *read])
+
+
+def padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
+    """Rows that Python has read, with the user's columns; ``values``: the SQL of each column."""
+    columns = (
+        f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
+        for value, c in zip(values, table.columns, strict=True)
+    )
+    return jvm.select(events, *KEYS, *columns)
+
+
+def _reader(
+    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_for_query(reads[number], schema, names)
+
+    return run
