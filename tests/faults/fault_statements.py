@@ -61,6 +61,10 @@ class Kind:
         """What is said, one after the other."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
+    def endings(self, outcome: str, *, happened: bool) -> set[str]:
+        """How it may end when it is run once more, where it would end so in peace."""
+        return {outcome, "done"} if self.goes_on and happened else {outcome}
+
     def __str__(self) -> str:
         return self.name
 

@@ -121,7 +121,7 @@ def _go_on(world: World, kind: Kind, course: Course, line: Line) -> None:
     is_before = world.sees(course.before, only) and not world.committed()
     assert is_before or world.sees(course.once[0].state, only), line.failed
     again, probed = course.once if is_before else course.twice
-    allowed = {again.outcome, "done"} if kind.goes_on and not is_before else {again.outcome}
+    allowed = kind.endings(again.outcome, happened=not is_before)
     assert world.run(kind, same_session=True) in allowed, line.failed
     assert world.sees(again.state, only), line.failed
     if ALL or line.at % 3 == 0:
