@@ -5,6 +5,5 @@
 ``local_rows``, ``few_rows`` and ``literal_rows`` carry small numbers of rows between the driver and
 Spark. ``repeatable`` says whether a query may be evaluated twice.
 
-This package must not know the directories of a table. Where the JVM cannot be reached (Spark
-Connect), each answer has another way. Read ``jvm`` first.
+This package must not know the directories of a table. Read ``jvm`` first.
 """
