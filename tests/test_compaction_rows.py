@@ -22,8 +22,9 @@ from acidsql.statements.compaction_rows import (
     aborted_rows,
     compaction_rows,
 )
-from acidsql.statements.shows import Shows
-from acidsql.statements.transactions import TransactionCommands
+from acidsql.statements.family import Context
+from acidsql.statements.shows import ShowStatements
+from acidsql.statements.transactions import TransactionStatements
 
 NAMES = [column.split(" ")[0] for column in COMPACTIONS.split(", ")]
 T, U = TableName("default", "t"), TableName("db", "u")
@@ -263,7 +264,9 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     nothing: Any = None
 
     def run(text: str, store: Any) -> Any:
-        return Shows(nothing, store, nothing, nothing, names).run(statement_of(text), text)
+        context = Context(nothing, store, nothing, nothing, names, nothing, "h")
+        statement = statement_of(text)
+        return ShowStatements(context).handlers()[type(statement)](statement, text)
 
     return run
 
@@ -293,7 +296,7 @@ def test_compactions_are_aborted(ask: Any) -> None:
 # ── inside of a transaction ──────────────────────────────────────────────────────────────────
 
 
-def commands(*, pinned: bool) -> TransactionCommands:
+def commands(*, pinned: bool) -> TransactionStatements:
     """Of a session with an open transaction, or in a ``snapshot()`` block."""
 
     def need_writable(what: str) -> None:
@@ -304,7 +307,9 @@ def commands(*, pinned: bool) -> TransactionCommands:
         is_plain=False, need_writable=need_writable, need=lambda: SimpleNamespace(id=5)
     )
     nothing: Any = None
-    return TransactionCommands(nothing, nothing, nothing, transactions, nothing)
+    return TransactionStatements(
+        Context(nothing, nothing, nothing, transactions, nothing, nothing, "h")
+    )
 
 
 @pytest.mark.parametrize(

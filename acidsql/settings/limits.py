@@ -113,6 +113,12 @@ class Settings(CompactorSettings):
         "rows. 0: never.",
         least=0,
     )
+    fast_paths: bool = boolean(
+        "acidsql.fast.paths",
+        "true",
+        "false: every statement runs by Spark jobs, joins and full scans alone, without the faster "
+        "ways of doing the same. For tests, and to find out whether a faster way is to blame.",
+    )
     max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",
         "1000",

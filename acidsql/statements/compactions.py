@@ -8,9 +8,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
@@ -26,16 +25,13 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
-from acidsql.metastore.interface import Metastore
-from acidsql.plan.names import Names
 from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import COMPACTIONS, compaction_rows
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt, rows_frame
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.compact import plan_compaction
-from acidsql.txn import TxnManager, snapshot_of
+from acidsql.txn import snapshot_of
 
 _log = logging.getLogger(__name__)
 
@@ -44,38 +40,20 @@ _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
 
 
-class CompactionCommands:
-    """Runs these commands for one session.
+class CompactionStatements(Family):
+    """Runs these statements, and the session's methods about compactions."""
 
-    Args:
-        spark: The session's Spark session.
-        metastore: The metastore with the queue.
-        txns: Opens transactions.
-        transactions: The session's open transaction.
-        names: Finds tables.
-        host: This process's host, shown to others.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        txns: TxnManager,
-        transactions: Transactions,
-        names: Names,
-        host: str,
-    ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
-        self._txns, self._transactions, self._host = txns, transactions, host
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._host = host = context.host
         # A person waits for the compaction, so it uses all task slots.
         resources = Resources(f"acidsql-compact-{id(self)}")
-        self._worker = Worker(spark, metastore, txns, f"{host}-session{id(self)}", resources)
+        self._worker = Worker(
+            self._spark, self._metastore, self._txns, f"{host}-session{id(self)}", resources
+        )
 
-    def knows(self, statement: Any) -> bool:
-        """True if the statement is one of these commands."""
-        return isinstance(statement, st.CompactTable)
-
-    def run(self, statement: Any, text: str) -> Receipt:
+    @runs(st.CompactTable)
+    def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
         """Run ALTER TABLE … COMPACT.
 
         Raises:
@@ -107,7 +85,7 @@ class CompactionCommands:
         """See ``Session.compact``."""
         self._transactions.need_plain("compact")
         ids = []
-        for name in self._partitions(table, partition):
+        for name in self._targets(table, partition):
             request = CompactionRequest(
                 table.name, name, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
             )
@@ -154,8 +132,7 @@ class CompactionCommands:
                 text, statement.span.start, statement.span.end,
                 condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
             )  # fmt: skip
-        known = Partitions(self._spark, self._transactions)
-        found = known.matching(table, [statement.partition], text)
+        found = self._partitions.matching(table, [statement.partition], text)
         if len(found) > 1:
             raise AnalysisError(
                 f"PARTITION names {len(found)} partitions of {table.name}; one is compacted at a "
@@ -165,7 +142,7 @@ class CompactionCommands:
             )  # fmt: skip
         return table, found[0]
 
-    def _partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
+    def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
         if not table.partition_columns:
             if partition is not None:
                 raise CatalogError(f"{table.name} is not partitioned.", table=table.name)

@@ -14,23 +14,19 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
 from acidsql.acid.paths import directory_of, normal, plain_path, scheme_and_root
 from acidsql.acid.table import ORC, Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
-from acidsql.metastore.interface import Metastore
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
-from acidsql.plan.names import Names
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.places import Places
 from acidsql.statements.result import Receipt, receipt
 from acidsql.statements.said import Said
@@ -42,7 +38,7 @@ from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import Source
 from acidsql.storage.writing.save import Save, Writing
-from acidsql.txn import Txn, TxnManager
+from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
@@ -74,27 +70,15 @@ class _Load:
         )
 
 
-class Loads:
+class LoadStatements(Family):
     """Runs LOAD DATA for one session."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        txns: TxnManager,
-        transactions: Transactions,
-        names: Names,
-    ) -> None:
-        self._spark, self._names = spark, names
-        self._txns, self._transactions = txns, transactions
-        self._partitions = Partitions(spark, transactions)
-        self._places = Places(metastore)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._places = Places(context.metastore)
 
-    def knows(self, statement: Any) -> bool:
-        """True for LOAD DATA."""
-        return isinstance(statement, LoadData)
-
-    def run(self, statement: Any, text: str) -> Receipt:
+    @runs(LoadData)
+    def load(self, statement: LoadData, text: str) -> Receipt:
         """Run the statement.
 
         Raises:

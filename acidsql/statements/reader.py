@@ -14,18 +14,17 @@ from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, UnsupportedError
-from acidsql.metastore.interface import LockComponent, Metastore, TxnState, WriteConflict
+from acidsql.metastore.interface import LockComponent, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery
 from acidsql.plan.foreign import refuse_acid_tables
-from acidsql.plan.names import Names
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Effect, Reads, SparkStatement
-from acidsql.statements.current_txn import Transactions
 from acidsql.statements.explain import locks_section, plan_section, tables_section
+from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
 from acidsql.statements.spark_databases import SparkDatabases
@@ -87,11 +86,9 @@ class Events:
 class Reader:
     """Fills the stand-ins of one session's statements."""
 
-    def __init__(
-        self, spark: SparkSession, metastore: Metastore, transactions: Transactions, names: Names
-    ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
-        self._transactions = transactions
+    def __init__(self, context: Context) -> None:
+        self._spark, self._metastore, self._names = context.spark, context.metastore, context.names
+        self._txns, self._transactions = context.txns, context.transactions
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
@@ -141,7 +138,8 @@ class Reader:
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """What the values of MERGE's source demand of the target's partitions. May run a job."""
-        if change.reduced is None or change.source is None:
+        is_reference = not self._txns.settings.fast_paths
+        if is_reference or change.reduced is None or change.source is None:
             return ANYTHING
         asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
         if not asked:
@@ -221,6 +219,7 @@ class Reader:
                 lambda: self._is_kept(snapshot),
                 few,
                 (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
+                is_fast=self._txns.settings.fast_paths,
             )
         except (AcidSqlError, OSError):
             still_there()  # raises if the table was changed: this explains the error better
@@ -243,7 +242,8 @@ class Reader:
         def whole() -> DataFrame:
             return self._frame(query.query, views, said)
 
-        if query.reduced is None or query.source is None:
+        is_reference = not self._txns.settings.fast_paths
+        if is_reference or query.reduced is None or query.source is None:
             return Events(whole())
         rows = views[query.source.view]
         source = repeatable(rows)

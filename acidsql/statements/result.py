@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -116,16 +116,6 @@ class Clock:
         finally:
             spent = time.perf_counter() - start
             self.seconds[phase] = round(self.seconds.get(phase, 0.0) + spent, 3)
-
-
-class Family(Protocol):
-    """A family of statements that write no events, and the code that runs them."""
-
-    def knows(self, statement: Any) -> bool:
-        """Whether a statement belongs to this family."""
-
-    def run(self, statement: Any, text: str) -> Receipt | None:
-        """Run one statement. Return a receipt if the statement changed something."""
 
 
 def receipt(

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,26 +23,23 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.compaction.background import Background
 from acidsql.errors import TransientTxnError
-from acidsql.metastore.interface import LockComponent, Metastore, WriteConflict
-from acidsql.plan import lower
-from acidsql.plan.event_query import EventQuery
-from acidsql.plan.insert import plan_create_as_select
-from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
+from acidsql.metastore.interface import Metastore, WriteConflict
+from acidsql.plan.locking import exclusive, read_lock
 from acidsql.plan.names import Names
-from acidsql.plan.query import Resolve, rewrite
-from acidsql.plan.rewrite import Prepared, plan_dml
-from acidsql.plan.sqltext import Text
+from acidsql.plan.query import Resolve
 from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
 from acidsql.sql.parser import Plain, parse
-from acidsql.statements.compactions import CompactionCommands
+from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.load import Loads
+from acidsql.statements.family import Context, all_handlers
+from acidsql.statements.hold import Held, Holder
+from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.reader import Reader, Views
+from acidsql.statements.prepare import Preparer
+from acidsql.statements.reader import Reader
 from acidsql.statements.result import (
     Clock,
-    Family,
     Receipt,
     counts_frame,
     nothing,
@@ -51,32 +47,15 @@ from acidsql.statements.result import (
     rows_frame,
 )
 from acidsql.statements.said import Args, Said, by_name, has_double_quoted_names, is_utc
-from acidsql.statements.shows import Shows
-from acidsql.statements.tables import Commands
-from acidsql.statements.transactions import TransactionCommands
+from acidsql.statements.shows import ShowStatements
+from acidsql.statements.tables import TableStatements
+from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, Work, file_errors
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.statements.write import Writer
 from acidsql.storage.spark import jvm
-from acidsql.storage.writing.save import Save, Writing
-from acidsql.storage.writing.staging import staged
-from acidsql.txn import Snapshot, Txn, TxnManager
+from acidsql.txn import TxnManager
 
 _LONGEST_PAUSE_S = 0.2  # before a statement is run again after a conflict
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A statement whose locks are held.
-
-    Attributes:
-        prepared: The statement.
-        touched: For each query, the partitions that the query can change. None means any.
-        snapshot: The snapshot that was taken under the locks.
-    """
-
-    prepared: Prepared
-    touched: Sequence[Touched]
-    snapshot: Snapshot
 
 
 class Runner:
@@ -110,15 +89,27 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
-        self._partitions = Partitions(spark, self.transactions)
-        self._reader = Reader(spark, metastore, self.transactions, self._names)
-        known = spark, metastore, self._txns, self.transactions, self._names
-        self._commands, self._of_transactions = Commands(*known), TransactionCommands(*known)
-        self.compactions = CompactionCommands(*known, host)
-        self._shows = Shows(*known)
-        self._families: Sequence[Family] = (
-            self._commands, self._of_transactions, Loads(*known), self.compactions,
-        )  # fmt: skip
+        partitions = Partitions(spark, self.transactions)
+        context = Context(
+            spark, metastore, self._txns, self.transactions, self._names, partitions, host
+        )
+        self._reader = Reader(context)
+        self._tables = TableStatements(context)
+        self._of_transactions = TransactionStatements(context)
+        self.compactions = CompactionStatements(context)
+        self._shows = ShowStatements(context)
+        self._handlers = all_handlers(
+            [
+                self._tables,
+                self._of_transactions,
+                LoadStatements(context),
+                self.compactions,
+                self._shows,
+            ]
+        )
+        self._preparer = Preparer(context, self._reader, self._tables)
+        self._holder = Holder(context, self._preparer)
+        self._writer = Writer(context, self._reader)
         self.last: Receipt | None = None
         self._background = Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
@@ -202,36 +193,24 @@ class Runner:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
 
-    def _plain(self) -> Plain:
-        return Plain(self._txns.settings.values_max_rows, lambda: is_utc(self._spark))
+    def _plain(self) -> Plain | None:
+        settings = self._txns.settings
+        if not settings.fast_paths:
+            return None
+        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
-        for family in self._families:
-            if family.knows(statement):
-                self.last = family.run(statement, text) or self.last
-                return nothing(self._spark)
-        return self._shows.run(statement, text)
-
-    def _prepare(self, statement: st.Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
-        resolve = resolve or self._names.resolve
-        analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
-        return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
-
-    def _prepare_create(self, statement: st.CreateTable, said: Said) -> Prepared:
-        assert statement.query is not None
-        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
-        query = Text(said.text, found.edits).verbatim(statement.query.span)
-        fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
-        name = self._names.new(statement.name, said.text)
-        table = self._commands.define(statement, said.text, name, fields)
-        planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
-        return Prepared((planned,), found.standins)
+        result = self._handlers[type(statement)](statement, text)
+        if isinstance(result, DataFrame):
+            return result
+        self.last = result or self.last
+        return nothing(self._spark)
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
         if isinstance(statement, st.Dml):
-            prepared = self._prepare(statement, said)
-            locks = self._locks(statement, prepared, self._touched(prepared, said))
+            prepared = self._preparer.change(statement, said)
+            locks = self._holder.locks(statement, prepared, said)
             return self._reader.explain(prepared, said, explain.mode, locks)
         if isinstance(statement, st.CompactTable):
             return self.compactions.explain(statement, said.text)
@@ -244,12 +223,12 @@ class Runner:
     def _change(self, statement: st.Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
         with clock("say"):
-            prepared = self._prepare(statement, said, resolve)
+            prepared = self._preparer.change(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
             with transaction.statement() as work:
                 with clock("hold"):
-                    held = self._hold(transaction.txn, statement, said, prepared)
-                self._do(transaction, held, said, clock, work)
+                    held = self._holder.hold(transaction.txn, statement, said, prepared)
+                self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
                 self.transactions.end_of_statement(transaction)
         self.last = _receipt(said, transaction, work, clock)
@@ -258,142 +237,29 @@ class Runner:
     def _create_as_select(self, statement: st.CreateTable, said: Said, clock: Clock) -> DataFrame:
         """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
         with clock("say"):
-            prepared = self._prepare_create(statement, said)
+            prepared = self._preparer.create_as_select(statement, said)
             table = prepared.queries[0].table
-            if self._commands.exists(statement, table.name):
+            if self._tables.exists(statement, table.name):
                 return nothing(self._spark)
         with self.transactions.own(said.text) as transaction, transaction.statement() as work:
             with clock("hold"):
                 locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
                 transaction.txn.lock(locks, agent_info=said.text)
-                if self._commands.exists(statement, table.name):
+                if self._tables.exists(statement, table.name):
                     return nothing(self._spark)
-                table, place = self._commands.take_place(table, transaction)
+                table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
-            self._do(transaction, _Held(prepared, (None,), snapshot), said, clock, work)
+            held = Held(prepared, (None,), snapshot)
+            self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
                 transaction.commit(create_table=table, cleaned=place.id)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 
-    def _hold(self, txn: Txn, statement: st.Dml, said: Said, prepared: Prepared) -> _Held:
-        """Take the locks, then the snapshot (I6).
-
-        If a table or its partitions changed before the locks were granted, prepare the statement
-        again. The second time lock each target table as a whole, so that two rounds are enough.
-        """
-        is_first = not txn.has_looked
-        touched = self._touched(prepared, said)
-        txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
-        snapshot = txn.snapshot(prepared.reads)
-        # If an earlier statement took the snapshot, newer partitions have no visible rows.
-        is_whole = not is_first or self._covers(touched, prepared, said)
-        if is_whole and self._is_unchanged(prepared):
-            return _Held(prepared, touched, snapshot)
-        if is_first:
-            txn.forget_snapshot()
-        again = self._prepare(statement, said)
-        whole = self._locks(statement, again, [None] * len(again.queries))
-        txn.lock(whole, agent_info=said.text)
-        return _Held(again, self._touched(again, said), txn.snapshot(again.reads))
-
-    def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
-        return [self._partitions.touched(query, said) for query in prepared.queries]
-
-    def _locks(
-        self, statement: st.Dml, prepared: Prepared, touched: Sequence[Touched]
-    ) -> list[LockComponent]:
-        targets = zip(prepared.queries, touched, strict=True)
-        return locks_of(statement, targets, prepared.reads, self._txns.settings)
-
-    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
-        """Whether the locked partitions are still all that the statement can change."""
-        for query, before in zip(prepared.queries, touched, strict=True):
-            if query.partitions is not None and before is not None:
-                now = self._partitions.touched(query, said)
-                if now is None or not set(now) <= set(before):
-                    return False
-        return True
-
-    def _is_unchanged(self, prepared: Prepared) -> bool:
-        return all(self.transactions.get_table(table.name) == table for table in prepared.tables)
-
-    def _do(
-        self, transaction: Transaction, held: _Held, said: Said, clock: Clock, work: Work
-    ) -> None:
-        """Write and publish each target's events, and add what was published to ``work``."""
-        with clock("do"):
-            # An UPDATE or DELETE without a subquery in WHERE reads its target once.
-            is_point = all(query.maybe_few for query in held.prepared.queries)
-            few = self._txns.settings.driver_max_rows if is_point else 0
-            views = self._reader.views(held.prepared, held.snapshot, said, few=few)
-        with self._source(transaction.txn, held.prepared, views, said):
-            for query, touched in zip(held.prepared.queries, held.touched, strict=True):
-                if not query.table.partition_columns:
-                    transaction.refuse_hidden(query.table, [""])
-                with self._writing(transaction.txn, query, touched) as writing:
-                    with clock("do"):
-                        self._write(writing, query, views, said)
-                    with clock("keep"):
-                        transaction.refuse_hidden(query.table, writing.partitions)
-                        work.publish(query.table, writing)
-
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
-
-    @contextmanager
-    def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
-        """Evaluate the source of a multi-insert once (I9), into our own temporary files."""
-        if prepared.source is None:
-            yield
-            return
-        source = lower.frame(self._spark, prepared.source.query, views, said.args)
-        location = prepared.queries[0].table.location
-        with staged(source, location, txn.id) as rows:
-            views[prepared.source.view] = rows
-            yield
-
-    def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
-        table = query.table
-        static = None if query.static_partition is None or not touched else next(iter(touched))
-        # Rows that replace others stay in their directories.
-        has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
-        first = txn.next_statement_id()
-        return Writing(
-            filesystem_for(table.location),
-            Save(
-                table,
-                txn.write_id(table.name),
-                # Delete events get the lower statement id. Otherwise Hive would apply them to the
-                # rows of this same write.
-                (first, txn.next_statement_id() if query.deletes else first),
-                static if table.partition_columns else "",
-                query.overwrite,
-                query.merge,
-                query.allow_duplicate_deletes,
-                self._partitions.names(table) if has_new_rows else None,
-                self._txns.settings.max_dynamic_partitions,
-            ),
-        )
-
-    def _write(self, writing: Writing, query: EventQuery, views: Views, said: Said) -> None:
-        if query.plain_rows is not None:
-            writing.plain_rows(query.plain_rows)
-            return
-        events = self._reader.events(query, views, said)
-        with events.unchanged(self._spark), lower.mapped_errors(query.query):
-            rows = query.literal_rows
-            if rows is not None and rows <= self._txns.settings.values_max_rows:
-                writing.literal_rows(events.rows)
-            else:
-                is_tiny = events.source is not None and events.source.is_tiny
-                few = self._txns.settings.driver_max_rows if query.maybe_few or is_tiny else 0
-                small, whole = query.if_small, events.otherwise
-                writing.events(events.rows, few, if_small=small, otherwise=whole)
-        if query.overwrite:
-            writing.replace_all()
 
 
 def _receipt(said: Said, transaction: Transaction, work: Work, clock: Clock) -> Receipt:

@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
-from acidsql.metastore.interface import LockInfo, Metastore, TxnState
+from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
-from acidsql.plan.names import Names
 from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.family import Family, runs
 from acidsql.statements.result import rows_frame
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
 from acidsql.storage.reading.inventory import files_frame, inventory
-from acidsql.txn import TxnManager
 
 _OURS, _SPARKS = "acidsql", "spark_catalog"
 _LOCKS = (
@@ -38,38 +35,8 @@ _LOCKS = (
 )
 
 
-class Shows:
-    """Answers them for one session; ``run`` finds the method by the statement's type."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        txns: TxnManager,
-        transactions: Transactions,
-        names: Names,
-    ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
-        self._txns, self._transactions = txns, transactions
-        self._stated = Partitions(spark, transactions)
-        self._by_type: dict[type, Callable[[Any, str], DataFrame]] = {
-            st.ShowDatabases: self._databases,
-            st.ShowTables: self._tables,
-            st.ShowPartitions: self._partitions,
-            st.ShowCreateTable: self._create_table,
-            st.ShowTableProperties: self._properties,
-            st.ShowColumns: self._columns,
-            st.DescribeTable: self._describe,
-            st.ShowTransactions: self._txn_rows,
-            st.ShowLocks: self._locks,
-            st.ShowCompactions: self._compactions,
-            st.AbortCompactions: self._abort_compactions,
-            st.SetOption: self._setting,
-        }
-
-    def run(self, statement: Any, text: str) -> DataFrame:
-        """Answer one statement."""
-        return self._by_type[type(statement)](statement, text)
+class ShowStatements(Family):
+    """Answers these statements for one session."""
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
@@ -91,6 +58,7 @@ class Shows:
         """See ``Session.events``."""
         return dump_events(self._spark, path)
 
+    @runs(st.ShowDatabases)
     def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
         """Ours and Spark's, saying which."""
         rows = [(database.name, _OURS) for database in self._metastore.databases()]
@@ -98,6 +66,7 @@ class Shows:
         found = [row for row in rows if _like(row[0], statement.pattern)]
         return self._frame("namespace string, catalog string", sorted(found))
 
+    @runs(st.ShowTables)
     def _tables(self, statement: st.ShowTables, text: str) -> DataFrame:
         database = self._names.current_database
         if statement.database is not None:
@@ -124,7 +93,8 @@ class Shows:
             sorted(found),
         )
 
-    def _partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
+    @runs(st.ShowPartitions)
+    def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
         if not table.partition_columns:
             raise AnalysisError(
@@ -135,13 +105,15 @@ class Shows:
             )  # fmt: skip
         found = self._transactions.partition_names(table)
         if statement.partition:
-            found = self._stated.among(table, statement.partition, found, text)
+            found = self._partitions.among(table, statement.partition, found, text)
         return self._frame("partition string", [(name,) for name in found])
 
+    @runs(st.ShowCreateTable)
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
+    @runs(st.ShowTableProperties)
     def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
         rows = sorted(table.properties.items())
@@ -150,10 +122,12 @@ class Shows:
             rows = [(statement.key, table.properties.get(statement.key, missing))]
         return self._frame("key string, value string", rows)
 
+    @runs(st.ShowColumns)
     def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
+    @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
         table = self._names.need(statement.name, text)
         rows = [_column_row(column) for column in table.all_columns]
@@ -165,6 +139,7 @@ class Shows:
             rows += [(key, value, "") for key, value in _details(table)]
         return self._frame("col_name string, data_type string, comment string", rows)
 
+    @runs(st.ShowTransactions)
     def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
         rows = [
             (
@@ -183,6 +158,7 @@ class Shows:
             rows,
         )
 
+    @runs(st.ShowLocks)
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """Hive's columns; EXTENDED changes nothing, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.need(statement.name, text)
@@ -197,18 +173,19 @@ class Shows:
         ]
         if table is not None and statement.partition:
             held = [one.partition for one in found if one.partition is not None]
-            stated = self._stated.among(table, statement.partition, held, text)
+            stated = self._partitions.among(table, statement.partition, held, text)
             found = [one for one in found if one.partition in stated]
         found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
         return self._frame(_LOCKS, map(_lock_row, found))
 
+    @runs(st.ShowCompactions)
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
         found = self._metastore.compactions()
         table = None if statement.name is None else self._compacted(statement.name, found, text)
         if statement.partition and table is not None:
             known = [one.partition for one in found if one.table == table and one.partition]
             described = self._metastore.get_table(table) or _dropped(table, known)
-            stated = self._stated.among(described, statement.partition, known, text)
+            stated = self._partitions.among(described, statement.partition, known, text)
             found = [one for one in found if one.partition in stated]
         return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
 
@@ -219,13 +196,10 @@ class Shows:
             return table
         return self._names.need(name, text).name
 
+    @runs(st.AbortCompactions)
     def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
         found = self._metastore.abort_compactions(statement.ids)
         return self._frame(ABORTED, aborted_rows(statement.ids, found))
-
-    def _setting(self, statement: st.SetOption, text: str) -> DataFrame:
-        values = dict(self._txns.settings.items())
-        return self._frame("key string, value string", [(statement.key, values[statement.key])])
 
     def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
         return rows_frame(self._spark, schema, rows)

@@ -13,26 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import Database, LockComponent, Metastore, Operation
+from acidsql.metastore.interface import Database, LockComponent, Operation
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
-from acidsql.plan.names import Names, need_name
+from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.partition_specs import Partitions, Spec
+from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.spark_databases import SparkDatabases, is_of_another_catalog
@@ -41,53 +39,22 @@ from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for, real
 from acidsql.storage.writing.publish import Published
 from acidsql.storage.writing.save import Save, Writing
-from acidsql.txn import Txn, TxnManager
+from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
 
-class Commands:
-    """Runs them for one session; ``run`` finds the method by the statement's type."""
+class TableStatements(Family):
+    """Runs these statements for one session."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        txns: TxnManager,
-        transactions: Transactions,
-        names: Names,
-    ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
-        self._txns, self._transactions = txns, transactions
-        self._places = Places(metastore)
-        self._partitions = Partitions(spark, transactions)
-        self._sparks = SparkDatabases(spark, metastore)
-        self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
-            st.CreateTable: self._create_table,
-            st.DropTable: self._drop_table,
-            st.TruncateTable: self._truncate,
-            st.AddColumns: self._add_columns,
-            st.ChangeColumns: self._alter_columns,
-            st.ReplaceColumns: self._alter_columns,
-            st.SetTableProperties: self._set_properties,
-            st.UnsetTableProperties: self._unset_properties,
-            st.DropPartitions: self._drop_partitions,
-            st.RenameTable: self._rename,
-            st.CreateDatabase: self._create_database,
-            st.DropDatabase: self._drop_database,
-            st.Use: self._use,
-        }
-
-    def knows(self, statement: Any) -> bool:
-        """True if it is one of these."""
-        return type(statement) in self._by_type
-
-    def run(self, statement: Any, text: str) -> Receipt | None:
-        """Run one statement; a receipt if something changed."""
-        return self._by_type[type(statement)](statement, text)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._places = Places(context.metastore)
+        self._sparks = SparkDatabases(context.spark, context.metastore)
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
+    @runs(st.CreateTable)
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
         name = self._names.new(statement.name, text)
         if self.exists(statement, name):
@@ -142,6 +109,7 @@ class Commands:
         self._places.make(table)
         return table, place
 
+    @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text).name
         with self._locked(text, exclusive(name)) as txn:
@@ -151,6 +119,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         with self._transactions.changing(text) as transaction, transaction.statement() as work:
@@ -172,6 +141,7 @@ class Commands:
             chosen = self._matching(table, [spec], text)
         txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
 
+    @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
         columns = [create.bind_column(c, text, self._type_of(text)) for c in statement.columns]
@@ -184,6 +154,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
         type_of = self._type_of(text)
         table = self._names.need(statement.name, text)
@@ -200,6 +171,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.SetTableProperties)
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
         name = table.name
@@ -213,6 +185,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.UnsetTableProperties)
     def _unset_properties(self, statement: st.UnsetTableProperties, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
         name = table.name
@@ -223,6 +196,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
@@ -232,6 +206,7 @@ class Commands:
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.DropPartitions)
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
         """A base without rows hides what is there, even if the partition comes again; the catalog
         forgets the partition in the same commit; only then are files deleted, that base last."""
@@ -255,6 +230,7 @@ class Commands:
 
     # ── databases ─────────────────────────────────────────────────────────────────────────────────
 
+    @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
         """Spark's first: what Spark refuses is not made."""
         if is_of_another_catalog(statement.name):
@@ -278,6 +254,7 @@ class Commands:
             self._sparks.share(database)
         self._metastore.create_database(database)
 
+    @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
         """Spark's last: what the store refuses is not dropped."""
         if is_of_another_catalog(statement.name):
@@ -298,6 +275,7 @@ class Commands:
         if is_sparks:
             self._sparks.drop(name, cascade=cascade)
 
+    @runs(st.Use)
     def _use(self, statement: st.Use, text: str) -> None:
         """Spark's current database is ours, too."""
         name = statement.name.parts[-1].lower()

@@ -6,21 +6,18 @@ It also refuses the statements that cannot be part of a transaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
-from acidsql.metastore.interface import LockComponent, LockType, Metastore
-from acidsql.plan.names import Names
+from acidsql.metastore.interface import LockComponent, LockType
 from acidsql.settings import Settings
 from acidsql.sql import statements as st
-from acidsql.statements.current_txn import Transactions
-from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.result import Receipt, receipt
-from acidsql.txn import TxnManager
+from acidsql.statements.family import Family, runs
+from acidsql.statements.result import Receipt, receipt, rows_frame
 
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
@@ -39,41 +36,8 @@ _CHANGES = (
 )
 
 
-class TransactionCommands:
+class TransactionStatements(Family):
     """Runs these statements for one session."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        txns: TxnManager,
-        transactions: Transactions,
-        names: Names,
-    ) -> None:
-        self._spark, self._metastore, self._names = spark, metastore, names
-        self._txns, self._transactions = txns, transactions
-        self._by_type: dict[type, Callable[[Any, str], Receipt | None]] = {
-            st.StartTransaction: self._begin,
-            st.Commit: self._commit,
-            st.Rollback: self._rollback,
-            st.Savepoint: self._savepoint,
-            st.ReleaseSavepoint: self._release,
-            st.LockTable: self._lock_table,
-            st.LockDatabase: self._lock_database,
-            st.SetOption: self._set,
-            st.ResetOption: self._reset,
-            st.AbortTransactions: self._abort_transactions,
-        }
-
-    def knows(self, statement: Any) -> bool:
-        """True if ``run`` runs this statement."""
-        if isinstance(statement, st.SetOption) and statement.value is None:
-            return False  # a query for the setting's value
-        return type(statement) in self._by_type
-
-    def run(self, statement: Any, text: str) -> Receipt | None:
-        """Run one statement. Returns a receipt if something changed."""
-        return self._by_type[type(statement)](statement, text)
 
     def allow(self, statement: Any, text: str) -> None:
         """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
@@ -100,15 +64,18 @@ class TransactionCommands:
 
     # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
 
+    @runs(st.StartTransaction)
     def _begin(self, statement: st.StartTransaction, text: str) -> None:
         self._transactions.begin(text, read_only=statement.read_only)
 
+    @runs(st.Commit)
     def _commit(self, statement: st.Commit, text: str) -> Receipt:
         self._need_no_block("COMMIT")
         transaction = self._transactions.commit()
         published = [one for work in transaction.works for one in work.published]
         return receipt(text, transaction.id, published, {}, transaction.compaction)
 
+    @runs(st.Rollback)
     def _rollback(self, statement: st.Rollback, text: str) -> None:
         if statement.savepoint is not None:
             self._transactions.need().rollback(statement.savepoint.parts[-1])
@@ -116,9 +83,11 @@ class TransactionCommands:
         self._need_no_block("ROLLBACK")
         self._transactions.rollback()
 
+    @runs(st.Savepoint)
     def _savepoint(self, statement: st.Savepoint, text: str) -> None:
         self._transactions.need().savepoint(statement.name.parts[-1])
 
+    @runs(st.ReleaseSavepoint)
     def _release(self, statement: st.ReleaseSavepoint, text: str) -> None:
         self._transactions.need().release(statement.name.parts[-1])
 
@@ -133,16 +102,17 @@ class TransactionCommands:
 
     # ── locks ────────────────────────────────────────────────────────────────────────────────
 
+    @runs(st.LockTable)
     def _lock_table(self, statement: st.LockTable, text: str) -> None:
         table = self._names.need(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
-            found = Partitions(self._spark, self._transactions)
-            partitions = found.matching(table, [statement.partition], text)
+            partitions = self._partitions.matching(table, [statement.partition], text)
         self._hold(
             [_lock(statement.exclusive, table.name, partition) for partition in partitions], text
         )
 
+    @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
         name = statement.name.parts[-1].lower()
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
@@ -159,13 +129,21 @@ class TransactionCommands:
 
     # ── settings, others' transactions ───────────────────────────────────────────────────────
 
-    def _set(self, statement: st.SetOption, text: str) -> None:
+    @runs(st.SetOption)
+    def _set(self, statement: st.SetOption, text: str) -> DataFrame | None:
+        """Change a setting. Without a value: show the setting."""
+        if statement.value is None:
+            row = statement.key, dict(self._txns.settings.items())[statement.key]
+            return rows_frame(self._spark, "key string, value string", [row])
         self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
+        return None
 
+    @runs(st.ResetOption)
     def _reset(self, statement: st.ResetOption, text: str) -> None:
         default = dict(Settings().items())[statement.key]
         self._txns.settings = self._txns.settings.with_(statement.key, default)
 
+    @runs(st.AbortTransactions)
     def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
         for txn_id in statement.txn_ids:
             # As in Hive, the number of a transaction that is unknown or has ended is no error.

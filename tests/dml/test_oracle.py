@@ -15,7 +15,7 @@ from kit import counts, ordered, row_ids_are_unique, table
 from model import Clause, Condition, Model, values
 
 from acidsql.errors import MergeCardinalityError
-from acidsql.storage.reading import deletes, deletion_vectors, read
+from acidsql.storage.reading import read
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_EXAMPLES", "12"))
 LAYOUTS = {
@@ -67,14 +67,13 @@ or_compactions = statements | st.tuples(st.just("compact"), st.sampled_from(["mi
 _numbers = itertools.count()
 
 
-@pytest.mark.parametrize("by_the_driver", [False, True], ids=["by_jobs", "few_by_the_driver"])
+@pytest.mark.parametrize("by_the_driver", [False, True], ids=["reference", "few_by_the_driver"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_the_driver):
     if by_the_driver:  # it also looks for them
         monkeypatch.setattr(read, "MUCH_DATA", 0)
-    else:  # delete events are joined, but with what none of them can name
-        monkeypatch.setattr(deletion_vectors, "PAGES_MAX", 0)
-        monkeypatch.setattr(deletes, "MUCH_LATER", 0)
+    else:
+        acid.sql("SET acidsql.fast.paths = false")
 
     @settings(
         max_examples=max(1, EXAMPLES // len(LAYOUTS)), deadline=None, database=None,

@@ -14,7 +14,7 @@ from two_sessions import Announced, Other, Rows, Session, Warehouse
 
 from acidsql.acid.types import parse_type
 from acidsql.errors import AcidSqlError
-from acidsql.statements.tables import Commands
+from acidsql.statements.tables import TableStatements
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.folding import compact as compacting
@@ -122,9 +122,11 @@ def no_spark(monkeypatch):
 
     monkeypatch.setattr(compacting, "_run", run)
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
-    monkeypatch.setattr(Commands, "_matching", matching)
+    monkeypatch.setattr(TableStatements, "_matching", matching)
     monkeypatch.setattr(
-        Commands, "_type_of", lambda _self, text: lambda span: parse_type(span.of(text).lower())
+        TableStatements,
+        "_type_of",
+        lambda _self, text: lambda span: parse_type(span.of(text).lower()),
     )
 
 

@@ -32,8 +32,10 @@ from acidsql.plan.names import Names
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.statements.current_txn import Transactions
+from acidsql.statements.family import Context
+from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.reader import Reader
-from acidsql.statements.tables import Commands
+from acidsql.statements.tables import TableStatements
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -109,9 +111,11 @@ class Session:
         self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
         self.transactions = Transactions(store, self.txns, lambda *_: True)
         self.names = Names(NO_SPARK, self.transactions)  # type: ignore[arg-type]
-        known = NO_SPARK, store, self.txns, self.transactions, self.names
-        self.commands = Commands(*known)  # type: ignore[arg-type]
-        self.reader = Reader(NO_SPARK, store, self.transactions, self.names)  # type: ignore[arg-type]
+        partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
+        known = store, self.txns, self.transactions, self.names, partitions
+        context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
+        self.handlers = TableStatements(context).handlers()
+        self.reader = Reader(context)
 
     def rows(self, name: str) -> frozenset[str] | None:
         """What a query shows; None: there is no such table."""
@@ -121,7 +125,7 @@ class Session:
     def run(self, text: str) -> None:
         """A statement without rows."""
         statement = parse(text, is_acid=lambda parts: self.names.resolve(parts) is not None)
-        self.commands.run(statement, text)
+        self.handlers[type(statement)](statement, text)
 
     def insert(self, name: str, partition: str, value: str) -> None:
         table = self.store.get_table(TableName("d", name))

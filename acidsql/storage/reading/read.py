@@ -42,6 +42,8 @@ def read_rows(
     is_kept: Callable[[], bool] = lambda: False,
     few: int = 0,
     refuse_lost: Callable[[Sequence[str]], None] | None = None,
+    *,
+    is_fast: bool = True,
 ) -> DataFrame:
     """A snapshot's live rows, as ``storage.scan`` gives them.
 
@@ -58,6 +60,7 @@ def read_rows(
         few: See ``storage.scan``.
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
+        is_fast: False: read all rows, and join them with the delete events.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
@@ -66,7 +69,7 @@ def read_rows(
     fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
     # Prune before listing: partitions that do not matter are not even listed.
-    is_pruned = len(where) > MANY_PARTITIONS or refuse_lost is not None
+    is_pruned = (is_fast and len(where) > MANY_PARTITIONS) or refuse_lost is not None
     if is_pruned:
         where = matching(spark, table, where, demanded().condition)
     if refuse_lost is not None:
@@ -80,16 +83,26 @@ def read_rows(
     if table.is_insert_only:
         files, sizes = _plain_files(listings)
         return read_inserts_only(spark, table, files, table.file_format, sizes)
-    if sum(file.size for listing in listings for file in listing.data) < MUCH_DATA:
-        with naming_missing(table.location):
-            return scan(spark, Scan(table, listings, write_ids))
-    demand = demanded()
-    if table.partition_columns and not is_pruned:
-        wanted = set(matching(spark, table, [one.partition for one in listings], demand.condition))
-        listings = [listing for listing in listings if listing.partition in wanted]
-    chosen = in_buckets(listings, table, demand.condition)
+    is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
+        if is_little or not is_fast:
+            return scan(spark, Scan(table, listings, write_ids, is_fast=is_fast))
+        demand = demanded()
+        if not is_pruned:
+            listings = _demanded(spark, table, listings, demand)
+        chosen = in_buckets(listings, table, demand.condition)
         return scan(spark, Scan(table, chosen, write_ids, demand), few)
+
+
+def _demanded(
+    spark: SparkSession, table: Table, listings: list[Listing], demand: Demand
+) -> list[Listing]:
+    """The listings of partitions that can have rows for which the demand's condition holds."""
+    if not table.partition_columns:
+        return listings
+    names = [listing.partition for listing in listings]
+    wanted = set(matching(spark, table, names, demand.condition))
+    return [listing for listing in listings if listing.partition in wanted]
 
 
 def read(

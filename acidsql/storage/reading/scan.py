@@ -82,12 +82,14 @@ class Scan:
         listings: The files, by partition directory.
         write_ids: The valid write ids of the snapshot. Events of other write ids are dropped.
         demand: The rows and columns that matter. Other rows need not be read.
+        is_fast: False: find deleted rows by a join, and partitions by the files' paths.
     """
 
     table: Table
     listings: Sequence[Listing]
     write_ids: ValidWriteIdList
     demand: Demand = EVERYTHING
+    is_fast: bool = True
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -116,12 +118,14 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         unpartitioned). Timestamps are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
-    vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
+    vectors = None
+    if what.is_fast:
+        vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
     if few and vectors is not None:
         candidates = _candidates(spark, what, vectors, few)
         if candidates is not None:
             return candidates
-    named, others = parted(what.listings, by_time=vectors is None)
+    named, others = parted(what.listings, by_time=vectors is None and what.is_fast)
     changed = replace(what, listings=named)
     parts = _inserts(spark, replace(what, listings=others), offset)
     if inserts := _inserts(spark, changed, offset):
@@ -259,7 +263,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     named = list(zip(group.names.row, what.table.columns, strict=True))
     fields = ", ".join(f"{quote(name)}: {read_type(c.type)}" for name, c in named)
     columns = [(sargs.unpushed(f"{_ROW}.{quote(name)}"), c) for name, c in named]
-    where = _partitions(what.table, {one.partition: one.data for one in group.listings})
+    where = _partitions(what, {one.partition: one.data for one in group.listings})
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}, {_NO_COLUMN}: int>"
     skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
@@ -288,7 +292,7 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
         # Without column names ORC matches by position: _NO_COLUMN is then the first column.
         kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
         groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)
-    where = _partitions(what.table, {one.partition: one.deletes for one in what.listings})
+    where = _partitions(what, {one.partition: one.deletes for one in what.listings})
     parts = [
         read_orc(spark, _paths(group), own, row, of_file=where.needed)
         for (own, row), group in groups.items()
@@ -300,9 +304,11 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     )
 
 
-def _partitions(table: Table, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
+def _partitions(what: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
     sizes = {file.path: file.size for group in files.values() for file in group}
-    return PathPartitions(table, {name: _paths(group) for name, group in files.items()}, sizes)
+    if not what.is_fast:
+        sizes = {}
+    return PathPartitions(what.table, {name: _paths(group) for name, group in files.items()}, sizes)
 
 
 def _paths(files: Sequence[EventFile]) -> list[str]:

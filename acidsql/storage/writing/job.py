@@ -54,38 +54,45 @@ _HAVE_LONG_ROWS: set[str] = set()
 _Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def write_events(events: DataFrame, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+def write_events(
+    events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool = True
+) -> list[ew.Record]:
     """Run the job.
 
     Args:
         events: One row for each event or match, with the columns that ``event_records`` names.
         table: The target.
         spec: What the tasks must know.
+        is_fast: False: measure all batches, compute buckets in Python, and run both steps.
 
     Returns:
         One record for each written file and each seen task; no rows (I7).
     """
-    batches = None if table.location in _HAVE_LONG_ROWS else unmeasured(events)
+    is_measured = not is_fast or table.location in _HAVE_LONG_ROWS
+    batches = None if is_measured else unmeasured(events)
     if batches is not None:
         try:
-            return _written(batches, table, spec)
+            return _written(batches, table, spec, is_fast=is_fast)
         except Exception as error:
             if not is_long_row(error):
                 raise
             _HAVE_LONG_ROWS.add(table.location)
-    return _written(measured(events), table, spec)
+    return _written(measured(events), table, spec, is_fast=is_fast)
 
 
-def _written(batches: Batches, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+def _written(
+    batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
+) -> list[ew.Record]:
     events = batches.rows
     # A statement that only deletes has no rows to write, so it needs no step 1. Without step 1's
     # records the driver would not see a task that ran twice. This is safe if the query is
     # repeatable: the keys are the same each time.
-    keys_alone = repeatable(events) if ew.are_keys_alone(events.columns) else None
+    may_skip = is_fast and ew.are_keys_alone(events.columns)
+    keys_alone = repeatable(events) if may_skip else None
     if keys_alone is not None:
         records = _to_delete(_keys(events), spec)
     else:
-        records = _to_write(_placed(_one_null(events), table, spec), spec)
+        records = _to_write(_placed(_one_null(events), table, spec, is_fast=is_fast), spec)
     with changed_conf(events.sparkSession, batches.settings):
         found = [ew.Record.from_json(row[0]) for row in records.collect()]
     if keys_alone is not None:
@@ -198,12 +205,13 @@ def _one_null(events: DataFrame) -> DataFrame:
     )
 
 
-def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec) -> DataFrame:
+def _placed(events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool) -> DataFrame:
     """Bring rows into the task and into the order that their files need."""
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
         # Rows of one bucket in one partition make one file, so they must meet in one task.
-        events = events.select("*", _bucket_expression(events.sparkSession, table).alias(ew.BUCKET))
+        bucket = _bucket_expression(events.sparkSession, table, is_fast=is_fast)
+        events = events.select("*", bucket.alias(ew.BUCKET))
         events = events.repartition(*_order(events.columns))
     else:
         # Each task writes its rows under its own number as bucket id; there are 4096 bucket ids.
@@ -237,10 +245,12 @@ def _order(names: Sequence[str]) -> list[str]:
     return [*values, ew.BUCKET] if ew.BUCKET in names else values
 
 
-def _bucket_expression(spark: SparkSession, table: Table) -> Column:
+def _bucket_expression(spark: SparkSession, table: Table, *, is_fast: bool) -> Column:
     types, version = _bucket_types(table), table.bucketing_version
     buckets = table.num_buckets
-    sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
+    sql = None
+    if is_fast:
+        sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
     if sql is not None and _knows_buckets(spark, types, buckets, version):
         return F.expr(sql)
 

@@ -54,6 +54,7 @@ class Save:
         names: What partition directories are called; None: canonically.
         partitions_max: New rows may go to so many partitions.
         loaded: The files are copies of other files, by LOAD DATA.
+        is_fast: See ``job.write_events``.
     """
 
     table: Table
@@ -66,6 +67,7 @@ class Save:
     names: PartitionNames | None = None
     partitions_max: int = 1000
     loaded: bool = False
+    is_fast: bool = True
 
 
 class Writing:
@@ -126,7 +128,7 @@ class Writing:
                 raise
             again = otherwise() if otherwise else events
             with changed_conf(events.sparkSession, _SEND_NOTHING):
-                self._take(write_events(again, self._what.table, self._spec))
+                self._take(self._by_job(again))
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
         table = self._what.table
@@ -134,8 +136,11 @@ class Writing:
         is_tried = few and not table.sort_columns
         collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
         if collected is None:
-            return write_events(events, table, self._spec)
+            return self._by_job(events)
         return write_rows(collected, table, self._spec)
+
+    def _by_job(self, events: DataFrame) -> list[Record]:
+        return write_events(events, self._what.table, self._spec, is_fast=self._what.is_fast)
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows in the driver. Raises as ``events``."""

@@ -1,0 +1,84 @@
+"""What the statement families of one session share: a context, and ``@runs``.
+
+A family is a class whose methods run statements. ``@runs`` says at a method which statements the
+method runs. The runner asks all families once and gets one table of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.metastore.interface import Metastore
+from acidsql.plan.names import Names
+from acidsql.statements.current_txn import Transactions
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.result import Receipt
+from acidsql.txn import TxnManager
+
+# Runs a statement, given with its text. Returns rows, a receipt if something changed, or None.
+Handler = Callable[[Any, str], DataFrame | Receipt | None]
+_Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | None])
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One session, for the code that runs its statements.
+
+    Attributes:
+        spark: The Spark session.
+        metastore: Keeps tables and transactions.
+        txns: Opens transactions, and keeps the session's settings.
+        transactions: Decides which transaction a statement runs in.
+        names: Finds tables by name.
+        partitions: Finds the partitions that a statement means.
+        host: The host of this process, shown to other sessions.
+    """
+
+    spark: SparkSession
+    metastore: Metastore
+    txns: TxnManager
+    transactions: Transactions
+    names: Names
+    partitions: Partitions
+    host: str
+
+
+class Family:
+    """A family of statements. Methods marked with ``@runs`` run the statements."""
+
+    def __init__(self, context: Context) -> None:
+        self._spark, self._metastore = context.spark, context.metastore
+        self._txns, self._transactions = context.txns, context.transactions
+        self._names, self._partitions = context.names, context.partitions
+
+    def handlers(self) -> dict[type, Handler]:
+        """The method for each type of statement that this family runs."""
+        return {
+            kind: getattr(self, name)
+            for name, method in vars(type(self)).items()
+            for kind in getattr(method, "statement_types", ())
+        }
+
+
+def runs(*kinds: type) -> Callable[[_Method], _Method]:
+    """Mark a family's method: it runs the statements of these types."""
+
+    def mark(method: _Method) -> _Method:
+        method.statement_types = kinds  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def all_handlers(families: Iterable[Family]) -> dict[type, Handler]:
+    """The one method that runs each type of statement."""
+    found: dict[type, Handler] = {}
+    for family in families:
+        own = family.handlers()
+        assert found.keys().isdisjoint(own), f"{type(family).__name__} runs another's statement"
+        found.update(own)
+    return found

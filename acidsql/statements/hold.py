@@ -1,0 +1,84 @@
+"""*Hold*: take a statement's locks, then the snapshot under the locks (I6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.metastore.interface import LockComponent
+from acidsql.plan.locking import Touched, locks_of
+from acidsql.plan.rewrite import Prepared
+from acidsql.sql import statements as st
+from acidsql.statements.family import Context
+from acidsql.statements.prepare import Preparer
+from acidsql.statements.said import Said
+from acidsql.txn import Snapshot, Txn
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A statement whose locks are held.
+
+    Attributes:
+        prepared: The statement.
+        touched: For each query, the partitions that the query can change. None means any.
+        snapshot: The snapshot that was taken under the locks.
+    """
+
+    prepared: Prepared
+    touched: Sequence[Touched]
+    snapshot: Snapshot
+
+
+class Holder:
+    """Takes the locks of the statements that change rows, for one session."""
+
+    def __init__(self, context: Context, preparer: Preparer) -> None:
+        self._context, self._preparer = context, preparer
+
+    def hold(self, txn: Txn, statement: st.Dml, said: Said, prepared: Prepared) -> Held:
+        """Take the locks, then the snapshot.
+
+        If a table or its partitions changed before the locks were granted, prepare the statement
+        again. The second time lock each target table as a whole, so that two rounds are enough.
+        """
+        is_first = not txn.has_looked
+        touched = self._touched(prepared, said)
+        txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
+        snapshot = txn.snapshot(prepared.reads)
+        # If an earlier statement took the snapshot, newer partitions have no visible rows.
+        is_whole = not is_first or self._covers(touched, prepared, said)
+        if is_whole and self._is_unchanged(prepared):
+            return Held(prepared, touched, snapshot)
+        if is_first:
+            txn.forget_snapshot()
+        again = self._preparer.change(statement, said)
+        whole = self._locks(statement, again, [None] * len(again.queries))
+        txn.lock(whole, agent_info=said.text)
+        return Held(again, self._touched(again, said), txn.snapshot(again.reads))
+
+    def locks(self, statement: st.Dml, prepared: Prepared, said: Said) -> list[LockComponent]:
+        """The locks that ``hold`` would take now."""
+        return self._locks(statement, prepared, self._touched(prepared, said))
+
+    def _locks(
+        self, statement: st.Dml, prepared: Prepared, touched: Sequence[Touched]
+    ) -> list[LockComponent]:
+        targets = zip(prepared.queries, touched, strict=True)
+        return locks_of(statement, targets, prepared.reads, self._context.txns.settings)
+
+    def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
+        return [self._context.partitions.touched(query, said) for query in prepared.queries]
+
+    def _covers(self, touched: Sequence[Touched], prepared: Prepared, said: Said) -> bool:
+        """Whether the locked partitions are still all that the statement can change."""
+        for query, before in zip(prepared.queries, touched, strict=True):
+            if query.partitions is not None and before is not None:
+                now = self._context.partitions.touched(query, said)
+                if now is None or not set(now) <= set(before):
+                    return False
+        return True
+
+    def _is_unchanged(self, prepared: Prepared) -> bool:
+        get_table = self._context.transactions.get_table
+        return all(get_table(table.name) == table for table in prepared.tables)

@@ -1,0 +1,39 @@
+"""*Say*: from a statement's text to the queries of its events. No transaction is open yet."""
+
+from __future__ import annotations
+
+from acidsql.plan import lower
+from acidsql.plan.insert import plan_create_as_select
+from acidsql.plan.query import Resolve, rewrite
+from acidsql.plan.rewrite import Prepared, plan_dml
+from acidsql.plan.sqltext import Text
+from acidsql.sql import statements as st
+from acidsql.statements.family import Context
+from acidsql.statements.reader import Reader
+from acidsql.statements.said import Said
+from acidsql.statements.tables import TableStatements
+
+
+class Preparer:
+    """Binds, analyses and rewrites the statements of one session."""
+
+    def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
+        self._spark, self._names = context.spark, context.names
+        self._reader, self._tables = reader, tables
+
+    def change(self, statement: st.Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
+        """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
+        resolve = resolve or self._names.resolve
+        analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
+        return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
+
+    def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
+        """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
+        assert statement.query is not None
+        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
+        query = Text(said.text, found.edits).verbatim(statement.query.span)
+        fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
+        name = self._names.new(statement.name, said.text)
+        table = self._tables.define(statement, said.text, name, fields)
+        planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
+        return Prepared((planned,), found.standins)

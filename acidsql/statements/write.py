@@ -1,0 +1,107 @@
+"""*Do*: write the events of a statement's queries, and publish the files of each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from acidsql.plan import lower
+from acidsql.plan.event_query import EventQuery
+from acidsql.plan.locking import Touched
+from acidsql.plan.rewrite import Prepared
+from acidsql.statements.family import Context
+from acidsql.statements.hold import Held
+from acidsql.statements.reader import Reader, Views
+from acidsql.statements.result import Clock
+from acidsql.statements.said import Said
+from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.writing.save import Save, Writing
+from acidsql.storage.writing.staging import staged
+from acidsql.txn import Txn
+
+
+class Writer:
+    """Writes the events of one session's statements."""
+
+    def __init__(self, context: Context, reader: Reader) -> None:
+        self._context, self._reader = context, reader
+
+    def write(
+        self, transaction: Transaction, held: Held, said: Said, clock: Clock, work: Work
+    ) -> None:
+        """Write and publish each target's events, and add what was published to ``work``."""
+        with clock("do"):
+            # An UPDATE or DELETE without a subquery in WHERE reads its target once.
+            is_point = all(query.maybe_few for query in held.prepared.queries)
+            few = self._few if is_point else 0
+            views = self._reader.views(held.prepared, held.snapshot, said, few=few)
+        with self._source(transaction.txn, held.prepared, views, said):
+            for query, touched in zip(held.prepared.queries, held.touched, strict=True):
+                if not query.table.partition_columns:
+                    transaction.refuse_hidden(query.table, [""])
+                with self._writing(transaction.txn, query, touched) as writing:
+                    with clock("do"):
+                        self._write(writing, query, views, said)
+                    with clock("keep"):
+                        transaction.refuse_hidden(query.table, writing.partitions)
+                        work.publish(query.table, writing)
+
+    @property
+    def _few(self) -> int:
+        """How many rows the driver may change without a job; 0 without fast paths."""
+        settings = self._context.txns.settings
+        return settings.driver_max_rows if settings.fast_paths else 0
+
+    @contextmanager
+    def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
+        """Evaluate the source of a multi-insert once (I9), into our own temporary files."""
+        if prepared.source is None:
+            yield
+            return
+        source = lower.frame(self._context.spark, prepared.source.query, views, said.args)
+        location = prepared.queries[0].table.location
+        with staged(source, location, txn.id) as rows:
+            views[prepared.source.view] = rows
+            yield
+
+    def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:
+        table, settings = query.table, self._context.txns.settings
+        static = None if query.static_partition is None or not touched else next(iter(touched))
+        # Rows that replace others stay in their directories.
+        has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
+        first = txn.next_statement_id()
+        return Writing(
+            filesystem_for(table.location),
+            Save(
+                table,
+                txn.write_id(table.name),
+                # Delete events get the lower statement id. Otherwise Hive would apply them to the
+                # rows of this same write.
+                (first, txn.next_statement_id() if query.deletes else first),
+                static if table.partition_columns else "",
+                query.overwrite,
+                query.merge,
+                query.allow_duplicate_deletes,
+                self._context.partitions.names(table) if has_new_rows else None,
+                settings.max_dynamic_partitions,
+                is_fast=settings.fast_paths,
+            ),
+        )
+
+    def _write(self, writing: Writing, query: EventQuery, views: Views, said: Said) -> None:
+        if query.plain_rows is not None:
+            writing.plain_rows(query.plain_rows)
+            return
+        events = self._reader.events(query, views, said)
+        with events.unchanged(self._context.spark), lower.mapped_errors(query.query):
+            rows, settings = query.literal_rows, self._context.txns.settings
+            if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
+                writing.literal_rows(events.rows)
+            else:
+                is_tiny = events.source is not None and events.source.is_tiny
+                few = self._few if query.maybe_few or is_tiny else 0
+                small, whole = query.if_small, events.otherwise
+                writing.events(events.rows, few, if_small=small, otherwise=whole)
+        if query.overwrite:
+            writing.replace_all()

@@ -1,0 +1,48 @@
+"""Which code runs which kind of statement."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from acidsql.sql import statements as st
+from acidsql.statements.compactions import CompactionStatements
+from acidsql.statements.family import Context, Family, all_handlers, runs
+from acidsql.statements.load import LoadStatements
+from acidsql.statements.shows import ShowStatements
+from acidsql.statements.tables import TableStatements
+from acidsql.statements.transactions import TransactionStatements
+from acidsql.txn import TxnManager
+
+FAMILIES = [
+    TableStatements,
+    TransactionStatements,
+    LoadStatements,
+    CompactionStatements,
+    ShowStatements,
+]
+THE_RUNNERS_OWN = {*get_args(st.Dml), st.Explain, st.SparkStatement}
+
+
+@pytest.fixture
+def context(monkeypatch: pytest.MonkeyPatch) -> Context:
+    monkeypatch.setattr(TxnManager, "__init__", lambda *_: None)
+    nothing: Any = None
+    return Context(nothing, nothing, nothing, nothing, nothing, nothing, "h")
+
+
+def test_every_kind_of_statement_has_one_method_that_runs_it(context: Context) -> None:
+    handlers = all_handlers(family(context) for family in FAMILIES)
+    assert handlers.keys() | THE_RUNNERS_OWN == set(get_args(st.Statement))
+    assert handlers.keys().isdisjoint(THE_RUNNERS_OWN)
+
+
+def test_two_families_cannot_run_the_same_statement(context: Context) -> None:
+    class Another(Family):
+        @runs(st.DropTable)
+        def drop(self, statement: st.DropTable, text: str) -> None:
+            """Nothing."""
+
+    with pytest.raises(AssertionError, match="Another runs another's statement"):
+        all_handlers([TableStatements(context), Another(context)])
