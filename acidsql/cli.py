@@ -1,4 +1,4 @@
-"""``acidsql …``: statements from the command line; text in, ``Session.sql``, results out."""
+"""``acidsql …``: runs statements from the command line by ``Session.sql`` and prints results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from acidsql.java import use_java
 from acidsql.sql.parameters import python_value
 from acidsql.sql.tokens import split_statements
 
-_ALL_ROWS = 1_000_000  # of what lists tables, transactions or files
+_ALL_ROWS = 1_000_000  # for lists of tables, transactions or files
 _FORMATS = click.Choice(["table", "csv", "json"])
 
 
@@ -68,18 +68,19 @@ def sql_command(
 ) -> None:
     """Run one or more statements, separated by `;`.
 
-    They are TEXT, or come from a file, or from standard input, in UTF-8. Each is a transaction of
-    its own, but for those between BEGIN and COMMIT; the first that fails ends the command. Results
-    go to standard output; receipts too, but with csv and json to standard error.
+    The statements are TEXT, or come from a file or from standard input, in UTF-8. Each statement is
+    a transaction of its own, except between BEGIN and COMMIT. The first statement that fails ends
+    the command. Results go to standard output. Receipts go there too, but with csv and json they go
+    to standard error.
 
-    csv and json give all rows, in UTF-8, and all that is in them. In csv NULL is nothing and the
-    empty string is "", nested values are JSON, and binary ones 0x and hexadecimal digits; in json
-    binary values are in base64, keys of maps are strings.
+    csv and json give all rows, in UTF-8, and lose nothing. In csv, NULL is an empty field, the
+    empty string is "", nested values are JSON, and binary values are 0x and hexadecimal digits. In
+    json, binary values are base64, and the keys of maps are strings.
     """
     text = _statements(text, file)
     values = dict(_pair(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
-    # Who ends with the last statement leaves nobody behind to compact.
+    # The process ends with the last statement, so a compaction in the background would not end.
     with _session(given, compactor="inline") as session:
         for span in split_statements(text):
             _run(session, span.of(text), args, form, limit)
@@ -109,7 +110,7 @@ def txns(given: dict[str, Any]) -> None:
 @click.argument("table")
 @click.pass_obj
 def files(given: dict[str, Any], table: str) -> None:
-    """List the files of TABLE: directory, kind, write ids, rows, bytes, and who sees them."""
+    """List the files of TABLE: directory, kind, write ids, rows, bytes and state."""
     with _session(given) as session:
         _print_table(session.files(table), _ALL_ROWS)
 
@@ -122,8 +123,7 @@ def files(given: dict[str, Any], table: str) -> None:
 def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
     """Show the events of a file, or of all files of a base, delta or delete_delta, at PATH.
 
-    All of them, as they stand there: deleted and invisible ones too. `acidsql files` tells the
-    paths.
+    All events are shown, also deleted and invisible rows. `acidsql files` lists the paths.
     """
     with _session(given) as session:
         _print(session.events(path), form, limit)
@@ -134,13 +134,14 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
 @click.option("--pool", metavar="NAME", help="Compact only what is queued for this pool.")
 @click.pass_obj
 def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
-    """Compact and clean all tables, again and again, until it is stopped.
+    """Compact and clean all tables, again and again, until the command is stopped.
 
-    Initiator, worker, cleaner and housekeeper in one. Several may run at once, on one machine or on
-    many. What is compacted when it is stopped is queued again.
+    The command is initiator, worker, cleaner and housekeeper in one. Several may run at once, on
+    one machine or on many. If the command is stopped while it compacts, the compaction is queued
+    again.
     """
     with _session(given) as session:
-        # A service is stopped by SIGTERM.
+        # Service managers stop a process by SIGTERM.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             session.run_compactor(once=once, pool=pool, tell=click.echo)
@@ -167,7 +168,7 @@ def _statements(text: str | None, file: BinaryIO | None) -> str:
 
 
 def _print_any_character() -> None:
-    """Let no character end a command half-way, be the locale as poor as it may."""
+    """Print characters that the locale lacks as escapes: they must not end a command half-way."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -175,10 +176,10 @@ def _print_any_character() -> None:
 
 @contextmanager
 def _session(given: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
-    """A session on a Spark of our own; a person's mistake ends in a message, not a traceback."""
+    """A session on a new SparkSession. A statement's error is shown without a traceback."""
     if not os.environ.get("SPARK_HOME"):
         use_java()
-    # Only now: pyspark takes half a second to import, and --help should not.
+    # Imported here: pyspark takes half a second to import, and --help should not wait for it.
     from pyspark.errors import PySparkException
 
     import acidsql
@@ -229,7 +230,7 @@ def _print_table(frame: Any, limit: int) -> None:
     from acidsql.render import first_rows
 
     rows = first_rows(frame, limit)
-    # A pipe gets whole lines: rich would fold them to 80 columns.
+    # Lines in a pipe stay whole: rich would fold them to 80 columns.
     console = Console(width=None if sys.stdout.isatty() else 10_000)
     table = Table(caption=rows.summary, caption_justify="left")
     for name, number in zip(rows.columns, rows.numeric, strict=True):
@@ -253,7 +254,7 @@ def _print_json(frame: Any) -> None:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Lines for programs: UTF-8 in every locale."""
+    """Write lines for programs: in UTF-8, whatever the locale."""
     sys.stdout.flush()
     for line in lines:
         sys.stdout.buffer.write(line.encode() + b"\n")

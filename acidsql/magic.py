@@ -1,4 +1,4 @@
-"""``%acidsql`` and ``%%acidsql``: text in, ``Session.sql``, results and receipts out.
+"""``%acidsql`` and ``%%acidsql``: run statements in a notebook by ``Session.sql``.
 
 ::
 
@@ -9,11 +9,17 @@
     busy << SELECT origin, count(*) AS n FROM flights GROUP BY origin;
     SELECT * FROM planes
 
-Options, before the text: ``-o NAME`` / ``--out NAME`` keeps the last query's DataFrame under that
-name, ``--limit N`` shows so many rows, ``--quiet`` shows nothing, ``--param name=value`` binds
-``:name``. ``name << SELECT …`` keeps a query's DataFrame and shows nothing.
+Options stand before the text:
 
-A cell stops at its first error, which is shown without a traceback; what ran before it stays done.
+* ``-o NAME`` or ``--out NAME`` keeps the last query's DataFrame in the variable NAME;
+* ``--limit N`` shows at most N rows;
+* ``--quiet`` shows nothing;
+* ``--param name=value`` gives ``:name`` a value.
+
+``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
+
+A cell stops at its first error, which is shown without a traceback. The statements before the error
+stay done.
 """
 
 from __future__ import annotations
@@ -62,7 +68,7 @@ class AcidSqlMagics(Magics):
         """Run SQL: ``%acidsql [-o NAME] [--limit N] [--quiet] [--param name=value] statement; …``.
 
         Returns:
-            The last statement's rows or receipt; those of the ones before it are shown here.
+            The last statement's rows or receipt. Those of earlier statements are displayed.
         """
         options, start = _parse_options(line)
         text = start if cell is None else f"{start}\n{cell}"
@@ -76,7 +82,7 @@ class AcidSqlMagics(Magics):
                 place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
                 outcome = self._run(session, statement, options)
         except (AcidSqlError, PySparkException) as error:
-            # Shown without a traceback; the cell has failed all the same, so "run all" stops.
+            # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
             raise UsageError(f"{place}{error}") from None
         return outcome
 
@@ -95,10 +101,10 @@ class AcidSqlMagics(Magics):
         return first_rows(frame, options.limit)
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The values of the text's ``:names``: options first, then the notebook's variables."""
+        """The values of the text's ``:names``: those of --param first, then notebook variables."""
         found, known = {}, self.shell.user_ns
         for colon, word in itertools.pairwise(tokenize(text)):
-            # `v:name` without a blank is Spark's path into a variant.
+            # `v:name`, without a blank before the colon, is Spark's path into a VARIANT.
             before = text[colon.start - 1 : colon.start]
             if colon.text != ":" or word.start != colon.end or re.match(r"[\w`\])]", before):
                 continue
@@ -110,7 +116,7 @@ class AcidSqlMagics(Magics):
 
 
 def _parse_options(line: str) -> tuple[_Options, str]:
-    """The options at the start of a line, and the text behind them."""
+    """The options at the start of a line, and the rest of the line."""
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
@@ -133,7 +139,7 @@ def _parse_options(line: str) -> tuple[_Options, str]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What ``%load_ext acidsql`` calls."""
+    """Register the magics; ``%load_ext acidsql`` calls this function."""
     shell.register_magics(AcidSqlMagics)
     plain: Any = shell.display_formatter.formatters["text/plain"]  # type: ignore[union-attr]
     plain.for_type(Receipt, lambda receipt, printer, cycle: printer.text(str(receipt)))

@@ -1,4 +1,4 @@
-"""Rows as text: for a person who looks at the first of them, and for programs that read all."""
+"""Rows as text: the first rows as a table for a person, or all rows as CSV or JSON for programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from pyspark.sql.types import (
 
 WIDEST_CELL = 60
 _NESTED = (ArrayType, MapType, StructType, VariantType)
-# To the microsecond; of an instant the offset from UTC, whose seconds matter before about 1900.
+# Both to the microsecond. An instant has its offset from UTC, with seconds: before about 1900
+# offsets need them.
 _INSTANT, _WALL_CLOCK = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX", "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _JSON = {
     "ignoreNullFields": "false",
@@ -34,14 +35,14 @@ _JSON = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The first rows of a query, as Spark writes their values.
+    """The first rows of a query. The values are texts, as Spark writes them.
 
     Attributes:
-        frame: The DataFrame they come from, lazy and whole.
+        frame: The DataFrame of all rows; it is lazy.
         columns: The columns' names.
         rows: The values; None is NULL.
-        more: Whether there are more rows than these.
-        numeric: Which columns hold numbers, to be set flush right.
+        more: Whether the DataFrame has more rows.
+        numeric: For each column, whether it holds numbers, which are aligned to the right.
     """
 
     frame: DataFrame
@@ -52,7 +53,7 @@ class Rows:
 
     @property
     def summary(self) -> str:
-        """How many rows these are."""
+        """A sentence with the number of rows."""
         number = len(self.rows)
         if self.more:
             return f"the first {number:,} rows; there are more"
@@ -88,9 +89,10 @@ def first_rows(frame: DataFrame, limit: int) -> Rows:
 
     Args:
         frame: Any DataFrame, with columns of any names and types.
-        limit: How many rows come to the driver at most (and one more, to know if there are more).
+        limit: The greatest number of rows. One more comes to the driver, which shows whether there
+            are more.
     """
-    # Spark makes the text: it has values that Python cannot hold, such as dates before year 1.
+    # Spark makes the texts: it has values that Python cannot hold, such as dates before year 1.
     got = as_text(frame).limit(limit + 1).collect()
     kinds = [field.dataType for field in frame.schema.fields]
     return Rows(
@@ -103,22 +105,22 @@ def first_rows(frame: DataFrame, limit: int) -> Rows:
 
 
 def as_text(frame: DataFrame) -> DataFrame:
-    """All columns as strings, named c0, c1 …, because a query may name two alike."""
+    """All columns as strings. They are named c0, c1 …: two columns of a query may have one name."""
     plain, columns = _numbered(frame)
     return plain.select([_text(column, kind).alias(name) for name, column, kind in columns])
 
 
 def as_csv(frame: DataFrame) -> DataFrame:
-    """The same, each value in a form that can be read back.
+    """All columns as strings that can be read back.
 
-    What is nested is JSON; an instant has its offset from UTC.
+    Nested values are JSON. An instant has its offset from UTC.
     """
     plain, columns = _numbered(frame)
     return plain.select([_exact(column, kind).alias(name) for name, column, kind in columns])
 
 
 def csv_line(values: Iterable[str | None]) -> str:
-    """A line of CSV as RFC 4180 has it; NULL is nothing, the empty string is ``""``."""
+    """A line of CSV by RFC 4180. NULL is an empty field, the empty string is ``""``."""
     return ",".join(map(_csv_field, values))
 
 
@@ -148,7 +150,7 @@ def _exact(column: Column, kind: DataType) -> Column:
 
 
 def _for_json(column: Column, kind: DataType) -> Column:
-    """The same where all keys of maps are strings: of others JSON shows what Spark has inside."""
+    """The column with all keys of maps as strings. Other keys would get Spark's internal form."""
     if not _has_other_keys(kind):
         return column
     if isinstance(kind, ArrayType):
@@ -164,7 +166,7 @@ def _for_json(column: Column, kind: DataType) -> Column:
 
 
 def _has_other_keys(kind: DataType) -> bool:
-    """Whether there is a map in it whose keys are no strings."""
+    """Whether the type has, at any depth, a map whose keys are not strings."""
     if isinstance(kind, ArrayType):
         return _has_other_keys(kind.elementType)
     if isinstance(kind, StructType):

@@ -1,7 +1,8 @@
-"""ALTER TABLE … COLUMNS → the columns that a table has then.
+"""ALTER TABLE … COLUMNS → the new columns of a table.
 
-Only the catalog is changed, never a file: old files are read by position, as Hive 4 does. What
-would then read wrong is refused, even where Hive lets it pass.
+Only the catalog is changed, never a file: readers match the columns of old files by position, as
+Hive 4 does. A change after which old files would show wrong values is refused, even if Hive allows
+the change.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What a table becomes.
+    """The new columns of a table, and all that names its columns.
 
     Attributes:
-        columns: Its data columns.
-        bucket_columns: CLUSTERED BY, under their new names.
-        properties: Those that name columns, under their new names.
+        columns: The data columns.
+        bucket_columns: The columns of CLUSTERED BY, by their new names.
+        properties: The table properties that name columns, with the new names.
     """
 
     columns: tuple[Column, ...]
@@ -39,11 +40,11 @@ class Altered:
 def altered(
     table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
 ) -> Altered:
-    """What a statement makes of a table.
+    """The new columns of a table after a statement.
 
     Raises:
-        AnalysisError: A column is not there, or is there already; a type is unknown.
-        UnsupportedError: Old files could not be read rightly any more.
+        AnalysisError: A column does not exist, or exists already; or a type is unknown.
+        UnsupportedError: Old files would show wrong values.
     """
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)
@@ -55,7 +56,7 @@ def altered(
         columns = _replaced(table, statement, text, type_of)
     if table.file_format == PARQUET:
         _need_readable_parquet(table, columns, statement, text)
-    # A column is told by its place: the n-th was the n-th before.
+    # A column keeps its position, so the position tells a column's old and new name.
     names = {old.name: new.name for old, new in zip(table.columns, columns, strict=False)}
     buckets = tuple(names[name] for name in table.bucket_columns)
     return Altered(tuple(columns), buckets, _renamed_properties(table, names))
@@ -105,7 +106,7 @@ def _changed(table: Table, old: Column, change: ColumnChange, text: str, type_of
 def _bound(
     old: Column, definition: ColumnDef, has_type: bool, text: str, type_of: TypeOf
 ) -> Column:
-    """The type and the DEFAULT that are stated, the old one's for the rest."""
+    """The old column with the type and the DEFAULT of a definition, where it has them."""
     if has_type:
         bound = bind_column(definition, text, type_of)
     else:
@@ -117,7 +118,8 @@ def _bound(
 
 
 def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf) -> list[Column]:
-    """Hive's rule: as many as there are, in their places, and perhaps more behind."""
+    """The columns after REPLACE COLUMNS. As in Hive, the old columns keep their positions, and new
+    ones may follow."""
     given = statement.columns
     if len(given) < len(table.columns):
         raise _refused(
@@ -151,7 +153,7 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
     return columns
 
 
-# ── what both look at ────────────────────────────────────────────────────────────────────────
+# ── checks for all of them ───────────────────────────────────────────────────────────────────
 
 
 def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
@@ -176,7 +178,8 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
 def _need_readable_parquet(
     table: Table, columns: Sequence[Column], statement: ChangeColumns | ReplaceColumns, text: str
 ) -> None:
-    """Parquet files are matched by name, and not every reader widens their types."""
+    """Refuse new names and types in a Parquet table: its columns are matched by name, and not every
+    reader converts their types."""
     if isinstance(statement, ChangeColumns):
         start, end = statement.changes[0].span.start, statement.changes[-1].span.end
     else:
@@ -220,7 +223,7 @@ def _renamed_properties(table: Table, names: dict[str, str]) -> dict[str, str]:
 
 
 def not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
-    """A new column cannot be NOT NULL."""
+    """The error for a new column that is NOT NULL."""
     return UnsupportedError(
         f"Column '{column.name}' cannot be NOT NULL: the rows that are there have no value for it.",
         text, span.start, span.end,

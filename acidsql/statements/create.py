@@ -1,4 +1,7 @@
-"""CREATE TABLE → a Table: columns checked, properties completed, the place decided."""
+"""CREATE TABLE → a ``Table``: checks the columns, completes the properties.
+
+The caller decides the location and makes the directory (``tables``, ``places``).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from acidsql.sql.tokens import Span
 from acidsql.statements.table_properties import check_files, check_kind
 from acidsql.storage.event_records import PREFIX
 
-# The type of an expression, by Spark's analysis.
+# Returns the type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
 BUCKETS_MAX = 4096  # 12 bits of the bucket property
 
@@ -47,19 +50,19 @@ def define_table(
     type_of: TypeOf,
     fields: Fields = (),
 ) -> Table:
-    """What a CREATE TABLE with columns, or AS SELECT, defines.
+    """The table that a CREATE TABLE with columns, or a CREATE TABLE … AS SELECT, defines.
 
     Args:
         statement: The statement.
-        text: Its text.
+        text: The statement's text.
         name: The new table's name.
-        location: Where it will lie.
+        location: The new table's directory.
         type_of: Asks Spark for the type of a DEFAULT.
-        fields: Of AS SELECT, the query's columns.
+        fields: The columns of the query after AS SELECT; none without a query.
 
     Raises:
-        AnalysisError: A column is named twice, does not exist, or has a type that is unknown.
-        UnsupportedError: CHECK, or SORTED BY of a full-ACID table.
+        AnalysisError: A column is defined twice, is named but not defined, or has an unknown type.
+        UnsupportedError: The statement has a CHECK, or a SORTED BY for a full-ACID table.
     """
     _refuse(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
@@ -86,10 +89,10 @@ def define_table(
 
 
 def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """A column of CREATE TABLE or ADD COLUMNS.
+    """The column that a definition in CREATE TABLE or ADD COLUMNS means.
 
     Raises:
-        AnalysisError: Its type is unknown or not supported, its DEFAULT does not fit.
+        AnalysisError: The type is unknown or not supported, or the DEFAULT does not fit the type.
     """
     try:
         kind = parse_type(column.type.of(text))
@@ -104,7 +107,7 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
 
 
 def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """A column with the DEFAULT that is stated. Raises as ``bind_column``."""
+    """The old column with the DEFAULT of a definition. Raises as ``bind_column``."""
     return replace(old, default=_default(column, parse_type(old.type), text, type_of))
 
 
@@ -122,11 +125,11 @@ def _default(column: ColumnDef, kind: HiveType, text: str, type_of: TypeOf) -> s
 
 
 def like(source: Table, statement: CreateTable, text: str, name: TableName, location: str) -> Table:
-    """What ``CREATE TABLE … LIKE`` defines: the source's columns and layout, none of its rows.
+    """The table that ``CREATE TABLE … LIKE`` defines: it has the source's columns and layout.
 
     Raises:
         AnalysisError: A property has a value that Hive does not know.
-        UnsupportedError: The source is sorted, and the new table would be full-ACID.
+        UnsupportedError: The new table would be full-ACID, and the source is sorted or Parquet.
     """
     given = _properties(statement, text, source.properties)
     check_files(given, source.columns, statement, text)
@@ -180,14 +183,14 @@ def _of_query(fields: Fields, text: str, place: Span) -> tuple[Column, ...]:
 
 
 def _storable(kind: HiveType) -> str:
-    """A query's type as a column's; Spark's TIMESTAMP is stored as the wall clock it shows."""
+    """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 
 
 def _split(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """PARTITIONED BY (a, b) of AS SELECT: those columns of the query, moved to the end."""
+    """The query's columns without, and those with, a name in PARTITIONED BY (of AS SELECT)."""
     by_name = {column.name: column for column in columns}
     partitions = []
     for name in statement.partition_names:
@@ -217,14 +220,14 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
 
 
 def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse names that would be taken for ours."""
+    """Refuse names that acidsql itself uses, and names that Spark would not find."""
     if column.name == "row__id" or column.name.startswith(PREFIX):
         raise _unsupported(
             f"A column cannot be called '{column.name}': the name is taken.",
             text, place, "RESERVED_COLUMN_NAME",
         )  # fmt: skip
     if "i\u0307" in column.name:
-        # The small letter of one that Spark takes for another.
+        # The lower case of İ; Spark takes it for another letter.
         raise _unsupported(
             f"A column's name cannot have an İ in it ({column.name}): Spark would not find it.",
             text, place, "COLUMN_NAME",
@@ -280,7 +283,8 @@ def _sort_columns(
 def _properties(
     statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """A new table's TBLPROPERTIES; of those that say what it is, keys and values as Hive's."""
+    """A new table's TBLPROPERTIES. The properties that fix what the table is are spelt as Hive
+    spells them."""
     given = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties

@@ -1,11 +1,11 @@
-"""LOAD DATA: files of others become a table's.
+"""LOAD DATA: brings files from elsewhere into a table.
 
-As in Hive the files themselves become a delta, or a base with OVERWRITE, and their rows have row
-ids made of the files' numbers and the rows' places. Where a file may not be what a table demands
-(buckets, NOT NULL), or PARTITION is not said and the last columns tell each row's, the rows are
-inserted anew instead, as Hive does.
+As in Hive, copies of the files become a delta or, with OVERWRITE, a base. A row's row id comes from
+the file's number and the row's place in the file. If the files may not be what the table demands
+(buckets, NOT NULL), or if their last columns tell each row's partition because the statement has no
+PARTITION, the rows are inserted instead, as Hive does.
 
-INPATH is emptied when the transaction is committed, not earlier; LOCAL is only read.
+The files are deleted from INPATH after the commit, not earlier. LOCAL files are never deleted.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What is to be loaded, and where to.
+    """The files of one LOAD DATA, and their destination.
 
     Attributes:
-        table: The target.
-        partition: Its directory; "" of an unpartitioned table; None: the rows tell.
-        same_value: All directories of that partition's value.
+        table: The target table.
+        partition: The partition directory; "" for an unpartitioned table; None if the files' last
+            columns tell each row's partition.
+        same_value: All directories of the same partition value.
         sources: The files.
     """
 
@@ -61,7 +62,7 @@ class _Load:
 
     @property
     def is_rewritten(self) -> bool:
-        """The rows are inserted anew: the files may not be what the table demands."""
+        """Whether the rows are inserted: the files themselves may not be what the table demands."""
         return (
             self.table.is_bucketed
             or self.partition is None
@@ -91,7 +92,7 @@ class LoadStatements(Family):
             waited = self._lock(transaction.txn, statement, what, text)
             if (now := self._again(what.table.name)) != what.table or waited:
                 what = self._say(statement, text, now)
-            elif not statement.local:  # a table may have been made there
+            elif not statement.local:  # a table may have been created there meanwhile
                 self._refuse_files_of_tables(what.sources[0].path, statement, text)
             transaction.txn.snapshot([])
             if what.partition is not None:
@@ -138,7 +139,7 @@ class LoadStatements(Family):
         return _Load(table, partition, same_value, sources)
 
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
-        """What a table has, LOAD DATA must not take away; all files lie beside this one."""
+        """Refuse to take away an ACID table's files. All files are in the directory of ``path``."""
         place = real(directory_of(path))
         is_acid = any(parse_directory(part) is not None for part in place.split("/"))
         if is_acid or self._places.owners_of(place):
@@ -152,7 +153,7 @@ class LoadStatements(Family):
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
     def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> bool:
-        """Lock the target, and the place that files are taken from; True if that had to wait."""
+        """Lock the target and the directory of the files. Returns True if the locks had to wait."""
         touched = what.same_value or None
         if statement.overwrite:
             locks = overwriting(what.table.name, self._txns.settings, touched)
@@ -163,7 +164,7 @@ class LoadStatements(Family):
         return txn.lock(locks, agent_info=text).waited
 
     def _again(self, name: TableName) -> Table:
-        """The table under the lock: it may have changed while we waited."""
+        """Look the table up under the lock: it may have changed while the statement waited."""
         table = self._transactions.get_table(name)
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
@@ -201,7 +202,7 @@ class LoadStatements(Family):
         return writing.copies(what.sources, None if statement.local else self._spark)
 
     def _rows(self, what: _Load, paths: Sequence[str]) -> DataFrame:
-        """The rows of the files, with the partition's values, as INSERT wants them."""
+        """The rows of the files and the values of their partition, in the columns of an INSERT."""
         table = what.table
         if what.partition is None:
             plain = replace(table, columns=table.all_columns, partition_columns=())
@@ -219,7 +220,7 @@ class LoadStatements(Family):
 
 
 def absolute_path(statement: LoadData, text: str, table: Table) -> str:
-    """INPATH with its file system: without one it is the table's, of LOCAL the driver's."""
+    """INPATH with its file system: by default the table's or, with LOCAL, the driver's."""
     path = statement.path.rstrip("/")
     scheme, root = scheme_and_root(path)
     if scheme in ("", "file"):
@@ -247,7 +248,7 @@ def _bad_path(what: str, statement: LoadData, text: str) -> AnalysisError:
 
 
 def _removed(sources: Sequence[Source]) -> list[str]:
-    """Remove what is loaded and committed; what cannot be removed now is told, and no error."""
+    """Delete the loaded files after the commit. Returns the files that could not be deleted."""
     left = load.remove(sources)
     for path in left:
         _log.warning("'%s' is loaded, but could not be removed or has changed since.", path)

@@ -1,4 +1,4 @@
-"""What statements say of partitions → the partition directories that they mean."""
+"""Finds the partition directories that a statement's PARTITION clauses and conditions mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from acidsql.storage.reading.known_partitions import partition_names, partition_
 from acidsql.storage.reading.partition_columns import partitions_frame
 
 Spec = Sequence[PartitionItem]
-# Values, as they stand in directories' names, by the ordinal of their column.
+# Canonical values, by the ordinal of their partition column.
 _Wanted = Mapping[int, str | None]
 
 
@@ -32,14 +32,14 @@ class Partitions:
         self._spark, self._transactions = spark, transactions
 
     def names(self, table: Table) -> PartitionNames:
-        """What the table's partition directories are called, now."""
+        """The names of the table's partition directories now."""
         known = self._transactions.partition_names(table) if table.partition_columns else []
         return partition_names(self._spark, table, known)
 
     def touched(self, query: EventQuery, said: Said) -> list[str] | None:
-        """The partitions that a statement can change, as far as its text tells; None: any.
+        """The partitions that a statement can change, as far as its text tells. None: any of them.
 
-        New rows of a statement that names a partition go into the first.
+        If the statement names a partition, its new rows go into the first of the result.
         """
         table = query.table
         if not table.partition_columns:
@@ -57,23 +57,24 @@ class Partitions:
             with lower.mapped_errors(query.partitions):
                 rows = lower.frame(self._spark, query.partitions, views, said.args).collect()
         except AcidSqlError:
-            return None  # evaluated alone it fails; in its place it may never be
+            return None  # the condition fails here, but the statement may never evaluate it
         return sorted(row[0] for row in rows)
 
     def matching(
         self, table: Table, specs: Sequence[Spec], text: str, *, may_be_missing: bool = False
     ) -> list[str]:
-        """The directories that one of the PARTITION clauses names, in the clauses' order.
+        """The directories that the PARTITION clauses name, in the clauses' order.
 
         Args:
             table: The table.
-            specs: The clauses; one that names some columns means all partitions with those values.
-            text: The user's statement.
-            may_be_missing: A clause without a partition is no error.
+            specs: The clauses. A clause that names only some of the columns means all partitions
+                with these values.
+            text: The text of the statement.
+            may_be_missing: If True, a clause may name a partition that does not exist.
 
         Raises:
-            AnalysisError: As ``bind_partition``, or there is no such partition.
-            ConstraintError: A value is none of the column's type.
+            AnalysisError: A clause names a partition that does not exist, or as ``bind_partition``.
+            ConstraintError: A value does not fit the column's type.
         """
         wanted = self._wanted(table, specs, text)
         values = partition_values(self._spark, table, self._transactions.partition_names(table))
@@ -90,13 +91,16 @@ class Partitions:
         return list(found)
 
     def among(self, table: Table, spec: Spec, names: Collection[str], text: str) -> list[str]:
-        """Those of some directories that a PARTITION clause names. Raises as ``matching``."""
+        """The directories among ``names`` that a PARTITION clause names.
+
+        Raises as ``matching``, but an empty result is no error.
+        """
         (wanted,) = self._wanted(table, [spec], text)
         values = partition_values(self._spark, table, list(dict.fromkeys(names)))
         return [name for name, own in values.items() if _is(own, wanted)]
 
     def _wanted(self, table: Table, specs: Sequence[Spec], text: str) -> list[_Wanted]:
-        """The values that each clause names; INSERT takes them in the same way."""
+        """The values that each clause names, cast to the columns' types as INSERT casts them."""
         columns = table.partition_columns
         values: list[Text | str] = []
         places: list[dict[int, int]] = []

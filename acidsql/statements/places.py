@@ -1,4 +1,4 @@
-"""Where tables lie: making directories, adopting what is there, deleting what is left."""
+"""The directories of tables: makes them, adopts existing files, and deletes what is left over."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from acidsql.storage.files.orc_schema import has_no_names
 from acidsql.storage.orc.row_schema import places_of_fields
 from acidsql.storage.writing import adopt
 
-# Hive seeds a converted table's counter so that its first write id is this one.
+# The first write id of a table that Hive has converted: Hive starts the table's counter here.
 FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What CREATE TABLE … LOCATION found.
+    """The files that CREATE TABLE … LOCATION has found.
 
     Attributes:
-        first_write_id: Write ids begin here, above those of the files.
-        partitions: Partition directories.
-        notes: For a person.
+        first_write_id: The new table's first write id. It is above all write ids of the files.
+        partitions: The partition directories.
+        notes: Remarks for the user, shown in the receipt.
     """
 
     first_write_id: int = 1
@@ -48,14 +48,15 @@ class Adopted:
 
 
 def entering(location: str, *, links: bool = False) -> str:
-    """The one form of a LOCATION that is kept and compared: absolute, without links.
+    """The form of a LOCATION that is stored and compared: an absolute path without links.
 
     Args:
-        location: What was said.
-        links: It may be a link itself; a table's would be emptied by DROP behind its back.
+        location: The location as the user wrote it.
+        links: Whether the location may be a link itself. A table's location must not be one: DROP
+            would empty the directory behind the link.
 
     Raises:
-        CatalogError: INVALID_LOCATION: it cannot be a directory of tables'.
+        CatalogError: INVALID_LOCATION: the location cannot be the directory of a table or database.
     """
     why = why_no_place(location)
     if why is None:
@@ -78,11 +79,11 @@ class Places:
         self._metastore = metastore
 
     def owners_of(self, path: str) -> list[Owner]:
-        """Whose a directory is: by real paths, whatever the catalog calls them."""
+        """The owners of the directory ``path``. Compares real paths, not the catalog's texts."""
         return [owner for owner, place in self._owners() if may_be_within(path, place)]
 
     def neighbours(self, path: str) -> list[Owner]:
-        """Whose a directory is, or what lies in it."""
+        """The owners of the directory ``path``, and of the directories inside of it."""
         return [owner for owner, place in self._owners() if overlap(path, place)]
 
     def _owners(self) -> Iterator[tuple[Owner, str]]:
@@ -90,33 +91,35 @@ class Places:
         return zip(owners, reals(owner.location for owner in owners), strict=True)
 
     def free(self, table: Table, number: int) -> Table:
-        """The same table in a directory that is nobody else's: that of its name, or another one.
+        """The same table, in a directory that no other table owns.
 
-        A renamed table keeps its directory, and so does a dropped one until it is cleaned up.
+        Usually this is the directory with the table's name. Another table owns that directory if
+        the table was renamed, or was dropped and is not cleaned up yet.
 
         Args:
-            table: It is still to be made.
-            number: A transaction's: no other directory has it in its name.
+            table: The table, which does not exist yet.
+            number: The transaction's id, which makes the name of another directory unique.
         """
         for owner in self.neighbours(table.location):
-            is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` cleans it up
+            is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` deletes the files
             if not is_own or not is_same(owner.location, table.location):
                 return replace(table, location=f"{table.location}_{number}")
         return table
 
     def prepare(self, table: Table, *, adopt: bool) -> Adopted:
-        """See that a new table's place is free, or take over what lies there.
+        """Check that a new table's directory is empty or, with ``adopt``, take over its files.
 
-        Call it under the table's lock. What a dropped table left there is deleted first.
+        Call this method under the table's lock. It first deletes what a dropped table has left in
+        the directory.
 
         Raises:
-            CatalogError: LOCATION_ALREADY_EXISTS: the place is another table's; or something is
-                there, and LOCATION was not said.
+            CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory, or the
+                directory is not empty and ``adopt`` is False.
         """
         for cleanup in self._metastore.pending_cleanups():
             if is_same(cleanup.location, table.location):
                 delete_dropped(self._metastore, cleanup)
-        if adopt:  # else it is ``free``
+        if adopt:  # otherwise ``free`` has chosen the directory
             for owner in self.neighbours(table.location):
                 raise owner.refusal(table.location)
         fs = filesystem_for(table.location)
@@ -142,7 +145,7 @@ class Places:
         fs.sync_directory(table.location.rpartition("/")[0])
 
     def directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
-        """What lies in these partition directories now."""
+        """The directories that are inside of these partition directories now."""
         fs = filesystem_for(table.location)
         return [
             entry.path
@@ -152,10 +155,10 @@ class Places:
         ]
 
     def remove(self, table: Table, partitions: Sequence[str], directories: Sequence[str]) -> None:
-        """Delete directories in this order, then the partitions' own if nothing is left in them.
+        """Delete these directories in this order, then the partition directories that are empty.
 
-        Nothing reads them any more, so that a failure leaves only litter. Of a partition that is a
-        link the link goes, and nothing behind it.
+        No reader needs the directories any more, so a failure is ignored: it leaves only litter.
+        If a partition directory is a link, only the link is deleted, and nothing behind the link.
         """
         fs = filesystem_for(table.location)
         links = [fs.link_on_the_way(table.location, partition) for partition in partitions]
@@ -174,10 +177,10 @@ class Places:
             return
 
     def check_full_acid(self, table: Table, partitions: Sequence[Partition]) -> None:
-        """See that a full-ACID reader finds what an insert-only table's readers find.
+        """Check that an insert-only table has the same rows for readers of full-ACID tables.
 
         Raises:
-            CatalogError: There is something that only one of them would see.
+            CatalogError: There is a file that only one kind of reader would read.
         """
         fs = filesystem_for(table.location)
         where = [partition.location for partition in partitions]
@@ -228,7 +231,7 @@ class Places:
 
 
 def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
-    """Refuse what the table's rows cannot be read from; what a person should know besides."""
+    """Refuse files that the table's rows cannot be read from. Returns remarks for the user."""
     notes: list[str] = []
     for one in found:
         if table.is_insert_only and one.originals:
@@ -255,7 +258,7 @@ def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
 
 
 def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
-    """What keeps an original file from being read; later columns may be missing in it."""
+    """Why an original file cannot be read; None if it can. The last columns may be missing."""
     if len(columns) > len(table.columns):
         return f"it has {len(columns)} columns, the table {len(table.columns)}"
     for (name, text), column in zip(columns, table.columns, strict=False):
@@ -271,7 +274,8 @@ def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:
 
 
 def _fits(found: HiveType, wanted: HiveType) -> bool:
-    """Whether a file's values can be read as the table's: fields of structs by their names."""
+    """Whether values of a file's type can be read as the table's type. Struct fields are matched by
+    name."""
     if found.kind != wanted.kind or not wanted.children:
         return can_assign(found, wanted)
     places: Sequence[int | None] = range(len(wanted.children))

@@ -1,6 +1,6 @@
-"""SHOW, DESCRIBE and the listing of files: what is there, as DataFrames.
+"""SHOW, DESCRIBE, and the lists of a table's files and events, all as DataFrames.
 
-ABORT COMPACTIONS is here too, because it answers with rows.
+ABORT COMPACTIONS is here too, because its result is rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ShowStatements(Family):
 
     @runs(st.ShowDatabases)
     def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
-        """Ours and Spark's, saying which."""
+        """The ACID databases and Spark's; the column ``catalog`` tells them apart."""
         rows = [(database.name, _OURS) for database in self._metastore.databases()]
         rows += [(database.name, _SPARKS) for database in self._spark.catalog.listDatabases()]
         found = [row for row in rows if _like(row[0], statement.pattern)]
@@ -160,7 +160,7 @@ class ShowStatements(Family):
 
     @runs(st.ShowLocks)
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
-        """Hive's columns; EXTENDED changes nothing, as in Hive's DbTxnManager."""
+        """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.need(statement.name, text)
         database = statement.database and statement.database.parts[-1].lower()
         found = [
@@ -190,7 +190,7 @@ class ShowStatements(Family):
         return self._frame(COMPACTIONS, compaction_rows(found, statement, table=table))
 
     def _compacted(self, name: st.Name, found: list[CompactionInfo], text: str) -> TableName:
-        """The table of that name; it may be gone while its compactions are still remembered."""
+        """The table of that name. A dropped table counts while the store has its compactions."""
         table = self._names.qualify(name.parts)
         if table is not None and any(one.table == table for one in found):
             return table
@@ -206,7 +206,7 @@ class ShowStatements(Family):
 
 
 def create_statement(table: Table) -> str:
-    """The CREATE TABLE that makes such a table again."""
+    """A CREATE TABLE statement that creates a table like this one."""
     columns = ",\n  ".join(_column_sql(column) for column in table.columns)
     lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
     if table.comment:
@@ -271,7 +271,7 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
         None if blocker is None else f"{blocker[0]}.{blocker[1]}",
         lock.lock_type.name,
         str(lock.txn_id),
-        "0",  # a lock has its transaction's heartbeat
+        "0",  # a lock has no heartbeat of its own, only its transaction's
         None if acquired is None else str(acquired),
         lock.user,
         lock.host,
@@ -280,13 +280,14 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
 
 
 def _dropped(name: TableName, partitions: Sequence[str]) -> Table:
-    """A table that is gone, as far as its partitions' names tell: their values are texts."""
+    """A dropped table as its partitions' names show it: every partition column is a STRING."""
     pairs = parse_partition_name(partitions[0]) if partitions else []
     return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
 
 
 def _like(name: str, pattern: str | None) -> bool:
-    """Hive's patterns: ``*`` for anything, ``|`` between choices; SQL's ``%`` is taken too."""
+    """Whether a name matches a pattern of Hive's: ``*`` is any text, ``|`` separates choices. ``%``
+    means the same as ``*``."""
     if pattern is None:
         return True
     choices = re.split(r"\|", pattern.lower().replace("%", "*"))

@@ -1,7 +1,7 @@
-"""A database of ours is one of Spark's, too, so that a name means the same to both.
+"""Creates each ACID database in Spark's catalog, too, so that a name means the same in both.
 
-Spark's has a directory of its own: Spark deletes a database's directory with all that is in it, and
-knows nothing of our tables.
+The two databases have different directories: when Spark drops a database, it deletes the directory
+with all that is inside, and Spark does not know the ACID tables.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from acidsql.storage.columns import quote
 
 CATALOG = "spark_catalog"
 _WAREHOUSE = "spark.sql.warehouse.dir"
-_WORD = re.compile(r"\w+")  # a database's name, as Spark's catalog takes it
+_WORD = re.compile(r"\w+")  # Spark's catalog takes such names for databases
 
 
 def is_of_another_catalog(name: Name) -> bool:
-    """Whether the name is that of a namespace outside of Spark's own catalog."""
+    """Whether the name belongs to a catalog other than ``spark_catalog``."""
     return len(name.parts) > 2 or (len(name.parts) == 2 and name.parts[0].lower() != CATALOG)
 
 
 class SparkDatabases:
-    """The databases of Spark's own catalog, beside those of one metastore."""
+    """The databases of Spark's own catalog that correspond to those of one metastore."""
 
     def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
         self._spark, self._metastore = spark, metastore
@@ -38,10 +38,10 @@ class SparkDatabases:
         return self._spark.catalog.databaseExists(f"{CATALOG}.{quote(name)}")
 
     def share(self, database: Database) -> None:
-        """Let Spark have this database, too.
+        """Create this database in Spark's catalog, unless it exists there.
 
         Raises:
-            AnalysisException: Spark's own, where Spark takes no such name.
+            AnalysisException: Spark refuses the name. (The error is Spark's own.)
         """
         if self.exists(database.name):
             return
@@ -52,24 +52,25 @@ class SparkDatabases:
         )
 
     def share_named(self, text: str) -> None:
-        """Let Spark have the databases that a statement of Spark's may name."""
+        """Create, in Spark's catalog, the databases that a statement for Spark may name."""
         words = set(_WORD.findall(text.lower()))
         for database in self._metastore.databases():
             if database.name in words:
                 self.share(database)
 
     def apart(self, name: str, location: str) -> str:
-        """A place for a new database's tables: this one, unless Spark's of that name lies there."""
+        """A directory for a new ACID database: ``location``, or another one if Spark's database of
+        that name has this directory."""
         if not self.exists(name) or not is_same(self._place(name), location):
             return location
         return f"{location.removesuffix('.db')}.acid.db"
 
     def check_drop(self, name: str, *, cascade: bool) -> None:
-        """See that Spark's database can be dropped.
+        """Check that Spark's database can be dropped.
 
         Raises:
-            CatalogError: SCHEMA_NOT_EMPTY: it has a table, or an ACID table of another database
-                lies in its directory.
+            CatalogError: SCHEMA_NOT_EMPTY: the database has a table (without ``cascade``), or an
+                ACID table of another database is inside of its directory.
         """
         within = f"{CATALOG}.{quote(name)}"
         found = [one.name for one in self._spark.catalog.listTables(within) if not one.isTemporary]

@@ -1,7 +1,7 @@
-"""ALTER TABLE … [UN]SET TBLPROPERTIES: which of them may change, and what a change means.
+"""ALTER TABLE … [UN]SET TBLPROPERTIES: which properties may change, and what a change means.
 
-As in Hive a table that is full-ACID stays so; an insert-only table may become full-ACID: its plain
-files are then read as LOAD DATA's are, and their rows have row ids from there on.
+As in Hive, a full-ACID table stays full-ACID. An insert-only table may become full-ACID: then its
+plain files are read as the files of LOAD DATA are, and their rows have row ids.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ KINDS = (FULL_ACID, "insert_only")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be set.
+    """The properties that a SET TBLPROPERTIES sets.
 
     Attributes:
         values: The properties.
-        becomes_full_acid: The table is insert-only, and is to be full-ACID.
+        becomes_full_acid: Whether an insert-only table becomes full-ACID.
     """
 
     values: Mapping[str, str]
@@ -42,10 +42,10 @@ class Changes:
 
 
 def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
-    """What SET means for a table.
+    """The properties that SET TBLPROPERTIES changes in a table.
 
     Raises:
-        AnalysisError: A value is none that Hive knows.
+        AnalysisError: Hive does not know the value of a property.
         UnsupportedError: The table cannot become what the properties say.
     """
     place = statement.place
@@ -81,11 +81,11 @@ def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
 
 
 def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:
-    """Refuse to forget what a table is, or, without IF EXISTS, what is not there.
+    """Check that properties can be unset.
 
     Raises:
-        AnalysisError: There is no such property.
-        UnsupportedError: The property cannot be missing.
+        AnalysisError: The table has no such property, and the statement has no IF EXISTS.
+        UnsupportedError: The property says what the table's files are, so the table needs it.
     """
     for key in statement.keys:
         if key.lower() in FIXED_PROPERTIES:
@@ -107,16 +107,16 @@ def check_files(
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Refuse ``orc.…`` and ``parquet.…`` properties that no file can be written by.
+    """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
 
     Args:
-        properties: All that the table will have.
-        columns: Its data columns.
-        statement: What says them.
-        text: The same, as the user wrote it.
+        properties: All properties that the table will have.
+        columns: The table's data columns.
+        statement: The statement with the properties.
+        text: The statement's text.
 
     Raises:
-        AnalysisError: Which of them, and why.
+        AnalysisError: A property is misspelt or has an impossible value.
     """
     try:
         compression_of(properties)

@@ -1,9 +1,8 @@
 """Statements without events: CREATE, DROP, ALTER, TRUNCATE, USE.
 
-Each takes its locks in a transaction of its own, but for TRUNCATE, which may be part of a longer
-one. The crash rule of all that change something:
-the store decides first, files follow, and what a crash left is finished by the next statement
-that needs the place.
+Each statement takes its locks in a transaction of its own. Only TRUNCATE may be part of a longer
+transaction. A statement first changes the store, then the files. If the process dies in between,
+the next statement that needs the directory finishes the work.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class TableStatements(Family):
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE describes. Raises as ``create.define_table``."""
+        """The table that a CREATE TABLE defines. Raises as ``create.define_table``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
@@ -95,12 +94,12 @@ class TableStatements(Family):
         )
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, PendingCleanup]:
-        """Make the directory of a table that will exist with the commit. Call it under the lock.
+        """Make the directory of a table that the commit will create. Call this under the lock.
 
-        Where the directory of its name is another table's, it gets another one.
+        If another table owns the directory with the table's name, the table gets another directory.
 
-        Until then the directory is queued for deletion: a crash leaves nothing behind that the
-        next CREATE would not clear away.
+        Until the commit, the directory is queued for deletion. So after a crash the next CREATE
+        deletes the directory.
         """
         table = self._places.free(table, transaction.id)
         self._places.prepare(table, adopt=False)
@@ -134,7 +133,7 @@ class TableStatements(Family):
     def _lock_rows(
         self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
-        """Lock what TRUNCATE empties: the one partition that it names in full, or the table."""
+        """Lock the partition of which TRUNCATE names all columns, or else the table."""
         table = self._again(name)
         chosen = None
         if spec and len(spec) == len(table.partition_columns):
@@ -158,7 +157,7 @@ class TableStatements(Family):
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
         type_of = self._type_of(text)
         table = self._names.need(statement.name, text)
-        alter.altered(table, statement, text, type_of)  # a wrong text opens nothing
+        alter.altered(table, statement, text, type_of)  # raises before a transaction is opened
         with self._locked(text, exclusive(table.name)) as txn:
             now = alter.altered(self._again(table.name), statement, text, type_of)
             self._metastore.alter_table(
@@ -175,7 +174,7 @@ class TableStatements(Family):
     def _set_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
         name = table.name
-        table_properties.to_set(table, statement, text)  # what is wrong costs nothing
+        table_properties.to_set(table, statement, text)  # raises before a transaction is opened
         with self._locked(text, exclusive(name)) as txn:
             table = self._again(name)
             changes = table_properties.to_set(table, statement, text)
@@ -208,8 +207,9 @@ class TableStatements(Family):
 
     @runs(st.DropPartitions)
     def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
-        """A base without rows hides what is there, even if the partition comes again; the catalog
-        forgets the partition in the same commit; only then are files deleted, that base last."""
+        """Drop partitions. First each gets a base without rows, which hides the old rows even if
+        the partition is added again. The commit also removes the partition from the catalog. The
+        files are deleted after the commit, the base last."""
         name = self._names.need(statement.name, text).name
         with self._transactions.own(text) as transaction, transaction.statement() as work:
             txn = transaction.txn
@@ -232,7 +232,7 @@ class TableStatements(Family):
 
     @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
-        """Spark's first: what Spark refuses is not made."""
+        """Create Spark's database first: if Spark refuses the name, nothing is created."""
         if is_of_another_catalog(statement.name):
             self._spark.sql(text)
             return
@@ -256,7 +256,7 @@ class TableStatements(Family):
 
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
-        """Spark's last: what the store refuses is not dropped."""
+        """Drop Spark's database last: if the store refuses, nothing is dropped."""
         if is_of_another_catalog(statement.name):
             self._spark.sql(text)
             return
@@ -277,7 +277,7 @@ class TableStatements(Family):
 
     @runs(st.Use)
     def _use(self, statement: st.Use, text: str) -> None:
-        """Spark's current database is ours, too."""
+        """Set Spark's current database, which is also the session's."""
         name = statement.name.parts[-1].lower()
         if not is_of_another_catalog(statement.name):
             ours = self._metastore.get_database(name)
@@ -291,7 +291,7 @@ class TableStatements(Family):
                 )  # fmt: skip
         self._spark.sql(text)
 
-    # ── what they share ──────────────────────────────────────────────────────────────────────
+    # ── parts of several statements ──────────────────────────────────────────────────────────
 
     @contextmanager
     def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
@@ -308,8 +308,8 @@ class TableStatements(Family):
                 writing.empty(partition)
             return work.publish(table, writing)
 
-    # After the store has decided the statement has happened: what fails now is finished by the
-    # next statement that needs the place, and locks go with a time-out.
+    # The store has decided, so the statement has happened. If deleting files fails now, the next
+    # statement that needs the directory finishes the work. The locks end with a time-out.
 
     def _clean(self, cleanups: Iterable[PendingCleanup]) -> None:
         for cleanup in cleanups:
@@ -321,20 +321,20 @@ class TableStatements(Family):
     def _matching(
         self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
     ) -> list[str]:
-        """The directories that PARTITION clauses name; [""] for an unpartitioned table."""
+        """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
 
     def _again(self, name: TableName) -> Table:
-        """The table under the lock: it may have changed while we waited."""
+        """Look the table up under the lock: it may have changed while the statement waited."""
         table = self._transactions.get_table(name)
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """True if the table is there and that is no error."""
+        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""
         is_ours = self._metastore.get_table(name) is not None
         if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
             return True
