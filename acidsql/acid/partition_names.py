@@ -1,8 +1,9 @@
-"""What the directory of a partition is called: one name for each value.
+"""The names of partition directories: one canonical name for each value.
 
-The names that we make are canonical: as Spark casts the value to STRING, DECIMAL with all digits of
-its scale, CHAR without padding. Others may have made a directory under another name for the same
-value (``p=01``, ``p=1.5`` where the scale is 2, ``P=1``): it is found by its value.
+acidsql gives directories canonical names only. A canonical name has the text to which Spark casts
+the value, a DECIMAL with all digits of its scale, a CHAR without padding. Other programs may have
+made directories with other names for a value (``p=01``, ``p=1.5`` where the scale is 2, ``P=1``).
+Such a directory is found by its value.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class PartitionNames:
 
     Attributes:
         columns: The partition columns; none if the table is not partitioned.
-        existing: Where a directory of others is there: all directories of a value by its canonical
-            name. New rows go into the first.
+        existing: For each value that has a directory with another than the canonical name: the
+            canonical name, and all directories of the value. New rows go into the first of these.
     """
 
     columns: tuple[Column, ...] = ()
@@ -40,12 +41,12 @@ class PartitionNames:
     def of(
         cls, columns: tuple[Column, ...], known: Collection[str], others: Mapping[str, Values]
     ) -> PartitionNames:
-        """Those of a table with these directories.
+        """The names for a table with these directories.
 
         Args:
             columns: The partition columns.
-            known: All its directories.
-            others: Those that may have another name than the canonical one, with their values.
+            known: All partition directories of the table.
+            others: The directories whose names may not be canonical, with their values.
         """
         made, found = cls(columns), dict[str, list[str]]()
         for name, values in others.items():
@@ -54,41 +55,41 @@ class PartitionNames:
         return cls(columns, {own: _in_order(own, names, there) for own, names in found.items()})
 
     def canonical(self, texts: Sequence[str | None]) -> str:
-        """The name that we give the directory of these values, as Spark casts them to STRING."""
+        """The canonical name for these values, which Spark has cast to STRING."""
         pairs = zip(texts, self.columns, strict=True)
         values = [canonical(text, column.type) for text, column in pairs]
         return partition_name([column.name for column in self.columns], values)
 
     def directories(self, texts: Sequence[str | None]) -> tuple[str, ...]:
-        """All directories of these values; new rows go into the first, which may be a new one."""
+        """All directories of these values. New rows go into the first, which may not exist yet."""
         name = self.canonical(texts)
         return self.existing.get(name, (name,))
 
     def same_values(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """All directories of the values that these have."""
+        """These directories, and all others that have the same values."""
         groups = (group for group in self.existing.values() if not names.isdisjoint(group))
         return frozenset(names).union(*groups)
 
 
 def canonical(text: str | None, hive_type: str) -> str | None:
-    """What stands in a directory's name for a value that Spark casts to this text.
+    """The canonical text of a value, for a directory's name; ``text`` is Spark's cast to STRING.
 
-    None: the default partition's, where NULL and the empty text go.
+    None means the default partition, which holds NULL and the empty text.
     """
     if text is None or text in ("", DEFAULT_PARTITION):
         return None
     kind = hive_type.partition("(")[0]
     if kind == "decimal":
-        return f"{Decimal(text):f}"  # without ANSI, Spark says 0E-7
+        return f"{Decimal(text):f}"  # without ANSI mode, Spark casts to texts such as 0E-7
     if kind == "char":
         return text.rstrip(" ") or None
     if kind in ("float", "double") and text == "-0.0":
-        return "0.0"  # they are equal
+        return "0.0"  # -0.0 and 0.0 are equal
     return text
 
 
 def in_doubt(columns: Sequence[Column], known: Collection[str]) -> list[str]:
-    """The directories whose names may not be canonical: Spark must be asked for their values."""
+    """The directories whose names may not be canonical. Only Spark can tell their values."""
     checks = [_check(parse_type(column.type)) for column in columns]
     names = [column.name for column in columns]
     found = []
@@ -101,9 +102,11 @@ def in_doubt(columns: Sequence[Column], known: Collection[str]) -> list[str]:
 
 
 def _in_order(own: str, others: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """The directories of one value: the canonical one, then those of others."""
+    """The directories of one value. A readable name comes first: the canonical one, if that
+    directory exists or there is no other."""
     nulls = _nulls(own)
-    # Where a name holds no value of the column's type, NULL is shown; it is no place for a NULL.
+    # If the text in a name is no value of the column's type, queries show NULL. But new rows with
+    # NULL do not belong into such a directory.
     readable = sorted(name for name in others if name != own and _nulls(name) == nulls)
     unreadable = sorted(name for name in others if name != own and _nulls(name) != nulls)
     first = [own] if own in known or not readable else []
@@ -115,9 +118,9 @@ def _nulls(name: str) -> list[bool]:
 
 
 def _check(kind: HiveType) -> Callable[[str], object]:
-    """Whether a text is a value's canonical one; in doubt it is not."""
+    """A function that tells whether a text is canonical for this type; if in doubt, it says no."""
     if kind.kind in _DIGITS:
-        # With the last digit it could be out of range.
+        # One digit less than the longest number: a number of full length could be out of range.
         return re.compile(rf"0|-?[1-9]\d{{0,{_DIGITS[kind.kind] - 2}}}", re.ASCII).fullmatch
     if kind.kind == "decimal":
         return _decimal(*kind.parameters).fullmatch

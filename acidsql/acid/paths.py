@@ -1,8 +1,9 @@
-"""What a path is: its file system, its one normal form, what lies in what, and safe names.
+"""Rules about paths: file systems, the normal form, which path is inside of which, safe names.
 
-Paths are texts here, plain or with the scheme of their file system, as a metastore has them.
-Nothing in them is unescaped, as in the text of Hadoop's ``Path``. Links are the business of
-``storage.local_files.real``, by which a location enters; afterwards texts can be compared.
+A path here is a text, plain or with the scheme of a file system, as a metastore stores it. All
+characters stand for themselves, as in the text of Hadoop's ``Path``: nothing is escaped. This module
+does not know links. ``storage.files.filesystem.real`` resolves them before a location is stored, so
+stored locations can be compared as texts.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from urllib.parse import unquote
 from acidsql.acid.layout import is_hidden, parse_directory
 from acidsql.errors import FormatError
 
-# What both take: Hive's ``MetaStoreUtils.validateName`` and Spark's ``SessionCatalog``.
+# Names that both Hive (``MetaStoreUtils.validateName``) and Spark (``SessionCatalog``) accept.
 _NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # a lone surrogate is in no file's name
-_PART_MAX, _PATH_MAX = 255, 3000  # bytes; partitions and files come below
+_PART_MAX, _PATH_MAX = 255, 3000  # bytes; the paths of partitions and files are longer still
 _PORT = {"hdfs": "8020"}
 _ODD = "table_"
 
@@ -31,7 +32,10 @@ class _Place(NamedTuple):
 
 
 def scheme_and_root(location: str) -> tuple[str, str]:
-    """``hdfs`` and ``hdfs://name:8020`` of a location; both empty for a plain path."""
+    """The scheme and root of a location, as ``hdfs`` and ``hdfs://name:8020``.
+
+    Both are empty for a plain path. The root is empty if the location names no host.
+    """
     head, colon, rest = location.partition(":")
     if not colon or "/" in head or not head.isascii() or not head[:1].isalpha():
         return "", ""
@@ -40,12 +44,12 @@ def scheme_and_root(location: str) -> tuple[str, str]:
 
 
 def is_local(location: str) -> bool:
-    """True for a file of this machine, ``file:`` or plain."""
+    """True for a path on this machine: a plain path, or one with ``file:``."""
     return scheme_and_root(location)[0] in ("", "file")
 
 
 def plain_path(path: str) -> str:
-    """A path of this machine without its ``file:``. Raises FormatError for another host's."""
+    """A path without ``file:``. Raises FormatError if ``file:`` names another host."""
     if path[:5].lower() != "file:":
         return path
     rest = path[len("file:") :]
@@ -58,15 +62,15 @@ def plain_path(path: str) -> str:
 
 
 def local_path_of(uri: str) -> str:
-    """The path behind a properly escaped ``file:`` URI, as Spark's ``_metadata.file_path`` is.
+    """The path of an escaped ``file:`` URI, for example of Spark's ``_metadata.file_path``.
 
-    Spark escapes there (``%20``), while locations in a metastore are not escaped.
+    Spark escapes these URIs (``%20``); locations in a metastore are not escaped.
     """
     return unquote(plain_path(uri))
 
 
 def directory_of(path: str) -> str:
-    """What a file or directory lies in."""
+    """The directory that a file or directory is in."""
     return path.rpartition("/")[0] or "/"
 
 
@@ -74,7 +78,7 @@ def directory_of(path: str) -> str:
 
 
 def normal(location: str) -> str:
-    """The one way to write a path: no ``..``, no ``//``, no ``/`` at the end."""
+    """The normal form of a path: no ``..``, no ``//``, no ``/`` at the end."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""
@@ -82,25 +86,26 @@ def normal(location: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two paths are one, for certain."""
+    """Whether two paths are certainly the same."""
     return _place(one) == _place(other)
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Whether a path is a directory, or lies below it, for certain."""
+    """Whether a path certainly is the directory, or is inside of it."""
     inner, outer = _place(path), _place(directory)
     return inner[:3] == outer[:3] and _holds(outer.path, inner.path)
 
 
 def may_be_within(path: str, directory: str) -> bool:
-    """The same where it cannot be ruled out: who names no host may mean any."""
+    """Whether a path may be the directory, or be inside of it. A path that names no host may be on
+    any host."""
     inner, outer = _place(path), _place(directory)
     is_one_root = inner[1:3] == outer[1:3] or not (inner.host and outer.host)
     return inner.scheme == outer.scheme and is_one_root and _holds(outer.path, inner.path)
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether of two paths one may lie in the other."""
+    """Whether one of two paths may be the other, or be inside of the other."""
     return may_be_within(one, other) or may_be_within(other, one)
 
 
@@ -111,7 +116,7 @@ def _place(location: str) -> _Place:
     if scheme and rest.startswith("//"):
         rest = rest[2 + len(authority) :] or "/"
     path = posixpath.normpath(rest)
-    if path.startswith("//"):  # POSIX lets two of them mean something else; Linux does not
+    if path.startswith("//"):  # ``normpath`` keeps two slashes; on Linux they mean the same as one
         path = path[1:]
     host, _, port = authority.lower().partition(":")
     if scheme == "file":
@@ -123,11 +128,11 @@ def _holds(outer: str, inner: str) -> bool:
     return f"{inner}/".startswith(f"{outer.rstrip('/')}/")
 
 
-# ── what may be a table's ────────────────────────────────────────────────────────────────────
+# ── locations and names of tables ────────────────────────────────────────────────────────────
 
 
 def why_no_place(location: str) -> str | None:
-    """What keeps a path from being a table's or a database's directory; None: nothing does."""
+    """Why a path cannot be the directory of a table or database; None if it can."""
     path = _place(location).path
     if _CONTROL.search(location):
         return "there are control characters in it"
@@ -141,18 +146,18 @@ def why_no_place(location: str) -> str | None:
 
 
 def is_name(name: str) -> bool:
-    """True for what Hive and Spark both take as the name of a table or database."""
+    """Whether Hive and Spark both accept the name for a table or database."""
     return _NAME.fullmatch(name) is not None
 
 
 def directory_name(name: str) -> str:
-    """What the directory of a table of that name is called: nothing that is hidden, or could be
-    taken for an ACID directory."""
+    """The name of the directory of a table with this name. It is never the name of a hidden file or
+    of an ACID directory."""
     is_odd = is_hidden(name) or parse_directory(name) is not None
     return f"{_ODD}{name}" if is_odd else name
 
 
 def names_of_directory(directory: str) -> list[str]:
-    """The tables whose directory would be called so."""
+    """The names of tables whose directory has this name."""
     names = (directory, directory.removeprefix(_ODD))
     return [name for name in dict.fromkeys(names) if directory_name(name) == directory]

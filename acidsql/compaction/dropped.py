@@ -13,9 +13,10 @@ from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
     """Delete a dropped table's directory. Call it under the table's lock.
 
-    What is deleted is listed first, by names that no later table of the same name can have,
-    because write ids go on; and while the clean-up is queued there is no later table. So a
-    session that sleeps at any moment and loses its lock does no harm when it wakes.
+    A session may sleep at any moment, lose its lock, and wake when a later table of the same name
+    has the directory. It still does no harm, for three reasons. The files to delete are listed
+    first. While the clean-up is queued, there is no later table. And a later table has other names
+    for its files, because write ids go on.
     """
     fs = filesystem_for(cleanup.location)
     leaves, parents = _tree(fs, cleanup.location)
@@ -33,7 +34,7 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
 
 
 def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
-    """Make it durable that these have lost entries, or are gone themselves."""
+    """Make durable that these directories have lost entries, or are deleted themselves."""
     above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
     for path in sorted(above):
         if fs.exists(path):
@@ -41,8 +42,8 @@ def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _tree(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """What lies in a table's directory: ACID directories, files and links, and the directories
-    around them, innermost first."""
+    """The contents of a table's directory: first ACID directories, files and links; second the
+    directories around these, innermost first."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

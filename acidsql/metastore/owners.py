@@ -1,6 +1,6 @@
-"""Which table owns a directory, and which directories are still to be deleted.
+"""Directories that belong to tables, and directories that are still to be deleted.
 
-No other table may lie in an owned directory, and LOAD DATA takes no files from there.
+No other table may be inside of a table's directory, and LOAD DATA takes no files from there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from acidsql.errors import CatalogError
 
 @dataclass(frozen=True, slots=True)
 class PendingCleanup:
-    """A directory of a dropped, or never made, table to be deleted (COMPACTION_QUEUE, state r)."""
+    """The directory of a dropped table, or of a table that never existed, which is to be deleted.
+
+    The store keeps it in COMPACTION_QUEUE, in state r.
+    """
 
     id: int
     table: TableName
@@ -22,14 +25,14 @@ class PendingCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A table with its directory, or a dropped one whose files are still to be deleted."""
+    """A table and its directory. The table may be dropped, with files that are not deleted yet."""
 
     table: TableName
     location: str
     is_dropped: bool = False
 
     def refusal(self, location: str) -> CatalogError:
-        """The error of another table that would lie there."""
+        """The error for another table whose location overlaps this directory."""
         dropped = ", which was dropped and whose files are still to be deleted"
         return CatalogError(
             f"The location '{location}' overlaps '{self.location}' of {self.table}"

@@ -60,8 +60,8 @@ class Namesakes:
                 yield Edit(chain.start, chain.ends[length - 1], quote(alias))
 
     def hides(self, start: int, said: tuple[str, str]) -> bool:
-        """Whether a column qualified with ``db.t`` would be another's if ``db.`` were left out:
-        that of a relation in here, or a field of a struct in one."""
+        """Whether ``t.c``, instead of ``db.t.c``, would mean another column: one of a relation in
+        this query, or a field of a struct in such a relation."""
         chains = [c for c in self.found.chains if c.start == start]
         blocks = {b for c in chains for b in self.found.around(c.block)}
         relations = [named for named in self.found.named if named.block in blocks]
@@ -90,8 +90,9 @@ class Namesakes:
 
     @cached_property
     def _in_full(self) -> frozenset[int]:
-        """The tables, by place, whose columns are qualified with the database, where to leave that
-        out is not enough: in a query within theirs, or if they are named without it."""
+        """The places of tables that need an alias because of their columns. Such a column is
+        qualified with the database, and either stands in an inner query, or the table itself is
+        named without the database."""
         parts = {one.span.start: len(one.parts) for one in self.found.references}
         meant = ((c, *pair) for c in self.found.chains for pair in self.meant(c))
         return frozenset(

@@ -58,7 +58,7 @@ def are_keys_alone(columns: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WriteSpec:
-    """What a task must know to write a statement's events.
+    """All that a task needs to know to write a statement's events.
 
     Attributes:
         staging: The statement's hidden directory; files are written there under unique names.
@@ -67,10 +67,10 @@ class WriteSpec:
         delete_statement_id: Statement id of the delete events. It is lower than the id of the
             insert events, so that Hive applies deletes to older rows only.
         row: The data columns.
-        not_null: What may not be null: a column of the batches, and the name that the user
-            knows it by (they differ for partition columns).
-        partitions: What new rows' directories are called.
-        static_partition: The one directory of new rows, where the statement names it.
+        not_null: The NOT NULL columns. Each is the name in the batches, and the user's name for the
+            column (they differ for partition columns).
+        partitions: The names of the partition directories.
+        static_partition: The only directory of new rows, if the statement names it; else None.
         is_bucketed: Rows come with their bucket id, and rows of one bucket come together.
         allow_duplicate_deletes: Two source rows may match one row (for a MERGE whose only clause is
             an unconditional DELETE); otherwise a second match is reported as a violation.
@@ -106,7 +106,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a task tells the driver.
+    """A message from a task to the driver.
 
     Attributes:
         kind: ``insert`` or ``delete`` (a written file), ``done`` (step 1 of this task ended),
@@ -130,10 +130,10 @@ class Record:
     detail: str = ""
 
     def to_json(self) -> str:
-        """One line of text, to travel in a column."""
+        """The record as one line of text, for a column of strings."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """The record that ``to_json`` wrote."""
+        """The record from the text of ``to_json``."""
         return cls(**json.loads(text))

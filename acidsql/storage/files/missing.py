@@ -1,6 +1,6 @@
 """Turn Spark's errors about a missing or damaged file of an ACID directory into errors of ours.
 
-A DataFrame is lazy, so Spark reads files long after we handed the DataFrame over. If a file is gone
+A DataFrame is lazy, so Spark reads files long after the user got the DataFrame. If a file is gone
 or damaged then, Spark raises a bare ``Py4JJavaError``, or the traceback of a Python task. PySpark
 converts Java's exceptions in one function, ``convert_exception``. This module wraps that function,
 for files of ACID directories only. Without that function (Spark Connect), Spark's error stays.
@@ -21,7 +21,8 @@ from acidsql.storage.orc.damage import damaged
 
 _FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
 _PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")
-# An error of our own in the traceback of a Python task; the others in the text caused the last one.
+# An error of ours in the traceback of a Python task. If there are several, the last one counts: the
+# others are its causes.
 _TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError)}
 _FROM_TASK = re.compile(
     rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S

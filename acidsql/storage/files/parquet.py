@@ -28,7 +28,7 @@ COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
 _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
-_BATCH_ROWS = 1024  # a row may be of many bytes, and the file does not say of how many
+_BATCH_ROWS = 1024  # few, because the file does not say how many bytes a row has
 
 _HIVE_TYPES = {
     pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int",
@@ -84,7 +84,7 @@ class ParquetFileWriter:
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
-        """Write what is left and the footer, and close (and sync) the file."""
+        """Write the remaining rows and the footer, then close (and sync) the file."""
         self._pending.flush()
         self._parquet.close()
         written = self._file.tell()
@@ -101,7 +101,7 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
     """The rows of a file with the table's current columns; columns that the file lacks are NULL.
 
     Raises:
-        FormatError: It is no Parquet file, a column does not fit the table's type, or timestamps
+        FormatError: The file is not Parquet, a column does not fit the table's type, or timestamps
             are no wall clocks.
     """
     with _opened(path) as reader:
@@ -128,7 +128,7 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
     """The names and Hive types of a file's columns.
 
     Raises:
-        FormatError: It is no Parquet file, a column's type does not exist in Hive, or timestamps
+        FormatError: The file is not Parquet, a column's type does not exist in Hive, or timestamps
             are no wall clocks.
     """
     with _opened(path) as reader:

@@ -1,4 +1,4 @@
-"""Numbers of bytes as a person reads them."""
+"""Writes numbers of bytes for a person to read."""
 
 from __future__ import annotations
 

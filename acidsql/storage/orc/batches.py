@@ -1,9 +1,10 @@
-"""The rows of any ORC file, in batches of bounded size.
+"""Reads the rows of any ORC file in batches of bounded size.
 
-``ORCFile`` reads whole stripes, and a stripe of repetitive texts may be larger than Arrow's arrays
-of texts. Arrow's dataset reads a stripe in batches. It gets the file with another footer: there,
-columns are named by their places, since it cannot tell equal names apart, and timestamps are
-BIGINTs, since their seconds are stored like those (``orc_moments``). Runs in workers.
+Arrow's ``ORCFile`` reads whole stripes, and a stripe of repetitive texts may be larger than Arrow's
+arrays of texts can be. Arrow's dataset reads a stripe in batches. The dataset gets the file with a
+changed footer. In this footer columns are named by position, because the dataset cannot tell equal
+names apart. And timestamps are BIGINTs, because ORC stores their seconds like a BIGINT; ``moments``
+makes timestamps of these. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -24,26 +25,27 @@ from acidsql.storage.orc.row_schema import exact_children, nested
 from acidsql.storage.orc.stripe import StripeFooter, stripe_footer
 from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
 
-# Bytes. ORC reads a file in many small pieces, each of which would come back to Python.
+# Bytes. A file up to this size is read at once: ORC reads many small pieces, and each would be a
+# call back into Python.
 _READ_WHOLE = 1 << 20
-_VALUE_BYTES, _TEXT_BYTES = 8, 1024  # of a value; of a text of which there are no statistics
+_VALUE_BYTES, _TEXT_BYTES = 8, 1024  # estimates for a value, and for a text without statistics
 _TYPES, _STATISTICS = 4, 7  # fields of Footer
 _TEXTS = ("string", "varchar", "char", "binary")
 
 
 class OrcBatches:
-    """An open file; iterate over it once.
+    """The batches of an open file. Iterate over the object once.
 
     Args:
-        file: Random access; it must stay open, and is read from other threads, too.
-        length: Where the file ends, in bytes.
+        file: The file, with random access. It must stay open. Other threads read it, too.
+        length: The file's length in bytes.
 
     Attributes:
-        footer: What the file says.
-        is_cut: A timestamp that was read is finer than a microsecond.
+        footer: The file's footer.
+        is_cut: Whether a timestamp that was read is finer than a microsecond.
 
     Raises:
-        FormatError: It is no ORC file, or damaged.
+        FormatError: The file is not an ORC file, or is damaged.
     """
 
     def __init__(self, file: BinaryIO, length: int) -> None:
@@ -78,12 +80,12 @@ class OrcBatches:
             self._head.close()
 
     def stripe_footers(self) -> Iterator[StripeFooter]:
-        """What each stripe says of itself."""
+        """The footer of each stripe."""
         for stripe in self.footer.stripes:
             yield stripe_footer(self._head.read_at, stripe, self._script.compression)
 
     def _scanned(self) -> Iterator[pa.RecordBatch]:
-        # Few tasks read files in Python: others need not import it.
+        # Imported here because few tasks read files in Python.
         from pyarrow import dataset
 
         fragment = dataset.OrcFileFormat().make_fragment(self._head.native())
@@ -101,7 +103,7 @@ class OrcBatches:
         return pa.RecordBatch.from_arrays(columns, names=list(root.names))
 
     def _timed(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
-        """An array with its timestamps."""
+        """An array in which the BIGINTs of timestamps are replaced by the timestamps."""
         if number in self._moments:
             return moments.take(number, array)
         if number not in self._above:
@@ -113,7 +115,7 @@ class OrcBatches:
 
 
 def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
-    """A nested type, of whose parts some have others now."""
+    """A nested type whose parts now have these arrays' types."""
     types = [part.type for part in parts]
     if pa.types.is_struct(kind):
         return pa.struct([f.with_type(own) for f, own in zip(kind, types, strict=True)])
@@ -121,24 +123,24 @@ def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
 
 
 def _above(footer: Footer, columns: set[int]) -> set[int]:
-    """Numbers of the types that hold some of these columns."""
+    """The numbers of the nested types that contain some of these columns."""
     found: set[int] = set()
-    for number in reversed(range(len(footer.types))):  # children come behind their parents
+    for number in reversed(range(len(footer.types))):  # children have higher numbers than parents
         node = footer.types[number]
-        # No table has a UNIONTYPE, so nobody looks at what is in one.
+        # No table has a UNIONTYPE, so nobody reads the contents of one.
         if node.kind != "uniontype" and not (columns | found).isdisjoint(node.children):
             found.add(number)
     return found
 
 
 def _readable(message: bytes, footer: Footer) -> bytes:
-    """The Footer message that Arrow gets."""
+    """The changed Footer message for Arrow."""
     fields: list[Field] = []
     number = 0
     for tag, value in decode_fields(message):
         if tag == _TYPES:
             node = footer.types[number]
-            # Fields of structs have their names as Java reads them, see ``read_name``.
+            # Struct fields are named as Java reads them, see ``read_name``.
             names = node.names if number else [f"c{i}" for i in range(len(node.children))]
             kept = [field for field in decode_fields(as_bytes(value)) if field[0] != 3]
             value = encode_fields([*kept, *((3, name.encode()) for name in names)])
@@ -150,7 +152,7 @@ def _readable(message: bytes, footer: Footer) -> bytes:
 
 
 def _rows_at_once(message: bytes, footer: Footer) -> int:
-    """So many rows that a batch has about BATCH_BYTES."""
+    """The number of rows with which a batch has about BATCH_BYTES."""
     columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
     size = 1
     for node, column in zip(footer.types, columns, strict=False):
@@ -160,18 +162,18 @@ def _rows_at_once(message: bytes, footer: Footer) -> int:
         if node.kind in _TEXTS:
             said = dict(decode_fields(as_bytes(statistics.get(8 if node.kind == "binary" else 4))))
             total = said.get(1 if node.kind == "binary" else 3)
-            # A signed number: its lowest bit is the sign.
+            # The sum of lengths is a signed number: its lowest bit is the sign.
             size += values * _TEXT_BYTES if total is None else as_int(total) >> 1
     return max(1, min(BATCH_ROWS, footer.rows * BATCH_BYTES // size))
 
 
 class Head:
-    """The first bytes of a file, and others behind them; threads may share it.
+    """The first bytes of a file, followed by other bytes. Threads may share a Head.
 
     Args:
-        file: Random access.
-        length: So many bytes of it.
-        tail: What comes behind.
+        file: The file, with random access.
+        length: The number of bytes to take from the file.
+        tail: The bytes that follow.
     """
 
     def __init__(self, file: BinaryIO, length: int, tail: bytes = b"") -> None:
@@ -181,24 +183,24 @@ class Head:
 
     @property
     def size(self) -> int:
-        """Bytes of it all."""
+        """The number of all bytes."""
         return self._length + len(self._tail)
 
     def native(self) -> pa.NativeFile:
-        """It as a file of Arrow's."""
+        """A file of Arrow's with these bytes."""
         if self._data is not None:
             return pa.BufferReader(self._data)
         return pa.PythonFile(cast(Any, _HeadFile(self)), mode="r")
 
     def read_at(self, start: int, end: int) -> bytes:
-        """The bytes from one place to another, as far as there are any."""
+        """The bytes from ``start`` to ``end``; fewer at the end of all bytes."""
         if self._data is not None:
             return self._data[start:end]
         whole = self._read(start, min(end, self._length)) if start < self._length else b""
         return whole + self._tail[max(0, start - self._length) : max(0, end - self._length)]
 
     def close(self) -> None:
-        """Nobody may read any more: the file is going to be closed."""
+        """Refuse all later reads, because the file is going to be closed."""
         with self._lock:
             self._is_closed = True
 
@@ -214,7 +216,7 @@ class Head:
 
 
 class _HeadFile(io.RawIOBase):
-    """A Head as a file; each has a place of its own."""
+    """A Head as a file with a position of its own."""
 
     def __init__(self, head: Head) -> None:
         self._head, self._at = head, 0

@@ -173,7 +173,7 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read what is needed of a Footer message; names as they are stored."""
+    """Read the fields of a Footer message that are needed here; names stay as they are stored."""
     rows, calendar = 0, 0
     stripes: list[Stripe] = []
     metadata: dict[str, bytes] = {}
@@ -193,7 +193,7 @@ def parse_footer(message: bytes) -> Footer:
 
 
 def _check(footer: Footer, end: int) -> None:
-    """Refuse a footer that no writer writes. With it Python, or ORC's C++, could do anything.
+    """Refuse a footer that no writer writes: it could make Python, or ORC's C++, do anything.
 
     Args:
         footer: The footer to check.
@@ -294,7 +294,7 @@ def _stored_name(name: str) -> str:
 
 
 def _with_names(message: bytes) -> bytes:
-    """A Type message, its fields' names as Java reads them."""
+    """A Type message in which the fields' names are stored as Java reads them."""
     if b"`" not in message:
         return message
     return encode_fields(

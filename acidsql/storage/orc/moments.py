@@ -1,10 +1,10 @@
-"""The timestamps of an ORC file, from its own streams.
+"""Decodes the timestamps of an ORC file from the file's own streams, as Java's reader does.
 
-Arrow, and ORC's C++ below it, cannot be asked for them. Arrow counts nanoseconds since 1970, which
-end in 1677 and 2262. Of a file that was written in another time zone than UTC, ORC's C++ gives some
-values a second or an hour off: it looks for the sign of a wall clock where Java, which wrote the
-file, looks for that of the moment. So Arrow reads their seconds, as BIGINTs (``orc_batches``), and
-the rest is done here, as Java does it.
+Arrow, and ORC's C++ reader below it, give wrong timestamps. Arrow counts nanoseconds since 1970, so
+its timestamps are limited to 1677 to 2262. If a file was written in a time zone other than UTC,
+ORC's C++ reader gives some values that are wrong by a second or an hour: it tests whether the wall
+clock is negative, while Java, which wrote the file, tests the instant. So Arrow reads only the
+seconds, as BIGINTs (``batches``), and this module does the rest.
 
 Source: ORC ``TreeReaderFactory.TimestampTreeReader``. Runs in workers.
 """
@@ -22,22 +22,23 @@ from acidsql.storage.orc.compression import decompress
 from acidsql.storage.orc.stripe import SECONDARY, Stripe, stripe_footer
 from acidsql.storage.orc.zones import zone_of
 
-FRACTION_SEEN = 999_999  # nanoseconds: readers look only at what is above
+# Nanoseconds. Readers correct the seconds of a negative timestamp only if its fraction is larger.
+FRACTION_SEEN = 999_999
 _SECOND = 1_000_000  # microseconds
-_MOST_SECONDS = 9 * 10**12  # more would be more than 2**63 microseconds
+_MOST_SECONDS = 9 * 10**12  # more seconds could be more than 2**63 microseconds
 
 
 class Moments:
     """The timestamps of one stripe, column by column, in the order in which they are stored.
 
     Args:
-        read_at: Gives the file's bytes from one place to another.
-        stripe: Where it is.
-        compression: Of the file.
-        columns: Numbers of the timestamp columns.
+        read_at: Returns the file's bytes between two positions.
+        stripe: The stripe.
+        compression: The file's compression.
+        columns: The numbers of the timestamp columns.
 
     Attributes:
-        is_cut: One that was taken is finer than a microsecond.
+        is_cut: Whether a timestamp that was taken is finer than a microsecond.
     """
 
     def __init__(
@@ -67,8 +68,8 @@ class Moments:
         """The next timestamps of a column, in microseconds.
 
         Args:
-            column: Its number.
-            seconds: As ORC has stored them; NULL where there is none.
+            column: The column's number.
+            seconds: The stored seconds; NULL where the timestamp is NULL.
         """
         count = len(seconds) - seconds.null_count
         start = self._at[column]
@@ -93,7 +94,10 @@ class Moments:
 
 
 def unpacked_nanos(stored: orc_rle.Int64s) -> orc_rle.Int64s:
-    """Nanoseconds: the low three bits say how many zeros were cut off, less one."""
+    """Nanoseconds from their stored form, in which trailing zeros may be cut off.
+
+    If the low three bits are n > 0, then n + 1 zeros are cut off.
+    """
     zeros = stored & 7
     nanos: orc_rle.Int64s = (stored >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1)
     return nanos

@@ -1,4 +1,4 @@
-"""Rows that wait to be written together. Runs in workers."""
+"""Collects rows so that they are written together. Runs in workers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pyarrow as pa
 
 
 class PendingRows:
-    """Batches that go to a file's writer as one, as few rows at once are slow to write.
+    """Collects batches and writes them as one table, because writing few rows at a time is slow.
 
-    What waits has never more than so many bytes, and what is handed on is no more, unless it is one
-    batch: what is large is not copied to be one.
+    The collected batches never have more than ``most_bytes``, unless it is a single batch. A single
+    batch is not copied.
 
     Args:
-        write: Gets them.
-        most_rows: As soon as there are so many, they are written.
-        most_bytes: And before there are more than that.
+        write: Writes a table.
+        most_rows: The batches are written as soon as they have this many rows.
+        most_bytes: The batches are written before they have more than this many bytes.
     """
 
     def __init__(self, write: Callable[[pa.Table], None], most_rows: int, most_bytes: int) -> None:
@@ -26,11 +26,11 @@ class PendingRows:
 
     @property
     def waiting(self) -> int:
-        """Bytes of what waits."""
+        """The number of bytes of the collected batches."""
         return self._bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """One more; it may be written at once."""
+        """Add a batch. This may write it at once, together with the collected batches."""
         size = batch.nbytes
         if self._bytes + size > self._most_bytes:
             self.flush()
@@ -41,7 +41,7 @@ class PendingRows:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the collected batches."""
         batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
         if rows:

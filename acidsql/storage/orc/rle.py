@@ -1,8 +1,8 @@
-"""ORC's integer streams: run-length encoding.
+"""Decodes and encodes ORC's integer streams (run-length encoding).
 
-Reads version 2, all four kinds of run, and version 1, in which Hive 0.11 wrote; writes only the
-plainest of version 2 (DIRECT, in whole bytes). Source: ORC specification v1, "Integer Run Length
-Encoding".
+This module reads all four kinds of run of version 2, and version 1, which Hive 0.11 wrote. It
+writes only the plainest kind of version 2 (DIRECT, in whole bytes). Source: ORC specification v1,
+"Integer Run Length Encoding".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from acidsql.errors import FormatError
 
 Int64s = npt.NDArray[np.int64]
 _UInt64s = npt.NDArray[np.uint64]
-# Bytes, where a run begins in them, whether it is signed → its values, where it ends.
+# (bytes, start of the run, whether integers are signed) → (values, end of the run)
 _Run = Callable[[bytes, int, bool], tuple[_UInt64s, int]]
 
 # The bit width for each five-bit code.
@@ -42,7 +42,7 @@ def decode(data: bytes, signed: bool) -> Int64s:
 
 
 def decode_old(data: bytes, signed: bool) -> Int64s:
-    """The integers of a stream of version 1; as ``decode``."""
+    """The integers of a stream of version 1. Arguments and errors are those of ``decode``."""
     return _decoded(data, signed, lambda first: _literals if first >= 0x80 else _steps)
 
 
@@ -126,7 +126,7 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
-    """Of version 1: up to 128 numbers, one by one."""
+    """A run of version 1: up to 128 numbers, stored one by one."""
     count, at = 256 - data[at], at + 1
     numbers = []
     for _ in range(count):
@@ -137,7 +137,7 @@ def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
-    """Of version 1: 3 to 130 numbers, each so much more than the one before."""
+    """A run of version 1: 3 to 130 numbers with equal differences."""
     count, step = data[at] + 3, data[at + 1]
     first, at = _varint(data, at + 2)
     start = np.array([first], dtype=np.uint64)

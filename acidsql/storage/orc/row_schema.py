@@ -144,7 +144,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """Offsets (of a list or map) and the arrays below, without what is hidden behind a null.
+    """The offsets (of a list or map) and the child arrays, without the values below a null.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
     shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
@@ -169,7 +169,7 @@ def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
 def nested(
     nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
 ) -> pa.Array:
-    """A nested array of a type, of what ``exact_children`` has taken apart."""
+    """A nested array of type ``target``, from offsets and children as of ``exact_children``."""
     if offsets is None:
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
     mask = nulls if nulls.true_count else None
@@ -189,7 +189,7 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
     file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
 
     Args:
-        row: As Arrow's ORC reader gave it.
+        row: The rows from Arrow's ORC reader.
         target: The table's columns.
         calendar: The calendar in the file's footer.
 

@@ -1,4 +1,4 @@
-"""A stripe of an ORC file: where its parts lie, and what its footer says of them.
+"""A stripe of an ORC file: the positions of its parts, and its footer.
 
 Source: ORC specification v1, ``orc_proto.proto`` (field numbers below).
 """
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from acidsql.storage.orc.compression import decompress
 from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields, encode_fields
 
-DATA, SECONDARY, ROW_INDEX = 1, 5, 6  # kinds of stream; from 6 on they are indexes
+DATA, SECONDARY, ROW_INDEX = 1, 5, 6  # kinds of stream; kinds from 6 on are indexes
 _STREAM, _ENCODING, _ZONE = 1, 2, 3  # fields of StripeFooter
 _NEW_RUNS = (2, 3)  # kinds of ColumnEncoding: DIRECT_V2, DICTIONARY_V2
 
 
 class Stripe(NamedTuple):
-    """StripeInformation: where a stripe is. All but ``rows`` in bytes."""
+    """The position and size of a stripe (StripeInformation). All numbers but ``rows`` are bytes."""
 
     offset: int
     index_length: int
@@ -28,22 +28,22 @@ class Stripe(NamedTuple):
 
     @classmethod
     def parse(cls, message: bytes) -> Stripe:
-        """From its protobuf message."""
+        """Decode the protobuf message."""
         values = dict(decode_fields(message))
         return cls(*(as_int(values.get(number)) for number in range(1, 6)))
 
     def encode(self) -> bytes:
-        """To its protobuf message."""
+        """Encode the protobuf message."""
         return encode_fields(list(enumerate(self, start=1)))
 
     @property
     def length(self) -> int:
-        """Bytes of the whole stripe."""
+        """The length of the whole stripe in bytes."""
         return self.index_length + self.data_length + self.footer_length
 
     @property
     def footer_offset(self) -> int:
-        """Where in the file its footer begins."""
+        """The position of the stripe's footer in the file."""
         return self.offset + self.index_length + self.data_length
 
 
@@ -58,12 +58,12 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """What a stripe says of itself.
+    """The footer of a stripe.
 
     Attributes:
-        streams: In the order in which they lie there, indexes included.
-        has_new_runs: Of each column whether its integers are of run-length encoding version 2.
-        zone: The time zone in which its timestamps were written; "": it does not say.
+        streams: The streams, indexes included, in the order of their positions.
+        has_new_runs: For each column, whether its integers have run-length encoding version 2.
+        zone: The time zone in which the timestamps were written; "" if the footer names none.
     """
 
     streams: tuple[Stream, ...]
@@ -72,7 +72,7 @@ class StripeFooter:
 
     @classmethod
     def parse(cls, stored: bytes, compression: int) -> StripeFooter:
-        """From the bytes in the file."""
+        """Decode the bytes as stored in the file."""
         streams, encodings, zone, at = list[Stream](), list[bool](), "", 0
         for number, value in decode_fields(decompress(stored, compression)):
             if number == _ZONE:
@@ -91,6 +91,6 @@ class StripeFooter:
 def stripe_footer(
     read_at: Callable[[int, int], bytes], stripe: Stripe, compression: int
 ) -> StripeFooter:
-    """Read a stripe's footer; ``read_at`` gives the file's bytes from one place to another."""
+    """Read a stripe's footer. ``read_at`` returns the file's bytes between two positions."""
     stored = read_at(stripe.footer_offset, stripe.offset + stripe.length)
     return StripeFooter.parse(stored, compression)

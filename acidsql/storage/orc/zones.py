@@ -1,7 +1,7 @@
-"""The time zones that ORC files name, with the rules of Java, which wrote and reads most of them.
+"""The time zones that ORC files name, with Java's rules, because Java wrote most of these files.
 
-Before 1900 Java's ``TimeZone`` knows one offset only, the standard time that the zone has today.
-Runs in workers.
+Before 1900, Java's ``TimeZone`` has one offset for a zone: that of the zone's present standard
+time. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Int64s = npt.NDArray[np.int64]
 
 _DAY = 86_400  # seconds
 _KNOWN_FROM = -2_208_988_800  # 1900-01-01, in seconds since 1970
-_LAST = 253_402_300_799 - 2 * _DAY  # almost the last that Python has
-_BLOCK = 25  # bits: about a year, of which a table is made when it is asked for
+_LAST = 253_402_300_799 - 2 * _DAY  # almost the last instant that Python has
+_BLOCK = 25  # bits of seconds: about a year; a table of offsets is made for a block when needed
 _EPOCH = datetime(2015, 1, 1)
 _FIXED = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::?(\d\d))?")
 _NONE = -(2**62)  # no block
@@ -30,10 +30,11 @@ _NO_OFFSET = {"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"}
 
 
 class Zone:
-    """One of them.
+    """A time zone.
 
     Attributes:
-        base: ORC counts its seconds from 2015-01-01 00:00 of the zone; in seconds since 1970.
+        base: The instant 2015-01-01 00:00 in this zone, in seconds since 1970. ORC counts the
+            seconds of timestamps from there.
     """
 
     def __init__(self, rules: tzinfo) -> None:
@@ -42,7 +43,7 @@ class Zone:
         self.base = int(_EPOCH.replace(tzinfo=rules).timestamp())
 
     def offsets(self, seconds: Int64s) -> Int64s:
-        """How far its clocks are ahead of UTC at each of these moments, in seconds."""
+        """The zone's offset from UTC, in seconds, at each of these instants."""
         found = np.full(len(seconds), self._early, np.int64)
         if self._is_fixed:
             return found
@@ -58,10 +59,10 @@ class Zone:
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> Zone:
-    """The zone of a name as Java has them: ``US/Pacific``, ``GMT+02:00``.
+    """The zone with one of Java's names: ``US/Pacific``, ``GMT+02:00``.
 
     Raises:
-        FormatError: It is not known here.
+        FormatError: Python does not know the zone.
     """
     if name in _NO_OFFSET:
         return Zone(UTC)
@@ -79,8 +80,9 @@ def zone_of(name: str) -> Zone:
 
 
 def _rules(name: str) -> ZoneInfo:
-    """The package tzdata has what IANA publishes, and so Java; systems add to it what they like."""
-    own = ZoneInfo(name)  # refuses what is no name
+    """The zone's rules from the package tzdata if possible: like Java, it has the rules that IANA
+    publishes. Operating systems may change them."""
+    own = ZoneInfo(name)  # raises if the name is not valid
     try:
         with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
             return ZoneInfo.from_file(file, key=name)
@@ -90,7 +92,7 @@ def _rules(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
-    """When the offset changes within a block, and what it is before, between and behind."""
+    """The instants in a block at which the offset changes, and the offsets around them."""
     begin = max(block << _BLOCK, _KNOWN_FROM)
     starts, offsets = list[int](), [_offset(zone, begin)]
     # No zone has changed its clocks twice in a day.
@@ -102,7 +104,7 @@ def _table(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
 
 
 def _change(zone: tzinfo, before: int, behind: int) -> int:
-    """The first second of another offset."""
+    """The first second with the new offset."""
     old = _offset(zone, before)
     while behind - before > 1:
         middle = (before + behind) // 2
@@ -111,7 +113,7 @@ def _change(zone: tzinfo, before: int, behind: int) -> int:
 
 
 def _standard(zone: tzinfo) -> int:
-    """The standard time of today; where there are two offsets that is the lower one."""
+    """The offset of the present standard time: the lower one, if the zone has two in a year."""
     year = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp())
     return min(_offset(zone, year + week * 7 * _DAY) for week in range(53))
 

@@ -1,4 +1,4 @@
-"""Partition directories by value: where others have named them, Spark tells the value."""
+"""Finds the values of partition directories. For names that are not canonical, it asks Spark."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from acidsql.storage.reading.partition_columns import partitions_frame
 
 
 def partition_names(spark: SparkSession, table: Table, known: Sequence[str]) -> PartitionNames:
-    """What the table's directories are called, if these are there."""
+    """The names of a table's partition directories; ``known`` are all that exist."""
     return PartitionNames.of(table.partition_columns, known, _told_by_spark(spark, table, known))
 
 
 def partition_values(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
-    """The values of these directories, as they stand in canonical names."""
+    """The values of each directory, as their canonical texts."""
     told = _told_by_spark(spark, table, known)
     return {
         name: told.get(name) or tuple(value for _, value in parse_partition_name(name))
@@ -29,7 +29,8 @@ def partition_values(spark: SparkSession, table: Table, known: Sequence[str]) ->
 
 
 def _told_by_spark(spark: SparkSession, table: Table, known: Sequence[str]) -> dict[str, Values]:
-    """The values of those whose names may not be canonical, as a query shows them; no job runs."""
+    """The values that a query shows for directories whose names may not be canonical. No job runs
+    for this."""
     columns = table.partition_columns
     odd = in_doubt(columns, known)
     if not odd:

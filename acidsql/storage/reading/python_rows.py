@@ -1,4 +1,4 @@
-"""Rows that Python reads: by tasks, from files that Spark's own ORC reader cannot read rightly."""
+"""Reads rows in Python tasks, from files that Spark's own ORC reader would read wrongly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY_TYPES = dict(zip(KEYS, ("bigint", "int", "bigint", "string"), strict=True))
 
 
 def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) -> DataFrame:
-    """Rows that Python tasks read: key columns, partition directory, the user's columns."""
+    """Rows that Python tasks read: row id, partition directory, the user's columns."""
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
     tasks = spark.range(0, len(reads), 1, max(1, len(reads)))
@@ -31,14 +31,20 @@ def python_rows(spark: SparkSession, table: Table, reads: Sequence[FileRead]) ->
 
 
 def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
-    """The DDL of rows that Python reads: row id, partition directory, these columns and types."""
+    """The DDL of rows that Python tasks read: row id, partition directory, then these columns."""
     read = (f"{name} {shown_type(kind)}" for name, kind in columns)
     ids = (f"{name} {kind}" for name, kind in KEY_TYPES.items())
     return ", ".join([*ids, *read])
 
 
 def padded(events: DataFrame, table: Table, values: Sequence[str]) -> DataFrame:
-    """Rows that Python has read, with the user's columns; ``values``: the SQL of each column."""
+    """Rows that Python tasks have read, with the columns that the user sees.
+
+    Args:
+        events: The rows.
+        table: The table.
+        values: The SQL of each of the user's columns.
+    """
     columns = (
         f"{shown(value, c.type, zone_offset_micros=None)} AS {quote(c.name)}"
         for value, c in zip(values, table.columns, strict=True)
