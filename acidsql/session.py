@@ -393,7 +393,7 @@ def _open_metastore(url: str | None, warehouse: str, settings: Settings) -> Meta
 
 
 def _place_of(warehouse: str) -> str:
-    """A relative path is one of the directory that Python runs in."""
+    """The warehouse's location. A relative path is below the current directory of this process."""
     try:
         return entering(real(warehouse), links=True)
     except (CatalogError, ValueError) as error:

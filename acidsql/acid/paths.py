@@ -1,7 +1,7 @@
 """Rules about paths: file systems, the normal form, which path is inside of which, safe names.
 
-A path here is a text, plain or with the scheme of a file system, as a metastore stores it. All
-characters stand for themselves, as in the text of Hadoop's ``Path``: nothing is escaped. This module
+A path here is a text, plain or with the scheme of a file system, as a metastore stores it. As in
+the text of Hadoop's ``Path``, nothing is escaped: all characters stand for themselves. This module
 does not know links. ``storage.files.filesystem.real`` resolves them before a location is stored, so
 stored locations can be compared as texts.
 """

@@ -47,7 +47,7 @@ Place = tuple[TableName, str | None]
 
 
 class Committed(Protocol):
-    """What a committed transaction tells the compactor."""
+    """The part of a committed transaction that the compactor uses."""
 
     @property
     def places(self) -> list[Place]:

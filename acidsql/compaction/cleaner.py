@@ -193,13 +193,13 @@ class Cleaner:
                 if is_aborted and link is None:
                     removed.append(_delete(fs, name, entry, "aborted"))
                 elif is_aborted or directory.kind is not Kind.BASE:
-                    left |= within  # what made a base has left them out
+                    left |= within  # not for a base: it has no events of aborted write ids
         gone = [number for number in write_ids if number not in left]
         self._metastore.forget_aborted(name, gone)
         return removed
 
     def _places_of(self, fs: FileSystem, table: Table) -> list[str]:
-        """The directories that may have deltas, also directories that are no known partition."""
+        """The directories that may have deltas, also those of partitions that the catalog lacks."""
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]

@@ -192,7 +192,11 @@ class Worker:
             self._done(txn, entry, write_ids, summary)
 
     def _spend_write_id(self, table: Table) -> None:
-        """Of a table that is one base the new base has another number: one that is decided."""
+        """Commit a transaction that writes nothing, so that its write id is decided.
+
+        If the table is a single base, the rebalanced base is named after this write id: it needs
+        another name than the present base.
+        """
         with self._txns.open(agent_info="a number for a rebalance") as spent:
             spent.write_id(table.name)
             spent.commit()
@@ -248,10 +252,10 @@ class Worker:
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:
-    """A base that is written anew needs a number that is decided, and above its own.
+    """Refuse to rebalance a single base if the next write id, which the new base needs, is open.
 
     Raises:
-        TxnError: The next one is open.
+        TransientTxnError: The write id is open. Rebalance when its transaction has ended.
     """
     base, mark = plan.listing.state.base, plan.write_ids.high_water_mark
     if base and not plan.listing.state.deltas and mark <= base.max_write_id:
@@ -265,7 +269,7 @@ def refuse_open_write_id(plan: CompactionPlan) -> None:
 def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
     """Refuse to rebalance if there are delete events above the lowest open write id.
 
-    The rebalance would not read these events, and they name rows by the row ids of now.
+    The rebalance would not read these events, and they name rows by their present row ids.
 
     Raises:
         TransientTxnError: There is such a delete event. Rebalance when the open transaction, which

@@ -1,4 +1,4 @@
-"""What a statement means: a bound statement becomes a query whose rows are events.
+"""The meaning of statements: a bound statement becomes a query whose rows are events.
 
 ``rewrite`` turns INSERT, UPDATE, DELETE and MERGE into an ``EventQuery`` each; read
 ``event_query`` and ``update`` first. ``query`` puts stand-ins in the place of ACID tables.

@@ -1,4 +1,4 @@
-"""Statements of Spark's that ACID tables must be kept out of."""
+"""Refuses statements of Spark's that name ACID tables, because Spark alone would misread them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def refuse_acid_tables(
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: it changes a table that nobody knows. Else it might
-            have been ours.
-        UnsupportedError: It names an ACID table.
+        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: the statement changes a table that neither the
+            metastore nor Spark has.
+        UnsupportedError: The statement names an ACID table.
     """
     for reference in mentioned_tables(text, double_quoted_identifiers=double_quoted):
         table = resolve(reference.parts)

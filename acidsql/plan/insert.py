@@ -124,8 +124,8 @@ def _projection(
 
 
 def static_value(empty: Text, column: Column, span: Span) -> Text:
-    """A value of a PARTITION clause as text, whatever the statement. As in Hive and Spark,
-    ``p = '1'`` may stand for an INT, but it must be one; ``empty`` is a text over the statement."""
+    """SQL of a PARTITION clause's value as text. As in Hive and Spark, ``p = '1'`` may stand for an
+    INT; a string that is no INT is an error. ``empty`` is an empty text over the statement."""
     cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
         cast = empty.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR

@@ -14,10 +14,10 @@ DROP, RENAME, ALTER    EXCLUSIVE     none
 read by a statement    SHARED_READ   SELECT
 =====================  ============  =========
 
-The target is a partition where the statement names it (PARTITION with values; terms of WHERE that
-only partition columns decide) and these are not more than ``PARTITION_LOCKS_MAX``, else the table;
-then the partitions that were really changed are told at COMMIT. A SELECT alone takes no lock: its
-snapshot and the files it reads stay as they are (I2).
+The lock is on partitions if the statement names them (by PARTITION with values, or by terms of
+WHERE that only partition columns decide) and they are no more than ``PARTITION_LOCKS_MAX``.
+Otherwise the lock is on the table, and COMMIT tells the store which partitions really changed. A
+SELECT takes no lock: its snapshot and the files that it reads stay as they are (I2).
 
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
@@ -38,8 +38,8 @@ from acidsql.sql.statements import Action, Delete, Dml, InsertAction, Merge
 
 # The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None
-# Of more partitions the whole table is locked: each lock is a row of the store, and is compared
-# with all others. What others change in the meantime is told by partition at COMMIT all the same.
+# For more partitions the whole table is locked: each lock is a row in the store, and is compared
+# with all others. COMMIT still compares changes by partition.
 PARTITION_LOCKS_MAX = 200
 
 
@@ -131,10 +131,10 @@ def _inserts(statement: Merge) -> bool:
 
 
 def taking(directory: str) -> LockComponent:
-    """The lock of a directory whose files become a table's: two may not both have them.
+    """The lock of a statement that takes a directory's files into a table: only one may do so.
 
     Args:
-        directory: Its real path.
+        directory: The directory's real path.
     """
     name = f"{directory[-80:]}#{hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()}"
     return LockComponent(LockType.EXCLUSIVE, "(files)", name)

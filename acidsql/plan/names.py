@@ -33,7 +33,7 @@ class Names:
 
     @property
     def current_database(self) -> str:
-        """What an unqualified name is looked up in: Spark's, so that both look in one place."""
+        """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
         return self._spark.catalog.currentDatabase().lower()
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
@@ -67,8 +67,8 @@ class Names:
         return self._spark.catalog.tableExists(".".join(map(quote, parts)))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """Database and table in lower case; None for a name of more parts, which is Spark's
-        (``spark_catalog.db.t``)."""
+        """The full name in lower case. None for a name of three parts or more
+        (``spark_catalog.db.t``), which is always Spark's."""
         lowered = tuple(part.lower() for part in parts)
         if len(lowered) == 1:
             return TableName(self.current_database, lowered[0])
@@ -78,7 +78,8 @@ class Names:
         """The full name of a table that a statement creates.
 
         Raises:
-            AnalysisError: The name has three parts or more, or is no name that Hive and Spark take.
+            AnalysisError: The name has three parts or more, or Hive or Spark would refuse it.
+            UnsupportedError: The name is reserved for our own views.
         """
         found = self.qualify(name.parts)
         if found is None:
@@ -92,11 +93,11 @@ class Names:
 
 
 def need_name(part: str, name: Name, text: str) -> None:
-    """Refuse the name of a table or database that is to be made: directories are called after it.
+    """Check the name of a new table or database. The name becomes the name of a directory, too.
 
     Raises:
-        AnalysisError: Hive and Spark would refuse it, too.
-        UnsupportedError: It begins as our own views do.
+        AnalysisError: Hive or Spark would refuse the name.
+        UnsupportedError: The name begins with the prefix of our own views.
     """
     if part.startswith(VIEW_PREFIX):
         raise UnsupportedError(

@@ -51,7 +51,7 @@ class StandIn:
         view: The view's name, unique in the Spark session.
         table: The table whose rows the view shows.
         row_id: The view's first column is ``row__id``.
-        is_target: The view has all columns of ``storage.scan``, because the statement changes the
+        is_target: The view has all columns of ``reading.scan``, because the statement changes the
             table.
     """
 

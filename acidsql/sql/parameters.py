@@ -1,4 +1,4 @@
-"""Converts values of parameters: as a person types them, and as Python programs have them."""
+"""Converts values of parameters, from the text that a person types and from Python values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def python_value(text: str) -> Any:
 
 
 def is_value(value: Any) -> bool:
-    """Whether it may be a parameter's value."""
+    """Whether a Python value can be a parameter's value."""
     return value is None or isinstance(value, _VALUES) or _is_numpys(value) or _is_missing(value)
 
 
 def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
-    """Arguments as Spark takes them: see ``sql_value``. Raises AnalysisError."""
+    """Arguments in the form that Spark takes, see ``sql_value``. Raises AnalysisError."""
     if not args:
         return args
     if isinstance(args, Mapping):
@@ -40,13 +40,13 @@ def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
 
 
 def sql_value(value: Any) -> Any:
-    """A value as Spark takes it.
+    """A value in the form that Spark takes.
 
-    numpy's scalars become Python's, what is missing becomes NULL, and an integer beyond BIGINT a
-    DECIMAL.
+    A scalar of numpy's becomes a Python value, a missing value of pandas or numpy becomes NULL, and
+    an integer beyond BIGINT becomes a DECIMAL.
 
     Raises:
-        AnalysisError: INVALID_SQL_ARG: no type of SQL's has such a value.
+        AnalysisError: INVALID_SQL_ARG: no SQL type has such a value.
     """
     if isinstance(value, list):
         return [sql_value(item) for item in value]
@@ -73,7 +73,7 @@ def _is_numpys(value: Any) -> bool:
 
 
 def _of_numpy(value: Any) -> Any:
-    """A scalar of numpy's as Python's; nanoseconds, which Python has not, are cut."""
+    """The Python value of a numpy scalar. Nanoseconds are cut, because Python lacks them."""
     found = value.item()
     if value.dtype.kind in "mM" and isinstance(found, int):
         return value.astype(f"{value.dtype.kind}8[us]").item()

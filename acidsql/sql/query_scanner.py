@@ -161,7 +161,7 @@ class QueryScanner(Lookahead):
         return None
 
     def _lateral_view(self, i: int, block: int, visible: Names) -> int:
-        """Reads ``[OUTER] f(…) x`` of a LATERAL VIEW; the index behind it."""
+        """Scan ``[OUTER] f(…) x`` of a LATERAL VIEW. Return the index after it."""
         i += self._word(i) == "OUTER" and self.tokens[i + 1].is_name
         _, behind = self._chain(i)
         if self.tokens[behind].text != "(":
@@ -253,7 +253,7 @@ class QueryScanner(Lookahead):
     def _alias(self, i: int, found: Found | None, block: int, *, has_list: bool = True) -> int:
         """Scan ``[AS] x [(a, b)]``. Return the index after it.
 
-        ``has_list``: brackets behind the alias belong to it.
+        ``has_list``: brackets after the alias belong to the alias.
         """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
@@ -298,7 +298,7 @@ class QueryScanner(Lookahead):
                 i = self._token(i, block, visible, in_call=in_call)
 
     def _lambda(self, i: int, arrow: int, end: int, block: int, visible: Names) -> int:
-        """Reads ``x -> …`` or ``(x, y) -> …``, in which x may be a struct: ``x.c``."""
+        """Scan ``x -> …`` or ``(x, y) -> …``. Here x may be a struct, so ``x.c`` is its field."""
         inside = self.block(block)
         for token in self.tokens[i:arrow]:
             if token.is_name:

@@ -1,4 +1,4 @@
-"""What runs: each statement of a session, from its text to its result.
+"""Runs each statement of a session, from its text to its result.
 
 Read ``runner`` first: it tells one statement's way from the text to the commit. ``plan/`` rewrites
 a statement that changes rows, and ``storage/`` writes its events. Every other kind of statement has
@@ -21,6 +21,6 @@ spark_databases     the databases of Spark's catalog beside ours
 result              counts, receipts
 ==================  ==========================================================================
 
-This package knows every package below it. It must not know how a person is spoken to: that is
-``session``, ``magic`` and ``cli``.
+This package knows every package below it. It must not know how results are shown to a person: that
+is the task of ``session``, ``magic`` and ``cli``.
 """

@@ -209,13 +209,13 @@ class Transactions:
     def need_unchanged(
         self, table: Table, partitions: Collection[str], seen: Snapshot, lost: Collection[str] = ()
     ) -> None:
-        """See that what was listed is what the names meant when the snapshot was taken.
+        """Check that the names meant, when the snapshot was taken, what has been listed since.
 
         Args:
-            table: As it was found before.
-            partitions: Its partitions' directories.
-            seen: The snapshot by which it was listed since then.
-            lost: Those that were lost before, and so were not listed.
+            table: The table as it was looked up before the listing.
+            partitions: The directories of its listed partitions.
+            seen: The snapshot of the listing.
+            lost: The partitions that were lost before, and so were not listed.
 
         Raises:
             SnapshotTooOldError: In a transaction: as ``refuse_lost``.

@@ -137,7 +137,7 @@ class Reader:
         return views
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
-        """What the values of MERGE's source demand of the target's partitions. May run a job."""
+        """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
         is_reference = not self._txns.settings.fast_paths
         if is_reference or change.reduced is None or change.source is None:
             return ANYTHING
@@ -159,7 +159,7 @@ class Reader:
         source: Derived | None,
         known: Views,
     ) -> dict[str, Demand]:
-        """What the queries demand of the stand-ins' rows, by view; no job runs."""
+        """The demands of the queries on the stand-ins' rows, by view. No job runs."""
         unfilled = {
             standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
             for standin in standins
@@ -228,7 +228,7 @@ class Reader:
         return _shaped(rows, standin)
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot's transaction is open: then the cleaner keeps all that it needs."""
+        """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 

@@ -2,17 +2,18 @@
 
 ===========  =================================================================================
 orc          the file format alone: no Spark, no table
-files        file systems, listings, footers looked at
-spark        what acidsql needs of Spark that is not SQL: the JVM's few answers, workers, rows
+files        file systems, lists of directories, facts from footers
+spark        needs of Spark beside SQL: answers of the JVM, Python workers, few rows
 writing      rows → files → published directories
 reading      a snapshot's directories → live rows
 folding      compaction: many directories → few
 ===========  =================================================================================
 
-Each room imports only the rooms above it in this list. ``columns`` and ``event_records`` are the
-words that the rooms share: columns as SQL text, and what travels between a statement's query, its
-tasks and the driver.
+Each package imports only the packages above it in this list. All of them share two modules:
+``columns`` has columns as SQL text; ``event_records`` has the data that a statement's query, its
+tasks and the driver exchange.
 
-This package is handed write ids and snapshots. It must not know statements or transactions. Read
-``reading/scan.py``, ``writing/event_writer.py`` and ``writing/publish.py`` first.
+The caller hands write ids and snapshots to this package. It must not know statements or
+transactions. Read ``reading/scan.py``, ``writing/event_writer.py`` and
+``writing/publish.py`` first.
 """

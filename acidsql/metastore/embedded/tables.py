@@ -66,7 +66,7 @@ def need_free_location(connection: Connection, location: str) -> None:
 
 
 def named_after(connection: Connection, location: str) -> list[TableName]:
-    """The names whose tables would lie in this directory, if nobody said LOCATION."""
+    """The names of tables that would get this directory by default, without a LOCATION."""
     above, _, directory = location.rpartition("/")
     found = connection.execute(select(DBS.c.NAME, DBS.c.DB_LOCATION_URI)).all()
     return [
@@ -78,7 +78,7 @@ def named_after(connection: Connection, location: str) -> list[TableName]:
 
 
 def owners(connection: Connection) -> list[Owner]:
-    """Whose directories there are."""
+    """See ``Catalog.owners``."""
     found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
     tables = [
         Owner(TableName(database, name), location)

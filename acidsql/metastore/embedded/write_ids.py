@@ -222,8 +222,11 @@ def _retire(connection: Connection, name: TableName, keep: int | None = None) ->
 
 
 def hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
-    """Let the tables of another name, too, go on where a dropped one ends: the next may lie in its
-    directory, if that was made for the other name."""
+    """Let the write ids of ``heir`` go on above those of the dropped table ``name``.
+
+    The dropped table's directory was made for the name ``heir``. So the next table of that name may
+    get the directory.
+    """
     _hide(connection, heir, [*_hidden(connection, name), *_uncommitted(connection, name)])
     next_id = max(next_write_id(connection, name), next_write_id(connection, heir))
     _set_next(connection, heir, next_id)

@@ -15,7 +15,7 @@ from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc.damage import naming_damage
 
-LITTER = "litter"  # the kind of files that are no data, and may be anything
+LITTER = "litter"  # the kind of files that are not data; they may have any contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
         length: The committed length in bytes, if it is not the whole file (``_flush_length``).
 
     Raises:
-        FormatError: It is no ORC file, or it is damaged.
+        FormatError: The file is not ORC, or is damaged.
     """
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
@@ -84,7 +84,7 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
 
 
 def of_footer(footer: orc_footer.Footer) -> FileInfo:
-    """The same, of what was read of it."""
+    """Facts from a footer that was read already."""
     root = footer.types[0]
     names = row_names = root.names
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
@@ -120,7 +120,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rows_of(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
-    """The number of rows of a file, and what is wrong with the file."""
+    """The number of rows of a file, or the problem with the file."""
     if file is None or problem is not None:
         return None, problem
     try:

@@ -21,7 +21,7 @@ def naming_missing(path: str) -> Iterator[None]:
 
 
 def too_old(path: str) -> SnapshotTooOldError:
-    """The error of a reader whose file is gone."""
+    """The error for a reader whose file is gone."""
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "

@@ -14,7 +14,8 @@ class Entry(NamedTuple):
         path: The whole path, in the form of the path that was listed.
         is_dir: True for a directory.
         size: Bytes of a file; 0 for a directory.
-        is_link: True for a link, whatever it leads to. Who reads follows it, who deletes does not.
+        is_link: True for a link, whatever it leads to. Readers follow a link. A deletion deletes
+            the link and nothing behind it.
     """
 
     name: str
@@ -24,7 +25,7 @@ class Entry(NamedTuple):
     is_link: bool = False
 
 
-_Entries = list[Entry]  # the class has a method of the name of list
+_Entries = list[Entry]  # inside the class, ``list`` is the name of a method
 
 
 class FileSystem:
@@ -39,7 +40,7 @@ class FileSystem:
         """The children of a directory, sorted by name.
 
         A child that disappears meanwhile is left out, and only this child. A broken link is listed
-        as a file; to open it fails.
+        as a file, and cannot be opened.
 
         Raises:
             FileNotFoundError: There is no such directory.
@@ -58,13 +59,13 @@ class FileSystem:
         raise NotImplementedError
 
     def is_link(self, path: str) -> bool:
-        """True for a link; where a file system follows none (HDFS), for nothing."""
+        """True for a link. Always False on a file system without links (HDFS)."""
         return False
 
     def link_on_the_way(self, location: str, below: str = "") -> str | None:
-        """The first link among a table's directory and those on the way to one below it.
+        """The first link on a path: the table's directory, or a directory from there to ``below``.
 
-        What lies behind a link may be somebody else's: it is read, and never deleted.
+        Files behind a link may belong to somebody else. They are read, but never deleted.
         """
         path = location
         for part in ("", *filter(None, below.split("/"))):
@@ -107,9 +108,9 @@ class FileSystem:
         raise NotImplementedError
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory with all below it; it may be missing.
+        """Delete a directory with all its contents. The directory may be missing.
 
-        Of a link, also of one below it, the link alone is deleted.
+        A link, here or inside, is deleted itself; nothing behind it is deleted.
         """
         raise NotImplementedError
 

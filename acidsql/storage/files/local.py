@@ -106,9 +106,9 @@ class LocalFileSystem(FileSystem):
 
 
 def real(location: str) -> str:
-    """The one path of what a location leads to: absolute, without links. By it locations enter.
+    """The real path of a location: absolute, without links. Locations are stored in this form.
 
-    Where files are not this machine's it is the text alone that is made normal.
+    For another file system than this machine's, it is the normal form of the text.
     """
     if not is_local(location):
         return normal(location)
@@ -117,7 +117,7 @@ def real(location: str) -> str:
 
 
 def reals(locations: Iterable[str]) -> Iterator[str]:
-    """``real`` of each of many, most of which lie side by side."""
+    """``real`` of each location. This is fast if most of them have the same parent directory."""
     above = cache(real)
     for location in locations:
         directory, _, name = location.rpartition("/")
@@ -129,14 +129,14 @@ def reals(locations: Iterable[str]) -> Iterator[str]:
 
 
 def _entry(parent: str, item: os.DirEntry[str]) -> Entry | None:
-    """None: it has gone since the directory was read."""
+    """The entry of a child; None if the child was deleted after the directory was read."""
     try:
         is_dir = item.is_dir()
         size = 0 if is_dir else item.stat().st_size
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ELOOP):
             raise
-        try:  # a link that leads nowhere is longer than nothing: only empty files are passed over
+        try:  # a broken link has a size above 0, so readers do not skip it as an empty file
             is_dir, size = False, item.stat(follow_symlinks=False).st_size
         except FileNotFoundError:
             return None

@@ -31,7 +31,7 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
         length: The committed length in bytes, if it is not the whole file (``_flush_length``).
 
     Raises:
-        FormatError: It is no ORC file, it is damaged, or it has no columns.
+        FormatError: The file is not ORC, is damaged, or has no columns.
     """
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:

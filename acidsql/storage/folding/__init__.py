@@ -1,4 +1,4 @@
-"""Compaction's job: the events of many directories, merged into few.
+"""The job of a compaction: it merges the events of many directories into few.
 
 ``compact`` plans the work on one table or partition, runs the job and puts the result into place.
 ``fold`` is a task: the events of one bucket id, merged by ``event_merge``. ``rebalance`` gives rows

@@ -18,7 +18,7 @@ from acidsql.storage.orc.damage import naming_damage
 
 KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
 LEAST = (-(2**63), -(2**31), -(2**63))
-_MOST_BYTES = 64 * 1024 * 1024  # that are copied at once, to put them in order
+_MOST_BYTES = 64 * 1024 * 1024  # bytes that are sorted, and so copied, at once
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits
 
 Key = tuple[int, int, int]
@@ -87,7 +87,7 @@ class Source:
         return self._batch.slice(self._at, self._end(bound) - self._at)
 
     def middle_to(self, bound: Key) -> Key:
-        """The key of the one in the middle of them."""
+        """The key of the middle one of the events that ``take_to`` would give."""
         return self._key((self._at + self._end(bound) - 1) // 2)
 
     @property
@@ -117,9 +117,9 @@ class Source:
 def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
     """The events of all sources in one ascending order, in batches.
 
-    Each time the batch that ends first is taken to its end, and of the others what belongs before
-    that; only those are open that have something there. Where that is too much at once, less is
-    taken of all.
+    Each step finds the batch with the lowest last key, and takes the events up to this key from all
+    sources. Only sources with such events are open. If these events have too many bytes, the step
+    takes fewer events from each source.
 
     Raises:
         FormatError: A source is not sorted.
@@ -136,9 +136,9 @@ def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
 
 
 def _open_to(left: list[Source]) -> Key | None:
-    """Open all that have something before the end of the batch that ends first; that end.
+    """Open all sources that may have events up to the lowest last key of a batch; return this key.
 
-    None: there was nothing in any of them.
+    None: no source has events.
     """
     while left:
         bound = min((source.last for source in left if source.is_open), default=None)
@@ -156,11 +156,11 @@ def _open_to(left: list[Source]) -> Key | None:
 
 
 def _bounded(bound: Key, sources: Sequence[Source]) -> Key:
-    """The same key, or one before it, up to which there are not too many bytes."""
+    """The key, or a lower one, so that the events up to the key do not have too many bytes."""
     while True:
         parts = [source.part_to(bound) for source in sources]
         if sum(bool(part.num_rows) for part in parts) < 2:
-            return bound  # nothing is copied
+            return bound  # events of one source are in order, so nothing is copied
         longest = max(range(len(parts)), key=lambda i: parts[i].num_rows)
         before = sources[longest].middle_to(bound)
         if before == bound or sum(part.nbytes for part in parts) <= _MOST_BYTES:

@@ -193,9 +193,10 @@ def _flat(row: RowSchema) -> RowSchema:
 def write_placed(
     batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
 ) -> list[Record]:
-    """Write rows under new row ids: by column the bucket id, write id, ``rowId``, the user's.
+    """Write rows under new row ids.
 
-    They come sorted by the first and third.
+    The columns are the bucket id, the write id, ``rowId``, and the user's columns. The rows come
+    sorted by bucket id and ``rowId``.
     """
     records: list[Record] = []
     output: _Output | None = None
@@ -218,7 +219,7 @@ class _Output:
         self._files: dict[str, StagedFile[Any]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> None:
-        """Rows of an insert-only table, by position."""
+        """Write rows of an insert-only table; columns are matched by position."""
         self._file("insert").writer.write_inserts(batch, 0, 0, 0)
 
     def inserts(self, batch: pa.RecordBatch) -> None:
@@ -227,7 +228,7 @@ class _Output:
         self._file("insert").writer.rewrite_inserts(columns, *keys)
 
     def placed(self, batch: pa.RecordBatch) -> None:
-        """Rows of ``write_placed``, all of this bucket."""
+        """Write rows of ``write_placed`` that all belong to this bucket."""
         rows = batch.num_rows
         properties = np.full(rows, bucket_codec.encode(self.what.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))

@@ -1,4 +1,4 @@
-"""The ORC file format alone: footers taken apart and completed, rows in Arrow, files written.
+"""The ORC file format: reads and completes footers, reads rows into Arrow, writes files.
 
 ``footer``, ``compression``, ``protobuf`` and ``rle`` read and write the bytes of a file's tail and
 streams. ``batches`` reads a file in bounded batches. ``writer`` writes any ORC file with pyarrow so

@@ -1,7 +1,7 @@
 """The writer of ORC files of events.
 
-pyarrow's ORC writer writes the rows: it is fast, and runs in Spark's Python workers. ``orc_writer``
-adds to the footer, in the same pass, what pyarrow cannot write.
+pyarrow's ORC writer writes the rows: it is fast, and runs in Spark's Python workers. In the same
+pass, ``writer`` completes the footer with the things that pyarrow cannot write.
 
 Sources: Hive ``OrcRecordUpdater``; ``reference`` sections 3 and 12 of hive-format.
 """
@@ -30,8 +30,8 @@ class EventFileWriter:
     Args:
         file: The result of ``FileSystem.open_output``; the writer closes it.
         schema: The table's data columns.
-        options: What the table's ``orc.…`` properties say.
-        batch_rows: So many rows at most are collected before they go to the ORC writer.
+        options: The options that the table's ``orc.…`` properties set.
+        batch_rows: The greatest number of rows that are collected for the ORC writer.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class EventFileWriter:
         self._add(event.DELETE, writes, buckets, ordinals, deleting, row)
 
     def close(self) -> FileStats:
-        """Write what is left, complete the footer, and close (and sync) the file."""
+        """Write the remaining events, complete the footer, and close (and sync) the file."""
         self._pending.flush()
         inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]
 

@@ -95,8 +95,8 @@ class Footer:
 
     Attributes:
         rows: Rows in the file.
-        stripes: Where they are.
-        user_metadata: As the writer gave it.
+        stripes: The positions and sizes of the stripes.
+        user_metadata: The writer's own entries.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
     """
@@ -127,7 +127,7 @@ def read_footer(file: BinaryIO, length: int) -> Footer:
 
 
 def read_checked(file: BinaryIO, length: int) -> tuple[Footer, bytes, PostScript]:
-    """The same, with the Footer message, decompressed, and the postscript."""
+    """The footer as of ``read_footer``, the decompressed Footer message, and the postscript."""
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check(footer, length - script.length - script.footer_length - script.metadata_length)

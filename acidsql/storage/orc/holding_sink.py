@@ -21,7 +21,7 @@ class HoldingSink:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.written = file, 0
-        # The writer closes it: both live equally long.
+        # No context manager: the ORC writer closes the file together with the sink.
         held = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         self.held = cast(BinaryIO, held)
         self.held_size = 0

@@ -2,7 +2,7 @@
 
 pyarrow cannot set user metadata, a calendar, or the types CHAR and VARCHAR, and it stores some
 timestamps in a form that Java cannot read. So this module holds back the end of the file, and
-corrects it (``orc_footer``, ``orc_timestamps``) before it is written. ``EventFileWriter`` and
+corrects it (``footer``, ``timestamps``) before it is written. ``EventFileWriter`` and
 ``PlainFileWriter`` define the rows.
 """
 

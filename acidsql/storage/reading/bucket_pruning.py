@@ -1,4 +1,4 @@
-"""CLUSTERED BY: leave out files of buckets that can have no row that matters."""
+"""CLUSTERED BY: leave out files of buckets without rows that matter to the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python tasks read the files that Spark's own ORC reader cannot read right.
+"""Reads, in Python tasks, the files that Spark's own ORC reader would read wrongly.
 
 These are files without event columns (``originals``), streamed files whose committed length is not
 their size, and files with timestamps if the JVM's time zone has daylight saving time. This module
@@ -168,7 +168,7 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
     """All events of a file, as stored: the six event columns, then the path.
 
     Raises:
-        FormatError: It is no event file.
+        FormatError: The file is not an event file.
     """
     with naming_damage(path):
         for batch, info in read_batches(path, length):

@@ -144,7 +144,7 @@ def _parquet(
         _need_same_case(table, paths, columns_of_parquet)
     elif has_timestamp(c.type for c in table.columns):
         need_wall_clocks(paths)
-    # Today's writers of Parquet for Hive count days in the proleptic calendar.
+    # Present writers of Parquet for Hive count days in the proleptic calendar.
     options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
     rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
     return rows.selectExpr(*values, *of_file)

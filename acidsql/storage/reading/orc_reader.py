@@ -1,8 +1,8 @@
-"""The reader of ORC files where it is not Spark's own.
+"""Reads ORC files without Spark's reader, in three cases.
 
-That is where Spark cannot read rightly (a streaming file whose end is not its size, files without
-event columns), where files become other files (compaction), and of delete events, which hold row
-ids alone.
+Spark would read the file wrongly (a streaming file whose committed length is not its size, or a
+file without event columns). A compaction writes the rows again. Or the file has delete events,
+which have row ids only.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
     """Check that a batch begins with the event columns, and that no row id is NULL.
 
     Raises:
-        FormatError: It does not, or a row id is NULL.
+        FormatError: The batch has other columns, or a row id is NULL.
     """
     names, ids = batch.schema.names, batch.columns[: len(_ID_TYPES)]
     expected = event.EVENT_COLUMNS[: len(names)]
@@ -102,7 +102,7 @@ def row_count(path: str, length: int | None = None) -> int:
 
 
 def time_zones(path: str, length: int | None = None) -> set[str]:
-    """The time zones in which the stripes of a file were written; "": one does not say."""
+    """The time zones in which a file's stripes were written; "" for a stripe that names none."""
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
         end = files.size(path) if length is None else length
@@ -113,7 +113,7 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
     """The names that a file of events has for its columns.
 
     Raises:
-        FormatError: It is no event file.
+        FormatError: The file is not an event file.
     """
     names: list[str] = list(reader.schema.names)
     if not is_acid(names):
@@ -130,7 +130,7 @@ def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
         if not end:
             yield None
             return
-        orc_footer.read_footer(file, end)  # refuses what ORC's C++ would not survive
+        orc_footer.read_footer(file, end)  # refuses footers with which ORC's C++ would crash
         yield orc.ORCFile(Head(file, end).native())
 
 
@@ -150,18 +150,19 @@ def read_batches(
     """The rows of any ORC file, each batch with the file's footer; timestamps in microseconds.
 
     Args:
-        path: Of the file.
-        length: Where it ends, if not at its size.
-        exact: What is read is to be written again: refuse timestamps that would be cut.
+        path: The file's path.
+        length: The committed length in bytes, if it is not the whole file.
+        exact: The rows will be written again, so refuse timestamps finer than a microsecond: they
+            would be cut.
 
     Raises:
         FormatError: The file is damaged.
-        UnsupportedError: A timestamp is finer than a microsecond.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
     files = filesystem_for(path)
     end = files.size(path) if length is None else length
     with naming_damage(path), files.open_input(path) as file:
-        if not end:  # what ORC itself reads as a file without rows
+        if not end:  # ORC itself reads an empty file as a file without rows
             return
         batches = OrcBatches(file, end)
         info = of_footer(batches.footer)

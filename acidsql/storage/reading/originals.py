@@ -23,7 +23,7 @@ from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.orc_reader import flat_names, read_batches
 
-WRITE_ID_OF_ORIGINALS = 0  # for files that are older than the table's being transactional
+WRITE_ID_OF_ORIGINALS = 0  # for files from before the table became transactional
 
 
 @dataclass(frozen=True, slots=True)

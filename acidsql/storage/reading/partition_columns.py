@@ -244,8 +244,8 @@ def _checksum(name: str) -> int:
 def _value(partitions: Sequence[str], ordinal: int, column: Column, directory: str) -> str:
     """One partition column's value, from the partition directory's name.
 
-    The default partition's is NULL in a column of any type, as in Spark, Trino and Impala; Hive
-    shows the directory's name in a string column.
+    The value of the default partition is NULL in a column of any type, as in Spark, Trino and
+    Impala. Hive shows the directory's name in a string column.
     """
     values = {parse_partition_name(name)[ordinal][1] for name in partitions}
     if len(values) == 1:

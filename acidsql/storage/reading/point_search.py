@@ -48,19 +48,19 @@ from acidsql.storage.reading.event_reader import FileRead, plan_reads, visible
 from acidsql.storage.reading.orc_reader import event_names, opened, time_zones
 from acidsql.storage.reading.sargs import comparable
 
-BYTES_MAX = 256 * 1024 * 1024  # of files; what is decoded of them is a column or two
+BYTES_MAX = 256 * 1024 * 1024  # of files; only a column or two of them are decoded
 _FOUND_MAX = 16 * 1024 * 1024  # bytes of rows
-_VALUES_MAX = 1 << 24  # of a stripe, of which one row is wanted
+_VALUES_MAX = 1 << 24  # values of a stripe that are decoded, perhaps for a single row
 # Before 25, pyarrow gives a wrong value for a timestamp that it cannot hold, and no error.
 _ARROW_SEES_OVERFLOW = int(pa.__version__.partition(".")[0]) >= 25
-_READERS = min(4, os.cpu_count() or 1)  # each holds a stripe of those columns
+_READERS = min(4, os.cpu_count() or 1)  # few, because each keeps a stripe's columns in memory
 
 _Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Search:
-    """What to search for.
+    """The rows to search for.
 
     Attributes:
         table: The table.
@@ -116,7 +116,7 @@ def search(reads: Sequence[tuple[int, FileRead]], what: Search) -> pa.Table | No
 
     Args:
         reads: The result of ``numbered_reads``.
-        what: What to find.
+        what: The rows to search for.
 
     Returns:
         Row ids, partition directory, then columns of the table named by ``column_name``; None if

@@ -45,7 +45,7 @@ def read_rows(
     *,
     is_fast: bool = True,
 ) -> DataFrame:
-    """A snapshot's live rows, as ``storage.scan`` gives them.
+    """A snapshot's live rows, as ``scan`` gives them.
 
     Args:
         spark: The session.
@@ -57,7 +57,7 @@ def read_rows(
             partitions or much data: otherwise it would cost more time than it saves.
         is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
             called if a compaction has replaced files meanwhile.
-        few: See ``storage.scan``.
+        few: See ``scan``.
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
         is_fast: False: read all rows, and join them with the delete events.

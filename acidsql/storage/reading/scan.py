@@ -75,7 +75,7 @@ _PLANNED_MAX = 5000  # rows; see ``local_rows``
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What to read.
+    """The files to read, and the snapshot to read them in.
 
     Attributes:
         table: The table: its columns, partition columns and location.
@@ -105,7 +105,7 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
 
     Args:
         spark: The session.
-        what: What to read.
+        what: The files and the snapshot.
         few: How many rows the driver may read itself. If it finds cheaply that the demand may hold
             for at most so many rows (ten times as many if only columns of the condition matter),
             the result has these rows alone. In them, columns that do not matter are NULL.

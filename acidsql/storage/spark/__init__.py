@@ -1,4 +1,4 @@
-"""What acidsql needs of Spark that is not SQL.
+"""Things that acidsql needs of Spark beside SQL.
 
 ``jvm`` asks Spark's JVM what Python's interface does not tell. ``python_workers`` and
 ``worker_process`` see that Spark's Python workers can run our code, and run it without delay.

@@ -33,7 +33,7 @@ def prepare_workers(spark: SparkSession) -> None:
 
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the
-    path is another machine's; if the Python there is wrong, Spark's own error must do.
+    path belongs to another machine. If the Python there is wrong, Spark's own error says so.
 
     Raises:
         SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
@@ -61,7 +61,7 @@ def _is_ours(python: str) -> bool:
 def _need_our_version(python: str) -> None:
     chosen = shutil.which(python)
     if chosen is None:
-        return  # Spark itself raises an error
+        return  # Spark itself will raise an error
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     asked = subprocess.run([chosen, "-c", _PROBE], capture_output=True, text=True, check=False)
     if asked.stdout.strip() != f"{version} True":

@@ -103,7 +103,7 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _refuse_link(entry: Entry) -> None:
-    """What lies behind a link to a directory may be another table's."""
+    """Refuse a link to a directory: the files behind the link may belong to another table."""
     if entry.is_dir and entry.is_link:
         raise FormatError(
             f"'{entry.path}' is a link, and a table owns no more than lies in its own directory.",

@@ -55,7 +55,7 @@ class _DeleteWriter:
     """Writes delete keys into one file for each (partition, bucket id).
 
     The keys of a file ascend. Keys of a few other files may come between them, because partitions
-    with the same hash come mixed (see ``write._sort_prefix``).
+    with the same hash come mixed (see ``job._sort_prefix``).
     """
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:

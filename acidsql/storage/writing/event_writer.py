@@ -204,7 +204,7 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """The directory of each row: that of the row it replaces, else made of its values."""
+    """The directory of each row: that of the replaced row, or else one made of the row's values."""
     if not spec.partitions.columns or spec.static_partition is not None:
         return None
     replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None

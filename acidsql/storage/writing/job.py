@@ -62,7 +62,7 @@ def write_events(
     Args:
         events: One row for each event or match, with the columns that ``event_records`` names.
         table: The target.
-        spec: What the tasks must know.
+        spec: The facts that the tasks need.
         is_fast: False: measure all batches, compute buckets in Python, and run both steps.
 
     Returns:

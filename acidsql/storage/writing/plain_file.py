@@ -64,7 +64,7 @@ class PlainFileWriter:
 
 
 class HowToWrite(Protocol):
-    """What the writers must know about a table and the statement; see ``WriteSpec``."""
+    """The facts about table and statement that the writers need; see ``WriteSpec``."""
 
     @property
     def staging(self) -> str: ...

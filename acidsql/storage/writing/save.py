@@ -40,7 +40,7 @@ _SEND_NOTHING = {
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """What to write.
+    """The target and the settings of one write.
 
     Attributes:
         table: The target.
@@ -51,8 +51,8 @@ class Save:
         overwrite: Insert events become a base.
         merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
         allow_duplicate_deletes: A row may be deleted twice.
-        names: What partition directories are called; None: canonically.
-        partitions_max: New rows may go to so many partitions.
+        names: The names of the partition directories; None: all are canonical.
+        partitions_max: The greatest number of partitions that new rows may go to.
         loaded: The files are copies of other files, by LOAD DATA.
         is_fast: See ``job.write_events``.
     """
@@ -176,8 +176,11 @@ class Writing:
             self._files.append(empty_file(self._fs, self._spec, partition))
 
     def replace_all(self) -> None:
-        """An overwrite replaces the directory that it names even with no rows at all, and others of
-        the same value as the one that rows go to."""
+        """Empty the directories that an overwrite replaces but writes no rows into.
+
+        These are the partition that the statement names, and further directories with the values of
+        the written partitions.
+        """
         static, written = self._what.static_partition, self.partitions
         named = written if static is None else {static}
         for partition in self._spec.partitions.same_values(named) - written:
