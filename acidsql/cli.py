@@ -27,11 +27,11 @@ _FORMATS = click.Choice(["table", "csv", "json"])
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="acidsql")
-@click.option("--warehouse", metavar="DIR", help="Where tables lie. Default: Spark's warehouse.")
+@click.option("--warehouse", metavar="DIR", help="The tables' place. Default: Spark's warehouse.")
 @click.option("--metastore", metavar="URL", help="Default: an SQLite file in the warehouse.")
 @click.option("--master", metavar="URL", help="Spark's master, such as local[4].")
 @click.option(
-    "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="Any of Spark's; may be repeated."
+    "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A Spark conf; may be repeated."
 )
 @click.pass_context
 def main(
@@ -53,7 +53,7 @@ def main(
 
 @main.command("sql")
 @click.argument("text", required=False)
-@click.option("-f", "--file", type=click.File("rb"), help="Read them from a file; - is stdin.")
+@click.option("-f", "--file", type=click.File("rb"), help="The statements' file; - is stdin.")
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for :NAME.")
@@ -130,8 +130,8 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
 
 
 @main.command()
-@click.option("--once", is_flag=True, help="Look once, compact all that needs it, clean, and end.")
-@click.option("--pool", metavar="NAME", help="Compact only what is queued for this pool.")
+@click.option("--once", is_flag=True, help="Check all tables once, compact, clean, and end.")
+@click.option("--pool", metavar="NAME", help="Compact only entries of this pool.")
 @click.pass_obj
 def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
     """Compact and clean all tables, again and again, until the command is stopped.
@@ -157,7 +157,7 @@ def _statements(text: str | None, file: BinaryIO | None) -> str:
     elif file is None:
         given = text.encode(errors="surrogateescape")
     else:
-        raise click.UsageError("Say TEXT or --file, not both.")
+        raise click.UsageError("Give TEXT or --file, not both.")
     try:
         return given.decode("utf-8-sig")
     except UnicodeDecodeError as error:

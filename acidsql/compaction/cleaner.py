@@ -135,7 +135,7 @@ class Cleaner:
         )
         fs = filesystem_for(table.location)
         if (link := fs.link_on_the_way(table.location, entry.partition or "")) is not None:
-            _log.warning("'%s' is a link: what lies behind it is not cleaned up.", link)
+            _log.warning("'%s' is a link: files behind it are not cleaned up.", link)
             return []
         try:
             entries, children = visible_entries(

@@ -141,7 +141,7 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
             if new.name != old.name and new.name in known:
                 raise _refused(
                     f"REPLACE COLUMNS cannot move column '{new.name}' (Hive 10311): files hold "
-                    f"columns by position, and '{old.name}' is in this one.",
+                    f"columns by position, and '{old.name}' has this position.",
                     text, definition.span,
                 )  # fmt: skip
             if not new.nullable:
@@ -163,8 +163,8 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
     if not can_widen(before, after):
         raise _refused(
             f"Column '{old.name}' cannot be changed from {old.type.upper()} to {new.type.upper()} "
-            "(Hive 10312): not every value in the files that are there would read the same. Add a "
-            "column and fill it by UPDATE.",
+            "(Hive 10312): not every value in the existing files would stay the same. Add a column "
+            "and fill it by UPDATE.",
             text, place,
         )  # fmt: skip
     if old.name in table.bucket_columns and not keeps_bucket(before, after):
@@ -207,8 +207,7 @@ def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, te
 def _need_not_null(old: Column, text: str, span: Span) -> None:
     if old.nullable:
         raise _refused(
-            f"Column '{old.name}' cannot become NOT NULL: the rows that are there may have no "
-            "value for it.",
+            f"Column '{old.name}' cannot become NOT NULL: existing rows may have no value for it.",
             text, span,
         )  # fmt: skip
 
@@ -225,7 +224,7 @@ def _renamed_properties(table: Table, names: dict[str, str]) -> dict[str, str]:
 def not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
     """The error for a new column that is NOT NULL."""
     return UnsupportedError(
-        f"Column '{column.name}' cannot be NOT NULL: the rows that are there have no value for it.",
+        f"Column '{column.name}' cannot be NOT NULL: existing rows have no value for it.",
         text, span.start, span.end,
     )  # fmt: skip
 

@@ -143,7 +143,7 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
     )
     if made.file_format == PARQUET and not made.is_insert_only:
         raise _unsupported(
-            "A full-ACID table is stored as ORC: say STORED AS ORC, too.",
+            "A full-ACID table is stored as ORC: add STORED AS ORC to the statement.",
             text, statement.name.span, "FILE_FORMAT",
         )  # fmt: skip
     if made.sort_columns and not made.is_insert_only:
@@ -206,7 +206,7 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
     for column in columns:
         if column.name in seen:
             raise AnalysisError(
-                f"Column '{column.name}' is there twice; names do not differ by case.",
+                f"Column '{column.name}' is defined twice; the case of letters does not matter.",
                 text, statement.name.span.start, statement.name.span.end,
                 condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
             )  # fmt: skip
@@ -255,7 +255,7 @@ def _bucket_columns(
             raise _missing(name.parts[-1], text, name.span)
         if types[column].kind == "binary":
             raise _unsupported(
-                "A BINARY column cannot be bucketed by: Hive's hash of it is not well defined.",
+                "A table cannot be CLUSTERED BY a BINARY column: Hive's hash of it is not defined.",
                 text, name.span, "BUCKET_COLUMN_TYPE",
             )  # fmt: skip
         found.append(column)

@@ -257,8 +257,8 @@ class Transactions:
         doing = f" (statement: {brief(change.agent_info)})" if change.agent_info.strip() else ""
         return SnapshotTooOldError(
             f"Transaction {change.txn_id} of user {change.user} on host {change.host}{doing} "
-            f"changed what {what} is in the catalog, after transaction {self._txn.id} had taken "
-            "its snapshot, so its rows cannot be read, nor changed, as they were then. End this "
+            f"changed the meaning of {what} in the catalog, after transaction {self._txn.id} had "
+            "taken its snapshot. So the rows of that snapshot cannot be read or changed. End this "
             "transaction, or snapshot, and begin a new one.",
             txnId=self._txn.id,
             changedBy=change.txn_id,

@@ -63,7 +63,7 @@ def entering(location: str, *, links: bool = False) -> str:
         found = real(location)
         why = why_no_place(found)
         if not links and is_local(location) and filesystem_for(location).is_link(normal(location)):
-            why = f"it is a link. Say what it leads to, if that is to be the table's: '{found}'"
+            why = f"it is a link. If you mean the directory behind it, write its path: '{found}'"
         if why is None:
             return found
     raise CatalogError(
@@ -132,7 +132,7 @@ class Places:
         raise CatalogError(
             f"The directory '{table.location}' is "
             + ("a link" if is_link else f"not empty ({names[0]} …)")
-            + ". Say LOCATION to take over what is there, or remove it.",
+            + ". Write LOCATION to take over its files, or remove the directory.",
             condition="LOCATION_ALREADY_EXISTS",
             sqlstate="42710",
             location=table.location,
@@ -189,7 +189,7 @@ class Places:
             if odd is not None:
                 raise CatalogError(
                     f"'{odd}' would mean something else in a full-ACID table. CREATE TABLE … AS "
-                    f"SELECT * FROM {table.name} makes one of its rows.",
+                    f"SELECT * FROM {table.name} copies the rows into a full-ACID table.",
                     condition="LOCATION_CANNOT_BE_ADOPTED", sqlstate="42710", location=path,
                 )  # fmt: skip
 
@@ -210,7 +210,7 @@ class Places:
             raise _cannot_adopt(error.message, table) from None
         renamed = sum(adopt.rename_originals(fs, one) for one in found)
         if renamed:
-            notes.append(f"renamed {renamed} files as Hive calls them (000000_0 …)")
+            notes.append(f"renamed {renamed} files to Hive's names (000000_0 …)")
         partitions = tuple(
             Partition(
                 tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"

@@ -65,16 +65,16 @@ def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
     converted = fixed == [TRANSACTIONAL_PROPERTIES] and table.is_insert_only
     if fixed and not converted:
         raise _refusal(
-            f"'{fixed[0]}' cannot be changed: it says what the table's files are.", text, place
+            f"'{fixed[0]}' cannot be changed: it describes the table's files.", text, place
         )
     if converted and table.sort_columns:
         raise _refusal(
-            "A full-ACID table cannot be SORTED BY (Hive 10298), as this one is.", text, place
+            "This table is SORTED BY, and a full-ACID table cannot be (Hive 10298).", text, place
         )
     if converted and table.file_format != ORC:
         raise _refusal(
             f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
-            f"TABLE … AS SELECT * FROM {table.name} makes one of its rows.", text, place
+            f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, place
         )  # fmt: skip
     check_files({**table.properties, **values}, table.columns, statement, text)
     return Changes(values, converted)
@@ -90,13 +90,13 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
     for key in statement.keys:
         if key.lower() in FIXED_PROPERTIES:
             raise _refusal(
-                f"'{key}' cannot be unset: it says what the table's files are.",
+                f"'{key}' cannot be unset: it describes the table's files.",
                 text, statement.place,
             )  # fmt: skip
         if key not in table.properties and not statement.if_exists:
             raise AnalysisError(
-                f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS passes it "
-                "over).", text, statement.place.start, statement.place.end,
+                f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS allows "
+                "that).", text, statement.place.start, statement.place.end,
                 condition="UNSET_NONEXISTENT_PROPERTIES", sqlstate="42K0J",
             )  # fmt: skip
 

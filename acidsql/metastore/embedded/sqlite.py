@@ -36,8 +36,8 @@ def _open(url: str, busy_timeout_ms: int) -> Engine:
     path = unquote(match["path"] or "") if match else ""
     if path in ("", ":memory:"):
         raise MetastoreError(
-            f"'{url}' names no file. A metastore in memory could not be seen by other processes; "
-            "say sqlite:////directory/file.",
+            f"'{url}' names no file. Other processes could not see a metastore in memory: use "
+            "sqlite:////directory/file.",
             store=url,
         )
     engine = create_engine(

@@ -25,6 +25,6 @@ def too_old(path: str) -> SnapshotTooOldError:
     return SnapshotTooOldError(
         f"'{path}' is gone, and with it rows of this DataFrame. Its table or partition was "
         "dropped, or the transaction that wrote it was rolled back, or the DataFrame is older than "
-        "acidsql.lease.timeout and its files were cleaned up. Make it anew from the table.",
+        "acidsql.lease.timeout and its files were cleaned up. Read the table again.",
         path=path,
     )

@@ -171,7 +171,7 @@ def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
             raise FormatError(
                 f"Column '{column.path}' of '{path}' is no wall clock in microseconds, as a "
                 "TIMESTAMP of Hive's must be here: it is an instant (INT96, or adjusted to UTC) "
-                "or counts nanoseconds. Write the file anew with TIMESTAMP_NTZ.",
+                "or counts nanoseconds. Write the file again with TIMESTAMP_NTZ.",
                 path=path,
             )
 

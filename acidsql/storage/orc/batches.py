@@ -74,7 +74,7 @@ class OrcBatches:
                         moments = Moments(read_at, stripe, kind, self._moments)
                 left -= batch.num_rows
                 if left < 0:
-                    raise FormatError("its stripes have other rows than they say")
+                    raise FormatError("a stripe has another number of rows than the footer says")
                 yield self._finished(batch, moments)
         finally:
             self._head.close()

@@ -174,8 +174,8 @@ def read_batches(
 
 def _finer(path: str) -> UnsupportedError:
     return UnsupportedError(
-        f"'{path}' holds timestamps finer than a microsecond, which would be cut if the file were "
-        "written anew. Let Hive compact this table.",
+        f"'{path}' has timestamps finer than a microsecond, which a compaction by acidsql would "
+        "cut. Let Hive compact this table.",
         condition="UNSUPPORTED_FEATURE.NANOSECONDS",
         path=path,
     )

@@ -106,7 +106,7 @@ def _refuse_link(entry: Entry) -> None:
     """Refuse a link to a directory: the files behind the link may belong to another table."""
     if entry.is_dir and entry.is_link:
         raise FormatError(
-            f"'{entry.path}' is a link, and a table owns no more than lies in its own directory.",
+            f"'{entry.path}' is a link, and a table owns only the files in its own directory.",
             path=entry.path,
         )
 
