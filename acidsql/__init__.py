@@ -6,15 +6,15 @@
 The idea: **a table is a fold over events, a statement is a query that yields events.** An *event*
 (Hive's word) inserts or deletes one row. ``scan`` turns events into live rows, ``lower`` turns
 rows into events, ``write`` turns events into files. Everything else decides which write ids are
-valid, who holds which lock, and when to commit.
+valid, which transaction holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    magic  cli                       what a person types into
-    session  render                  what a person holds in the hand; rows as text
-    statements                       what runs: read ``statements/runner.py`` first
-    compaction                       what runs beside statements
-    plan                             what a statement means: rewrites, and their locks
+    magic  cli                       notebook, command line
+    session  render                  the public API · rows as text
+    statements                       runs statements: read ``statements/runner.py`` first
+    compaction                       runs beside statements
+    plan                             the meaning of a statement: rewrites and locks
     sql  storage  txn                language · directories · the life of a transaction
     metastore                        the store of tables and transactions
     settings  acid                   limits · the rules of the format, as pure values

@@ -124,8 +124,10 @@ def _projection(
 
 
 def static_value(empty: Text, column: Column, span: Span) -> Text:
-    """SQL of a PARTITION clause's value as text. As in Hive and Spark, ``p = '1'`` may stand for an
-    INT; a string that is no INT is an error. ``empty`` is an empty text over the statement."""
+    """SQL that gives a value of a PARTITION clause as text; ``empty`` is a text over the statement.
+
+    As in Hive and Spark, a string is allowed for an INT column (``p = '1'``), if it is an INT.
+    """
     cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
         cast = empty.new().raw("rtrim(").add(cast).raw(")")  # padding is no part of a CHAR

@@ -3,7 +3,7 @@
 ``limits`` holds all settings of a session as one frozen value. ``compactor`` holds those about
 compaction. ``kinds`` says what a setting is: a duration, a number, a choice. Read ``limits`` first.
 
-This package is values and their checks. It must not know who uses a setting.
+This package is values and their checks. It must not know the users of a setting.
 """
 
 from acidsql.settings.limits import (

@@ -173,7 +173,7 @@ class CompactionStatements(Family):
             self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
             self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
         if entry is not None and entry.state is CompactionState.REFUSED:
-            _log.warning("%s", _note(number, entry))  # seen by who does not look at the receipt
+            _log.warning("%s", _note(number, entry))  # for users who do not look at the receipt
         if entry is not None and entry.state is CompactionState.FAILED:
             raise WriteError(
                 f"Compaction {number} failed: {entry.message}",

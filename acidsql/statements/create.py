@@ -190,7 +190,10 @@ def _storable(kind: HiveType) -> str:
 def _split(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """The query's columns without, and those with, a name in PARTITIONED BY (of AS SELECT)."""
+    """The data columns and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
+
+    The query's column ``a`` becomes a partition column.
+    """
     by_name = {column.name: column for column in columns}
     partitions = []
     for name in statement.partition_names:

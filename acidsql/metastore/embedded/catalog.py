@@ -245,7 +245,7 @@ class EmbeddedCatalog:
 
 
 def _shown(table: Table) -> list[tuple[str, str]]:
-    """The names and types of a table's columns: what a query depends on."""
+    """The names and types of a table's columns. Queries depend on these."""
     return [(column.name, column.type) for column in table.columns]
 
 

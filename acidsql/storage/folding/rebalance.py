@@ -42,7 +42,7 @@ def rebalance(
     buckets: int,
     order_by: str | None = None,
 ) -> list[Record]:
-    """Write the rows anew. A first job counts the rows, a second one writes them.
+    """Write all rows under new row ids. A first job counts the rows, a second one writes them.
 
     One task numbers all rows, because all rows are in one order.
 

@@ -22,7 +22,7 @@ _MOST = 1000  # combinations of values whose buckets are computed
 def in_buckets(
     listings: Sequence[Listing], table: Table, condition: Predicate
 ) -> Sequence[Listing]:
-    """Leave out the files, of insert and delete events, whose bucket has no row of a condition.
+    """Leave out files of insert and delete events whose bucket has no row that meets the condition.
 
     A partition with files without event columns keeps all its files: nothing says that its rows
     were written into the right buckets.
