@@ -190,7 +190,7 @@ def _storable(kind: HiveType) -> str:
 def _split(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """The data columns and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
+    """The data and the partition columns of ``CREATE TABLE … PARTITIONED BY (a) AS SELECT``.
 
     The query's column ``a`` becomes a partition column.
     """
