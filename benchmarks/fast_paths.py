@@ -1,0 +1,232 @@
+"""Every fast path, on and off: what it gives today.
+
+    .venv/bin/python benchmarks/fast_paths.py [--rows 2000000] [--only bits,partners] [--rounds 5]
+
+Each fast path is switched off alone, by a patch of the one function that takes it. The statements
+run in turn with and without, in one process, after a warm-up. The table that is printed stands in
+ARCHITECTURE.md: seconds with and without, and the part of the time that the fast path saves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from statistics import median
+from typing import Any
+from unittest import mock
+
+from pyspark.sql import SparkSession
+
+import acidsql
+from acidsql.acid.predicate import ANYTHING
+from acidsql.statements import reader, runner
+from acidsql.storage.reading import partition_columns, scan
+from acidsql.storage.writing import job, save
+
+SMALL = 1000  # rows of the small table
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Stands for a function that finds nothing."""
+
+
+def whole(self: Any, query: Any, views: Any, said: Any) -> Any:
+    """``Reader.events`` without MERGE's partners."""
+    return reader.Events(self._frame(query.query, views, said))
+
+
+def no_sizes(table: Any, files: Any, sizes: Any) -> Any:
+    """``PathPartitions`` that knows no sizes."""
+    return partition_columns.PathPartitions(table, files, {})
+
+
+# name → what is patched, and the statements that should gain by it
+PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
+    "plain literals": ([(runner.Runner, "_plain", nothing)], ["insert 1", "insert 1000"]),
+    "literal rows": (
+        [(runner.Runner, "_plain", nothing), (save, "collect_rows", nothing)],
+        ["insert 1", "insert 1000"],
+    ),
+    "few rows": ([(save, "collect_few", nothing)], ["update 1", "delete 1", "merge 1"]),
+    "point search": ([(scan, "_candidates", nothing)], ["big update 1", "big delete 1"]),
+    "bits": ([(scan, "deletion_vectors", nothing)], ["scan", "small scan", "big merge"]),
+    "later files": (
+        [(scan, "deletion_vectors", nothing), (scan, "parted", None)],
+        ["scan"],
+    ),
+    "partners": ([(reader.Reader, "events", whole)], ["big merge", "merge 2 keys", "merge 1"]),
+    "partner hash": ([(reader, "hashes_well", lambda _: False)], ["merge 2 keys"]),
+    "source partitions": (
+        [(reader, "demanded_by_source", lambda *_: ANYTHING)],
+        ["merge partitions"],
+    ),
+    "data skipping": ([(reader.Reader, "_demands", lambda *_: {})], ["range scan"]),
+    "size lookup": ([(scan, "PathPartitions", no_sizes)], ["partition scan", "small partitions"]),
+    "one number": (
+        [(job, "_sort_prefix", lambda _: []), (job, "_together", None)],
+        ["big merge", "insert partitions"],
+    ),
+    "bucket sql": ([(job, "bucket_sql", nothing)], ["insert buckets", "small insert buckets"]),
+    "unmeasured": ([(job, "unmeasured", nothing)], ["insert select", "big merge"]),
+    "keys alone": ([(job, "repeatable", nothing)], ["delete 5 %"]),
+}
+
+
+def plain_order(names: Any) -> Any:
+    """``_together`` without the hash."""
+    return [job.F.col(name) for name in names]
+
+
+def not_by_time(listings: Any, *, by_time: bool) -> Any:
+    """``parted`` without a look at the order of statements."""
+    return _PARTED(listings, by_time=False)
+
+
+_PARTED = scan.parted
+_REPLACED = {"_together": plain_order, "parted": not_by_time}
+
+
+@contextmanager
+def without(path: str) -> Iterator[None]:
+    """The block runs without a fast path."""
+    with ExitStack() as stack:
+        for place, name, other in PATHS[path][0]:
+            stack.enter_context(mock.patch.object(place, name, other or _REPLACED[name]))
+        yield
+
+
+class Statements:
+    """The statements, and the tables that they need."""
+
+    def __init__(self, acid: acidsql.Session, rows: int) -> None:
+        self.acid, self.rows, self.number = acid, rows, 0
+        sql = acid.sql
+        sql("CREATE TABLE small (id INT, v STRING)")
+        sql(f"INSERT INTO small SELECT CAST(id AS INT), 'v' FROM range({SMALL})")
+        columns = "id BIGINT, k INT, v STRING, n DOUBLE"
+        select = (
+            f"SELECT id, CAST(id % 1000 AS INT), concat('value ', id % 77), id / 3 "
+            f"FROM range(0, {rows}, 1, 4)"
+        )
+        self.select = select
+        for name, more in (
+            ("big", ""), ("deleted", ""), ("target", ""), ("merged", ""), ("keyed", ""),
+            ("target_b", "CLUSTERED BY (id) INTO 4 BUCKETS"),
+        ):  # fmt: skip
+            sql(f"CREATE TABLE {name} ({columns}) {more}")
+        for name in ("big", "deleted", "merged", "keyed"):
+            sql(f"INSERT INTO {name} {select}")
+        sql("DELETE FROM deleted WHERE id % 10 = 3")
+        sql("CREATE TABLE parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
+        parts = f"SELECT id, concat('v', id % 77), CAST(id % 50 AS INT) FROM range({rows})"
+        sql(f"INSERT INTO parts {parts}")
+        sql("CREATE TABLE few_parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
+        sql("INSERT INTO few_parts SELECT id, 'v', CAST(id % 5 AS INT) FROM range(1000)")
+        sql("CREATE TABLE parts_target (id BIGINT, v STRING) PARTITIONED BY (p INT)")
+        self.parts = parts
+        spark = acid.spark
+        many = rows // 20
+        spark.range(many).selectExpr(
+            "id * 20 AS id", "CAST(id * 20 % 1000 AS INT) AS k", "'m' AS v", "CAST(1 AS DOUBLE) n"
+        ).write.parquet(f"{acid.warehouse}/source")
+        spark.read.parquet(f"{acid.warehouse}/source").createOrReplaceTempView("source")
+        spark.read.parquet(f"{acid.warehouse}/source").where("id < 2000").selectExpr(
+            "id", "v", "CAST(id % 2 AS INT) AS p"
+        ).write.parquet(f"{acid.warehouse}/two")
+        spark.read.parquet(f"{acid.warehouse}/two").createOrReplaceTempView("two")
+
+    def run(self, name: str) -> float:
+        """Run a statement; its seconds."""
+        self.number += 1
+        action = self._actions()[name]
+        start = time.perf_counter()
+        action()
+        return time.perf_counter() - start
+
+    def _actions(self) -> dict[str, Callable[[], Any]]:
+        acid, n = self.acid, self.number
+        sql = acid.sql
+        values = ", ".join(f"({i}, 'v')" for i in range(1000))
+        when = "WHEN MATCHED THEN UPDATE SET v = s.v"
+
+        def told(query: str) -> Callable[[], Any]:
+            return lambda: sql(query).write.format("noop").mode("overwrite").save()
+
+        return {
+            "insert 1": lambda: sql(f"INSERT INTO small VALUES ({n}, 'w')"),
+            "insert 1000": lambda: sql(f"INSERT INTO small VALUES {values}"),
+            "update 1": lambda: sql(f"UPDATE small SET v = 'u{n}' WHERE id = {n}"),
+            "delete 1": lambda: sql(f"DELETE FROM small WHERE id = {SMALL - n}"),
+            "merge 1": lambda: sql(
+                f"MERGE INTO small t USING (SELECT {n} AS id, 'x' AS v) s ON t.id = s.id {when} "
+                "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)"
+            ),
+            "small scan": told("SELECT * FROM small"),
+            "big update 1": lambda: sql(f"UPDATE big SET v = 'u' WHERE id = {n * 7}"),
+            "big delete 1": lambda: sql(f"DELETE FROM big WHERE id = {n * 7 + 1}"),
+            "delete 5 %": lambda: sql(f"DELETE FROM keyed WHERE k = {n} OR k BETWEEN 900 AND 949"),
+            "scan": told("SELECT * FROM deleted"),
+            "range scan": told("SELECT * FROM deleted WHERE id BETWEEN 1000 AND 2000"),
+            "big merge": lambda: sql(f"MERGE INTO merged t USING source s ON t.id = s.id {when}"),
+            "merge 2 keys": lambda: sql(
+                f"MERGE INTO merged t USING source s ON t.id = s.id AND t.k = s.k {when}"
+            ),
+            "merge partitions": lambda: sql(
+                f"MERGE INTO parts t USING two s ON t.id = s.id AND t.p = s.p {when}"
+            ),
+            "partition scan": told("SELECT * FROM parts"),
+            "small partitions": told("SELECT * FROM few_parts"),
+            "insert partitions": lambda: sql(f"INSERT OVERWRITE parts_target {self.parts}"),
+            "insert select": lambda: sql(f"INSERT OVERWRITE target {self.select}"),
+            "insert buckets": lambda: sql(f"INSERT OVERWRITE target_b {self.select}"),
+            "small insert buckets": lambda: sql(
+                f"INSERT INTO target_b SELECT id, 1, 'v', 2.0 FROM range({n}, {n} + 1)"
+            ),
+        }
+
+
+def main() -> None:
+    """Measure, and print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    warehouse = tempfile.mkdtemp(prefix="acidsql-paths-")
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        with acidsql.connect(spark, warehouse=warehouse, compactor="off") as acid:
+            statements = Statements(acid, args.rows)
+            chosen = args.only.split(",") if args.only else list(PATHS)
+            print("| fast path | statement | with | without | saved |\n|---|---|---|---|---|")
+            for path in chosen:
+                for name in PATHS[path][1]:
+                    print(_row(statements, path, name, args.rounds), flush=True)
+    finally:
+        shutil.rmtree(warehouse, ignore_errors=True)
+
+
+def _row(statements: Statements, path: str, name: str, rounds: int) -> str:
+    on, off = [], []
+    for _ in range(rounds + 1):
+        on.append(statements.run(name))
+        with without(path):
+            off.append(statements.run(name))
+    fast, slow = median(on[1:]), median(off[1:])
+    return f"| {path} | {name} | {fast:.2f} | {slow:.2f} | {1 - fast / slow:.0%} |"
+
+
+if __name__ == "__main__":
+    main()
