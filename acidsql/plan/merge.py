@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
+from acidsql.plan.equated import Term, equated_in, terms_of_on
 from acidsql.plan.event_query import (
     Derived,
     EventQuery,
@@ -34,7 +35,7 @@ from acidsql.plan.merge_clauses import PRESENT, Bound, bind
 from acidsql.plan.partners import joining_columns, partner_condition
 from acidsql.plan.query import expressions, view_name
 from acidsql.plan.sqltext import Text
-from acidsql.sql.conditions import equated_columns, has_subquery
+from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Action, Matched, Merge
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -86,7 +87,8 @@ def plan_merge(
         statement = replace(statement, ctes=None)
     alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
     fields = planned.analyse(alone)
-    bound = [bind(clause, statement, planned, fields) for clause in statement.clauses]
+    terms = terms_of_on(statement, planned, fields)
+    bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
     target = planned.new().raw(planned.standin)
     pairs = _pairs(statement, planned, target, source, bound)
     kinds = dict(planned.analyse(pairs))
@@ -101,7 +103,7 @@ def plan_merge(
         source=None if derived is None else replace(derived, fields=fields),
         reduced=None
         if derived is None
-        else _reduced(statement, planned, source, fields, bound, events),
+        else _reduced(statement, planned, source, fields, terms, bound, events),
     )
 
 
@@ -119,6 +121,7 @@ def _reduced(
     planned: Planned,
     source: Text,
     fields: Fields,
+    terms: Sequence[Term],
     bound: Sequence[Bound],
     events: Sequence[Text | str],
 ) -> Reduced | None:
@@ -132,29 +135,20 @@ def _reduced(
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
     if matters_alone or has_subquery(planned.text, statement.on):
         return None
-    joining = joining_columns(statement, planned, fields)
+    joining = joining_columns(statement, planned, fields, terms)
     if not joining:
         return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
-    condition, is_hashed = partner_condition(statement, planned, fields)
+    condition, is_hashed = partner_condition(statement, planned, terms)
     target.raw("\nON ").add(condition).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
-    partitions = _equated_partitions(statement, planned)
-    return Reduced(_acting(statement, planned, events, pairs), joining, partitions, is_hashed)
-
-
-def _equated_partitions(statement: Merge, planned: Planned) -> tuple[tuple[Column, str], ...]:
-    target = (statement.alias or statement.target.parts[-1]).lower()
-    equated = equated_columns(planned.text, statement.on)
-    return tuple(
-        (column, name)
-        for column in planned.table.partition_columns
-        for pair in equated
-        if (target, column.name) in pair
-        for qualifier, name in pair
-        if qualifier == (statement.source_alias or "").lower()
+    partitions = tuple(
+        (one.column, one.own[0])
+        for one in equated_in(terms)
+        if one.column in planned.table.partition_columns and one.own is not None
     )
+    return Reduced(_acting(statement, planned, events, pairs), joining, partitions, is_hashed)
 
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:

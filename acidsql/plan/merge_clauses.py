@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Column
 from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.equated import Term, equated_in
 from acidsql.plan.event_query import (
     Fields,
     Planned,
@@ -16,7 +17,6 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
-from acidsql.sql.conditions import equated_columns
 from acidsql.sql.statements import (
     Action,
     InsertAction,
@@ -52,8 +52,21 @@ class Bound:
         return ew.DELETE | ew.INSERT
 
 
-def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
-    """Resolve the columns of one clause. ``source``: the source's columns.
+def bind(
+    clause: MergeClause,
+    statement: Merge,
+    planned: Planned,
+    source: Fields,
+    terms: Sequence[Term],
+) -> Bound:
+    """Resolve the columns of one clause.
+
+    Args:
+        clause: The clause.
+        statement: The statement.
+        planned: The facts about the statement.
+        source: The source's columns.
+        terms: The terms of ON.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -66,7 +79,7 @@ def bind(clause: MergeClause, statement: Merge, planned: Planned, source: Fields
         return _bind_insert(clause, action, planned)
     if action is Action.DELETE:
         return Bound(clause, {}, {})
-    return _bind_star(clause, statement, planned, source)
+    return _bind_star(clause, statement, planned, source, terms)
 
 
 def _bind_update(
@@ -93,10 +106,17 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
     return _with_omitted(clause, values, places, bound.omitted, planned)
 
 
-def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: Fields) -> Bound:
+def _bind_star(
+    clause: MergeClause,
+    statement: Merge,
+    planned: Planned,
+    source: Fields,
+    terms: Sequence[Term],
+) -> Bound:
     """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name."""
     given = {name.lower(): name for name, _ in source if name != PRESENT}
     is_update = clause.action is Action.UPDATE_ALL
+    equated = {(one.column.name, one.name) for one in equated_in(terms)}
     values: dict[str, Text] = {}
     for column in planned.table.all_columns:
         if column.name not in given:
@@ -104,7 +124,8 @@ def _bind_star(clause: MergeClause, statement: Merge, planned: Planned, source: 
                 raise _star_error(planned, clause, column)
             continue
         if is_update and _is_placing(planned, column):
-            _require_equated(statement, planned, clause, column, given[column.name])
+            if (column.name, column.name) not in equated:
+                raise _placing_error(planned, clause, column)
             continue
         name = quote(given[column.name])
         if statement.source_alias is not None:
@@ -142,16 +163,9 @@ def _is_placing(planned: Planned, column: Column) -> bool:
     return column in table.partition_columns or column.name in table.bucket_columns
 
 
-def _require_equated(
-    statement: Merge, planned: Planned, clause: MergeClause, column: Column, name: str
-) -> None:
-    """Refuse UPDATE SET * of a partition or bucketing column that ON does not equate."""
-    target = statement.alias or statement.target.parts[-1]
-    pair = {(target.lower(), column.name), ((statement.source_alias or "").lower(), name.lower())}
-    if pair in equated_columns(planned.text, statement.on):
-        return
+def _placing_error(planned: Planned, clause: MergeClause, column: Column) -> UnsupportedError:
     kind = "partition" if column in planned.table.partition_columns else "bucketing"
-    raise UnsupportedError(
+    return UnsupportedError(
         f"UPDATE SET * would change the {kind} column '{column.name}'. Equate it with the "
         "source's in ON, or name the columns to set.",
         planned.text, clause.span.start, clause.span.end,

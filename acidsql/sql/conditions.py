@@ -13,20 +13,6 @@ from itertools import pairwise
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 
 
-def equated_columns(text: str, condition: Span) -> list[set[tuple[str, str]]]:
-    """The terms ``x.a = s.b`` of a condition whose terms are joined by AND at its top level.
-
-    Args:
-        text: The user's statement.
-        condition: The condition's place in the statement.
-
-    Returns:
-        For each such term its two (qualifier, column) pairs in lower case.
-    """
-    pairs = (pair for _, pair in terms_of(text, condition))
-    return [pair for pair in pairs if pair is not None]
-
-
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
     """The terms of a condition that AND joins at its top level.
 

@@ -31,7 +31,13 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
         source: A query that gives the same rows each time.
         equated: Pairs of a partition column and the source's column that ON equates with it.
     """
-    found = _equal_types(source, equated)
+    # Spark's own name of a type tells a string with a collation from a string without one.
+    types = dict(source.dtypes)
+    found = [
+        (column, name)
+        for column, name in equated
+        if types[name] == column.type and _has_one_text(column.type)
+    ]
     if not found:
         return ANYTHING
     texts = [F.col(quote(name)).cast("string") for _, name in found]
@@ -41,20 +47,8 @@ def demanded_by_source(source: DataFrame, equated: Sequence[tuple[Column, str]])
     return all_of([_among({row[i] for row in rows}, column) for i, (column, _) in enumerate(found)])
 
 
-def _equal_types(
-    source: DataFrame, equated: Sequence[tuple[Column, str]]
-) -> list[tuple[Column, str]]:
-    """The pairs whose values are equal if their texts are equal; with the source's own names."""
-    found = []
-    for column, wanted in equated:
-        # In a case-sensitive session a source may have columns p and P.
-        same = [(name, kind) for name, kind in source.dtypes if name.lower() == wanted]
-        if len(same) == 1 and same[0][1] == column.type and _has_one_text(column.type):
-            found.append((column, same[0][0]))
-    return found
-
-
 def _has_one_text(kind: str) -> bool:
+    """Whether two values of this type are equal if, and only if, their texts are equal."""
     return kind in (*INTEGERS, "date", "string", "boolean") or kind.startswith("decimal")
 
 
