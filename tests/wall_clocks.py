@@ -41,6 +41,7 @@ def written(acid):
     acid.spark.sql(f"SELECT * FROM VALUES {values} AS v(id, text)").createOrReplaceTempView("v")
     ntz = "CAST(text AS TIMESTAMP_NTZ)"
     acid.sql(f"INSERT INTO t SELECT id, {ntz}, named_struct('ts', {ntz}) FROM v")
+    acid.spark.catalog.dropTempView("v")
     literals = ", ".join(
         f"({100 + number}, TIMESTAMP_NTZ '{clock}', named_struct('ts', TIMESTAMP_NTZ '{clock}'))"
         for number, clock in enumerate(CLOCKS)
