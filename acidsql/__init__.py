@@ -10,11 +10,12 @@ valid, which transaction holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    magic  cli                       notebook, command line
-    session  render                  the public API · rows as text
-    statements                       runs statements: read ``statements/runner.py`` first
-    compaction                       runs beside statements
-    plan                             the meaning of a statement: rewrites and locks
+    magic  cli                       what a person types into
+    opening                          ``connect``
+    session  render                  what a person holds in the hand; rows as text
+    statements                       what runs: read ``statements/runner.py`` first
+    compaction                       what runs beside statements
+    plan                             what a statement means: rewrites, and their locks
     sql  storage  txn                language · directories · the life of a transaction
     metastore                        the store of tables and transactions
     settings  acid                   limits · the rules of the format, as pure values
@@ -40,7 +41,7 @@ __version__ = "0.1.0"
 # The module of each public name. A name is imported only when it is used: a Python worker imports
 # acidsql.storage.writing.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
 _HOMES = {
-    "connect": "acidsql.session",
+    "connect": "acidsql.opening",
     "Session": "acidsql.session",
     "read": "acidsql.storage.reading.read",
     "Receipt": "acidsql.statements.result",

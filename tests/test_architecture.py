@@ -25,6 +25,7 @@ ROWS = [
     {"compaction"},  # what runs beside statements
     {"statements"},  # what runs
     {"render", "session"},  # rows as text; what a person holds in the hand
+    {"opening"},  # what opens a session
     {"magic", "cli"},  # what a person types into
 ]
 # The rooms of storage/, from the bottom up; ``words`` are the modules beside the rooms.
@@ -57,7 +58,7 @@ HOMES = {
     # The runner and what it calls hand DataFrames on; what a person holds makes and shows them.
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "render.py",
-        "session.py", "magic.py", "cli.py",
+        "session.py", "opening.py", "magic.py", "cli.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}

@@ -31,8 +31,9 @@ from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import Metastore, TxnState
 from acidsql.plan.locking import exclusive
+from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
-from acidsql.storage.files.listing import discover_partitions, visible_entries
+from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.folding.compact import staging_txn_of
 from acidsql.storage.writing.publish import staged_write_id
 from acidsql.txn import Snapshot, TxnManager, snapshot_of

@@ -10,7 +10,7 @@ from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.sizes import size
-from acidsql.storage.folding.compact import CompactionPlan
+from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.txn.locks import thing
 
 _SHOWN = 20  # directories

@@ -33,7 +33,8 @@ from acidsql.metastore.interface import (
 from acidsql.plan.lower import job_error
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
-from acidsql.storage.folding.compact import Compacting, CompactionPlan, plan_compaction
+from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark import jvm
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import thing

@@ -1,7 +1,8 @@
 """The metastore: tables, transactions, locks, and the queue of compactions.
 
-* ``interface``: the Protocols ``Catalog``, ``TxnStore``, ``Metastore``, and their values.
-* ``compaction_queue``, ``catalog_history``: the Protocols ``CompactionQueue``, ``CatalogHistory``.
+* ``interface``: the Protocols ``TxnStore`` and ``Metastore``, and their values.
+* ``catalog``, ``compaction_queue``, ``catalog_history``: the Protocols ``Catalog``,
+  ``CompactionQueue``, ``CatalogHistory``.
 * ``lock_rules``, ``conflict_rules``: which locks wait and which changes conflict; pure functions.
 * ``embedded``: the metastore over SQLAlchemy, in an SQLite file by default.
 

@@ -1,4 +1,7 @@
-"""The metastore's Protocols for tables and for transactions (``compaction_queue`` has compactions).
+"""The metastore's Protocol for transactions, and the Protocol of the whole metastore.
+
+``catalog`` has tables, ``compaction_queue`` has compactions. This module also exports ``catalog``'s
+classes.
 
 Every implementation runs the same contract suite (``tests/metastore/contract.py``). Each method
 says in one word how it may be retried, as Hive's ``TxnStore`` does with ``@RetrySemantics``:
@@ -18,11 +21,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.catalog import Catalog as Catalog
+from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
-from acidsql.metastore.owners import Owner, PendingCleanup
 
 
 class LockType(Enum):
@@ -154,104 +158,6 @@ class TxnInfo:
     host: str
     agent_info: str = ""
     meta_info: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Database:
-    """A database and its directory, in which its tables lie by default."""
-
-    name: str
-    location: str
-    comment: str | None = None
-
-
-class Catalog(Protocol):
-    """Databases, tables, partitions.
-
-    ``txn_id`` is the transaction that holds the lock of the table to change. In the same step as
-    the change, the method makes sure that this transaction is still open (TxnAbortedError,
-    NoSuchTxnError). So a session that slept until others took its lock changes nothing. None: no
-    other session uses the store, and the method checks no transaction.
-    """
-
-    def databases(self) -> list[Database]:
-        """All databases, by name. *Read-only.*"""
-
-    def get_database(self, name: str) -> Database | None:
-        """One database, or None. *Read-only.*"""
-
-    def create_database(self, database: Database) -> None:
-        """Add a database. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
-
-    def drop_database(
-        self, name: str, *, cascade: bool = False, txn_id: int | None = None
-    ) -> list[PendingCleanup]:
-        """Remove an empty database, or with ``cascade`` all of its tables too, in one step.
-        *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
-
-    def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, in alphabetical order. *Read-only.*"""
-
-    def get_table(self, name: TableName) -> Table | None:
-        """One table, or None. *Read-only.*"""
-
-    def create_table(
-        self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
-    ) -> None:
-        """Add a table. *Cannot-retry.*
-
-        Write ids begin at ``first_write_id``, or above those of a dropped table of the same name.
-        Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07), SCHEMA_NOT_FOUND (42704), or
-        LOCATION_ALREADY_EXISTS (42710) if the location is, lies in, or contains the directory of
-        another table, or of a dropped table whose directory is not deleted yet.
-        """
-
-    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
-        """Remove a table and its partitions, and queue its directory for deletion, in one step.
-        *Cannot-retry.* The write ids of a later table of that name begin above those of this one.
-        Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
-
-    def rename_table(
-        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
-    ) -> None:
-        """Change a table's name everywhere, also in the rows of transactions; the directory stays.
-        *Cannot-retry.* Raises as ``drop_table`` and ``create_table``."""
-
-    def alter_table(
-        self,
-        name: TableName,
-        *,
-        columns: Sequence[Column] | None = None,
-        bucket_columns: Sequence[str] | None = None,
-        add_columns: Sequence[Column] = (),
-        set_properties: Mapping[str, str] | None = None,
-        unset_properties: Sequence[str] = (),
-        txn_id: int | None = None,
-    ) -> None:
-        """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns, and
-        ``bucket_columns`` the bucketing columns; None keeps them. ``add_columns`` are appended.
-        Raises CatalogError if the table is missing, or would have a column twice
-        (COLUMN_ALREADY_EXISTS, 42711)."""
-
-    def partitions(self, name: TableName) -> list[Partition]:
-        """All partitions, by values. *Read-only.*"""
-
-    def owners(self) -> list[Owner]:
-        """All tables with their directories, and the directories of dropped tables that are not
-        deleted yet. *Read-only.*"""
-
-    def pending_cleanups(self) -> list[PendingCleanup]:
-        """Directories that are still to be deleted. *Read-only.*"""
-
-    def queue_cleanup(
-        self, name: TableName, location: str, *, txn_id: int | None = None
-    ) -> PendingCleanup:
-        """Queue the directory of a table before the table is made, so that the directory is
-        deleted if the table never comes (``commit_txn`` with ``cleaned`` takes it from the queue).
-        *Cannot-retry.* Raises as ``create_table``."""
-
-    def mark_cleaned(self, cleanup_id: int) -> None:
-        """Take a directory from the queue. *Idempotent.*"""
 
 
 class TxnStore(CatalogHistory, Protocol):

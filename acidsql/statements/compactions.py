@@ -30,7 +30,7 @@ from acidsql.statements.compaction_rows import COMPACTIONS, compaction_rows
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt, rows_frame
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.compact import plan_compaction
+from acidsql.storage.folding.plan import plan_compaction
 from acidsql.txn import snapshot_of
 
 _log = logging.getLogger(__name__)

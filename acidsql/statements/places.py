@@ -23,8 +23,8 @@ from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
 from acidsql.storage.files.filesystem import Entry, filesystem_for, real, reals
-from acidsql.storage.files.listing import discover_partitions
 from acidsql.storage.files.orc_schema import has_no_names
+from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.orc.row_schema import places_of_fields
 from acidsql.storage.writing import adopt
 

@@ -2,6 +2,7 @@
 
 * ``manager``: ``TxnManager`` opens transactions and takes snapshots.
 * ``txn``: ``Txn`` is one transaction. The module's docstring draws its life.
+* ``snapshot``: ``Snapshot`` is what a statement sees.
 * ``locks``: waits for a lock, and reports which transaction holds it.
 * ``heartbeat``: the thread that tells the metastore that our transactions are alive.
 * ``leases``: keep the files that lazy DataFrames read.
@@ -12,6 +13,7 @@ This package must not know statements, files or Spark. Read ``txn`` first.
 """
 
 from acidsql.txn.manager import TxnManager
-from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly, snapshot_of
+from acidsql.txn.snapshot import Snapshot, snapshot_of
+from acidsql.txn.txn import Phase, Txn, abort_quietly
 
 __all__ = ["Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly", "snapshot_of"]

@@ -15,7 +15,8 @@ from acidsql.settings import Settings
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.leases import Leases
 from acidsql.txn.locks import LockWaiter
-from acidsql.txn.txn import Phase, Snapshot, Txn, abort_quietly, snapshot_of
+from acidsql.txn.snapshot import Snapshot, snapshot_of
+from acidsql.txn.txn import Phase, Txn, abort_quietly
 
 _log = logging.getLogger(__name__)
 

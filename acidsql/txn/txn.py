@@ -30,12 +30,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
 
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import (
     AcidSqlError,
     CommitUnknownError,
@@ -54,6 +53,7 @@ from acidsql.metastore.interface import (
 )
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import Acquired, LockWaiter
+from acidsql.txn.snapshot import Snapshot, snapshot_of
 
 _log = logging.getLogger(__name__)
 
@@ -67,21 +67,6 @@ class Phase(Enum):
     COMMITTED = "committed"
     ABORTED = "aborted"
     UNKNOWN = "of unknown outcome"
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The transactions and write ids that a statement sees.
-
-    Attributes:
-        valid_txns: The committed transactions.
-        write_ids: The visible write ids of each table.
-        held_by: The open transaction, or lease, that keeps this snapshot's files from the cleaner.
-    """
-
-    valid_txns: ValidTxnList
-    write_ids: Mapping[TableName, ValidWriteIdList] = field(default_factory=dict)
-    held_by: int | None = None
 
 
 class Txn:
@@ -381,13 +366,6 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
         _log.warning("Transaction %d could not be aborted: %s", txn.id, error)
         return False
     return txn.phase is Phase.ABORTED
-
-
-def snapshot_of(
-    store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int | None = None
-) -> Snapshot:
-    """The snapshot of these tables in which the transactions ``valid`` have committed."""
-    return Snapshot(valid, store.valid_write_ids(valid, tables), held_by)
 
 
 def _not_open(txn_id: int, phase: Phase) -> TxnError:

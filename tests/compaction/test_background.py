@@ -14,8 +14,8 @@ from acidsql.compaction.background import Background
 from acidsql.compaction.service import Service
 from acidsql.metastore.compaction_queue import CompactionState
 from acidsql.settings import Settings
+from acidsql.storage.files.entries import is_half, visible_entries
 from acidsql.storage.files.filesystem import LocalFileSystem
-from acidsql.storage.files.listing import is_half, visible_entries
 from acidsql.storage.folding import compact as compacting
 
 FEW = Settings.of({"hive.compactor.delta.num.threshold": "1"})

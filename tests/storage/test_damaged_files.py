@@ -26,8 +26,9 @@ from acidsql.storage.event_records import Task
 from acidsql.storage.files import file_info, orc_schema
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.files.listing import list_table
-from acidsql.storage.folding.compact import Compacting, plan_compaction
+from acidsql.storage.folding.compact import Compacting
 from acidsql.storage.folding.fold import fold
+from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema

@@ -31,8 +31,9 @@ from acidsql.acid.write_ids import ALL_TXNS, CompactorWriteIdList, ValidWriteIdL
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.compact import Compacting, plan_compaction
+from acidsql.storage.folding.compact import Compacting
 from acidsql.storage.folding.fold import fold
+from acidsql.storage.folding.plan import plan_compaction
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
 

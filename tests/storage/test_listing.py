@@ -7,12 +7,8 @@ import pytest
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import (
-    discover_partitions,
-    list_directory,
-    list_plain,
-    list_table,
-)
+from acidsql.storage.files.listing import list_directory, list_plain, list_table
+from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.reading.inventory import inventory
 
 ALL = ValidWriteIdList(100)

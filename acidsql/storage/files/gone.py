@@ -28,3 +28,14 @@ def too_old(path: str) -> SnapshotTooOldError:
         "acidsql.lease.timeout and its files were cleaned up. Read the table again.",
         path=path,
     )
+
+
+def directory_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
+    """The error of a reader who lists a table's or partition's directory that is gone."""
+    missing = error.filename or path
+    return SnapshotTooOldError(
+        f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "
+        "dropped meanwhile: read it again. Or somebody has deleted the directory: restore it, or "
+        f"drop the table or partition that the catalog has at '{path}'.",
+        path=missing,
+    )

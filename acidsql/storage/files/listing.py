@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import (
     FLUSH_LENGTH_SUFFIX,
-    METADATA_FILE,
-    PAIRED_FILE,
     AcidDirectory,
     Kind,
     bucket_id_of,
     is_hidden,
     is_original,
     parse_directory,
-    parse_partition_name,
 )
-from acidsql.acid.state import AcidState, Child, acid_state
+from acidsql.acid.state import AcidState, acid_state
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
-from acidsql.errors import FormatError, SnapshotTooOldError
+from acidsql.errors import FormatError
+from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem
+from acidsql.storage.files.gone import directory_gone
 from acidsql.storage.files.parallel import in_threads
-from acidsql.storage.orc.damage import damaged, naming_damage
-
-_MARKER_BYTES = 1 << 16  # more than any _metadata_acid has
-_SAID_OF_BASES = ("", "compacted", "truncated", "dropped")  # Hive's ``AcidUtils.MetaDataFile``
-_LOOKS = 10  # attempts to list a directory that changes meanwhile
-# ``map``, or the ``map`` of a pool of threads.
-_Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
+from acidsql.storage.orc.damage import damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +107,7 @@ def list_table(
         try:
             return make(fs, path, partition, write_ids, txns, history_is_kept=history_is_kept)
         except FileNotFoundError as error:
-            raise _is_gone(path, error) from error
+            raise directory_gone(path, error) from error
 
     return in_threads(one, partitions)
 
@@ -174,130 +166,6 @@ def list_plain(
         _raw_files(list(_walk(fs, by_name[directory.name])), directory) for directory in directories
     ]
     return Listing(partition, originals=tuple(groups), state=state)
-
-
-def discover_partitions(
-    listed: Callable[[str], list[Entry]],
-    location: str,
-    columns: Sequence[str],
-    mapped: _Map = map,
-) -> list[str]:
-    """Find partition directories on disk by their names (``p1=a/p2=1``).
-
-    Args:
-        listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
-        location: The table's directory.
-        columns: The partition columns.
-        mapped: Lists the directories of one level: ``map``, or the ``map`` of a pool of threads.
-
-    Raises:
-        SnapshotTooOldError: A directory is missing.
-    """
-    found = [""]
-    for column in columns:
-
-        def below(prefix: str, column: str = column) -> list[str]:
-            path = f"{location}/{prefix}" if prefix else location
-            try:
-                entries = listed(path)
-            except FileNotFoundError as error:
-                raise _is_gone(path, error) from error
-            # A broken link is listed as a file with a size. It is kept, so that listing it fails.
-            entries = [entry for entry in entries if entry.is_dir or entry.size]
-            names = (entry.name for entry in entries if is_partition(entry.name, column))
-            return [f"{prefix}/{name}".lstrip("/") for name in names]
-
-        found = [name for names in mapped(below, found) for name in names]
-    return sorted(found)
-
-
-def is_partition(name: str, column: str) -> bool:
-    """True for ``column=value``, the directory of a partition."""
-    if "=" not in name or is_hidden(name):
-        return False
-    return parse_partition_name(name)[0][0].lower() == column.lower()
-
-
-def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
-    """List a table's or partition's directory without its hidden entries.
-
-    A minor compaction renames two directories, one after the other. Between the two renames (or if
-    the compaction died there), the first directory alone would hide the events of the second. So
-    this function leaves out a directory without its twin. (The mark in the directory is never
-    removed, so every reader that lists only one of the two finds the mark.)
-
-    If a directory disappears while this function looks into it (the cleaner deletes it, or a worker
-    moves a half away), the function lists again, because the directory may have mattered.
-
-    Returns:
-        The entries, and for each what Hive's rules need.
-
-    Raises:
-        FileNotFoundError: The directory is missing, or it changed again at every attempt.
-    """
-    for look in range(_LOOKS):
-        listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
-        names = {entry.name for entry in listed}
-        try:
-            entries = [entry for entry in listed if not is_half(fs, entry, names)]
-            return entries, [read_child(fs, entry) for entry in entries]
-        except FileNotFoundError:
-            if look == _LOOKS - 1:
-                raise
-    raise AssertionError("it returns or raises")
-
-
-def _is_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
-    missing = error.filename or path
-    return SnapshotTooOldError(
-        f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "
-        "dropped meanwhile: read it again. Or somebody has deleted the directory: restore it, or "
-        f"drop the table or partition that the catalog has at '{path}'.",
-        path=missing,
-    )
-
-
-def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
-    """True for one directory of a pair if the other one is not among these names.
-
-    Raises:
-        FileNotFoundError: The directory is gone; a worker may have moved the half away.
-    """
-    directory = parse_directory(entry.name) if entry.is_dir else None
-    if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
-        return False
-    name = entry.name
-    twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
-    if twin in names:
-        return False
-    return _holds(fs, entry.path, PAIRED_FILE)
-
-
-def _holds(fs: FileSystem, path: str, name: str) -> bool:
-    """Whether a directory has a file. Lists it, to raise FileNotFoundError if it is gone."""
-    return any(child.name == name for child in fs.list(path))
-
-
-def read_child(fs: FileSystem, entry: Entry) -> Child:
-    """What Hive's rules need to know about a child of a table's or partition's directory.
-
-    Raises:
-        FileNotFoundError: The child is gone.
-    """
-    is_base = entry.is_dir and entry.name.startswith("base_")
-    return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
-
-
-def _is_compacted(fs: FileSystem, path: str) -> bool:
-    """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
-    if not _holds(fs, path, METADATA_FILE):
-        return False
-    marker = f"{path}/{METADATA_FILE}"
-    with naming_damage(marker), fs.open_input(marker) as file:
-        said = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
-        if said not in _SAID_OF_BASES:
-            raise FormatError(f"it says that its directory is '{said}'")
-        return bool(said == "compacted")
 
 
 def _files_of(

@@ -1,9 +1,9 @@
 """The job of a compaction: it merges the events of many directories into few.
 
-``compact`` plans the work on one table or partition, runs the job and puts the result into place.
-``fold`` is a task: the events of one bucket id, merged by ``event_merge``. ``rebalance`` gives rows
-new bucket ids and row ids.
+``plan`` says what to do in one table or partition. ``compact`` runs the job and puts the result
+into place. ``fold`` is a task: the events of one bucket id, merged by ``event_merge``.
+``rebalance`` gives rows new bucket ids and row ids.
 
 This package changes no snapshot's rows (I10). It must not know the queue of compactions, nor delete
-anything: ``acidsql/compaction`` does. Read ``compact`` first.
+anything: ``acidsql/compaction`` does. Read ``plan`` and ``compact`` first.
 """

@@ -1,4 +1,4 @@
-"""Compaction of one table or partition: plan it, run the job, publish the result.
+"""Compaction of one table or partition: run the job that ``plan`` has planned, publish the result.
 
 A major compaction takes all events whose write ids are decided and below the lowest open write id.
 It writes the live rows to ``base_N``; they keep their row ids. A minor compaction merges the deltas
@@ -16,213 +16,35 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from acidsql.acid import bucket_codec
 from acidsql.acid.layout import (
     ACID_VERSION,
     ACID_VERSION_FILE,
     COMPACTED_METADATA,
     METADATA_FILE,
-    ORIGINALS_BASE,
     PAIRED_FILE,
-    Kind,
-    base_name,
-    bucket_id_of,
     bucket_name,
-    compacted_delta_name,
-    is_original,
     plain_name,
 )
-from acidsql.acid.state import AcidState
-from acidsql.acid.table import Table
-from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
 from acidsql.errors import AcidSqlError
 from acidsql.storage.event_records import RECORD, Record, Task
+from acidsql.storage.files.entries import is_half
 from acidsql.storage.files.filesystem import FileSystem
-from acidsql.storage.files.listing import Listing, is_half, list_table
 from acidsql.storage.files.parquet import parquet_of
 from acidsql.storage.folding.fold import Fold, FoldSpec, fold
+from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing.publish import discard, empty_file, fill
 
 _RECORD_DDL = f"{RECORD} string"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
-
-
-@dataclass(frozen=True)
-class CompactionPlan:
-    """What a compaction of one table or partition will do.
-
-    Attributes:
-        table: The table.
-        partition: The directory below the table's; "" if unpartitioned.
-        major: The compaction makes a base; otherwise it makes deltas.
-        listing: The files to read, and the directories that are already obsolete.
-        write_ids: The write id list by which events are chosen.
-        inserts: The name of the directory for insert events.
-        deletes: The name of the directory for delete events; None for a major compaction.
-    """
-
-    table: Table
-    partition: str
-    major: bool
-    listing: Listing
-    write_ids: CompactorWriteIdList
-    inserts: str
-    deletes: str | None
-
-    @property
-    def path(self) -> str:
-        """The table's or partition's directory."""
-        return f"{self.table.location}/{self.partition}".rstrip("/")
-
-    @property
-    def directories(self) -> list[str]:
-        """The names of the files and directories that are read, in a reader's order."""
-        state = self.listing.state
-        base = [state.base.name] if state.base and self.major else []
-        originals = list(state.originals) if self.major else []
-        return [*originals, *base, *(delta.name for delta in state.deltas)]
-
-    @property
-    def bytes(self) -> int:
-        """The size of the files that are read, without files that have no event columns."""
-        return sum(file.size for file in (*self.listing.data, *self.listing.deletes))
-
-    @cached_property
-    def folds(self) -> list[Fold]:
-        """The tasks. This reads the footers of files without event columns."""
-        if self.table.is_insert_only:
-            paths = [path for group in self.listing.originals for path in group.paths]
-            reads = plain_reads({self.partition: paths})
-        else:
-            reads = plan_reads([self.listing], self.write_ids)
-        inserts, deletes = _by_bucket(reads), _by_bucket(plan_deletes(self.listing, self.write_ids))
-        return [
-            Fold(
-                self.partition,
-                bucket,
-                tuple(inserts.get(bucket, ())),
-                tuple(deletes.get(bucket, ())),
-                self.major,
-            )
-            for bucket in sorted({*inserts, *deletes})
-        ]
-
-
-def plan_compaction(
-    fs: FileSystem,
-    table: Table,
-    partition: str,
-    write_ids: CompactorWriteIdList,
-    txns: ValidTxnList,
-    *,
-    major: bool,
-    visibility_txn_id: int = 0,
-    anyway: bool = False,
-) -> tuple[CompactionPlan | None, AcidState]:
-    """Plan a compaction, and sort the directories by Hive's rules.
-
-    Args:
-        fs: The table's file system.
-        table: The table.
-        partition: The directory below the table's; "" if unpartitioned.
-        write_ids: The valid write ids of the compactor.
-        txns: The valid transactions.
-        major: Plan a major compaction. A compaction of an insert-only table is always major.
-        visibility_txn_id: The ``_v`` number in the names of the results, which Hive 3 cannot read;
-            0: no ``_v``.
-        anyway: Plan the compaction also for a single delta or base. A single base gets a new base
-            with a higher number.
-
-    Returns:
-        The plan, or None if there are too few directories to compact; and the directories' state.
-
-    Raises:
-        FormatError: The directory breaks Hive's rules.
-    """
-    # Rows of a plain file have no write ids. From a delta of several write ids, a snapshot could
-    # not leave out the rows that it must not see. A base can be left out as a whole.
-    major = major or table.is_insert_only
-    (listing,) = list_table(
-        fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
-    )
-    state = listing.state
-    is_something = anyway and (listing.data or listing.originals)
-    if not is_something and not _is_enough(listing, write_ids, major=major):
-        return None, state
-    if not major:
-        listing = _above_base(listing)
-    first, last = _range(state)
-    if anyway and state.base and not state.deltas:
-        last = max(write_ids.high_water_mark, last + 1)  # two bases cannot have one name
-    if major:
-        inserts, deletes = base_name(last, visibility_txn_id), None
-    else:
-        inserts = compacted_delta_name(first, last, visibility_txn_id)
-        deletes = f"delete_{inserts}"
-    return CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes), state
-
-
-def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
-    """Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``), and a rule of our own."""
-    state = listing.state
-    if major:
-        # Files beside the deltas of an insert-only table are not listed: no reader takes them.
-        has_originals = any(not group.write_id for group in listing.originals)
-        # A base has no aborted events, so its readers need not know which write ids were aborted.
-        has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_range(state))
-        return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1
-    deletes = sum(delta.kind is Kind.DELETE_DELTA for delta in state.deltas)
-    return len(state.deltas) > 1 and not (len(state.deltas) == 2 and deletes == 1)
-
-
-def _range(state: AcidState) -> tuple[int, int]:
-    """The lowest and the highest write id of the directories that are read."""
-    first = min((delta.min_write_id for delta in state.deltas), default=ORIGINALS_BASE)
-    base = state.base.max_write_id if state.base else ORIGINALS_BASE
-    return first, max((delta.max_write_id for delta in state.deltas), default=base)
-
-
-def _above_base(listing: Listing) -> Listing:
-    """The files that a minor compaction reads."""
-    return replace(
-        listing,
-        data=tuple(file for file in listing.data if file.directory.kind is not Kind.BASE),
-        originals=tuple(group for group in listing.originals if group.in_delta),
-    )
-
-
-def _by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
-    found: dict[int, list[FileRead]] = {}
-    for read in reads:
-        found.setdefault(_bucket(read), []).append(read)
-    return found
-
-
-def _bucket(read: FileRead) -> int:
-    if read.path is not None:
-        bucket = bucket_id_of(read.path.rpartition("/")[2])
-        assert bucket is not None, "listings have bucket files only"
-        return bucket
-    assert read.original is not None
-    name = read.original.path.rpartition("/")[2]
-    if is_original(name):
-        return int(name.partition("_")[0])
-    return bucket_codec.decode(read.original.bucket_property).bucket_id
-
-
-# ── the job ──────────────────────────────────────────────────────────────────────────────────
 
 
 class Compacting:

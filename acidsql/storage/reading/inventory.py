@@ -27,16 +27,12 @@ from acidsql.acid.layout import (
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
+from acidsql.storage.files.entries import is_half, read_child
 from acidsql.storage.files.file_info import LITTER, count_rows
 from acidsql.storage.files.filesystem import Entry, FileSystem
-from acidsql.storage.files.listing import (
-    committed_length,
-    discover_partitions,
-    is_half,
-    is_partition,
-    read_child,
-)
+from acidsql.storage.files.listing import committed_length
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.partition_tree import discover_partitions, is_partition
 from acidsql.storage.writing.publish import staged_write_id
 
 FILES_DDL = (

@@ -17,10 +17,11 @@ from acidsql.errors import FormatError
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import Listing, discover_partitions, list_table
+from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.files.orc_schema import columns_of
 from acidsql.storage.files.parquet import columns_of_parquet
+from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.reading.bucket_pruning import in_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import matching

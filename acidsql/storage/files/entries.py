@@ -1,0 +1,91 @@
+"""What a reader sees in a table's or partition's directory, before Hive's rules sort it.
+
+A half of a pair of directories is left out; a base says whether a compaction made it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from acidsql.acid.layout import METADATA_FILE, PAIRED_FILE, Kind, is_hidden, parse_directory
+from acidsql.acid.state import Child
+from acidsql.errors import FormatError
+from acidsql.storage.files.filesystem import Entry, FileSystem
+from acidsql.storage.orc.damage import naming_damage
+
+_MARKER_BYTES = 1 << 16  # more than any _metadata_acid has
+_SAID_OF_BASES = ("", "compacted", "truncated", "dropped")  # Hive's ``AcidUtils.MetaDataFile``
+_LOOKS = 10  # attempts to list a directory that changes meanwhile
+
+
+def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]]:
+    """List a table's or partition's directory without its hidden entries.
+
+    A minor compaction renames two directories, one after the other. Between the two renames (or if
+    the compaction died there), the first directory alone would hide the events of the second. So
+    this function leaves out a directory without its twin. (The mark in the directory is never
+    removed, so every reader that lists only one of the two finds the mark.)
+
+    If a directory disappears while this function looks into it (the cleaner deletes it, or a worker
+    moves a half away), the function lists again, because the directory may have mattered.
+
+    Returns:
+        The entries, and for each what Hive's rules need.
+
+    Raises:
+        FileNotFoundError: The directory is missing, or it changed again at every attempt.
+    """
+    for look in range(_LOOKS):
+        listed = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
+        names = {entry.name for entry in listed}
+        try:
+            entries = [entry for entry in listed if not is_half(fs, entry, names)]
+            return entries, [read_child(fs, entry) for entry in entries]
+        except FileNotFoundError:
+            if look == _LOOKS - 1:
+                raise
+    raise AssertionError("it returns or raises")
+
+
+def is_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
+    """True for one directory of a pair if the other one is not among these names.
+
+    Raises:
+        FileNotFoundError: The directory is gone; a worker may have moved the half away.
+    """
+    directory = parse_directory(entry.name) if entry.is_dir else None
+    if directory is None or directory.kind is Kind.BASE or directory.statement_id is not None:
+        return False
+    name = entry.name
+    twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
+    if twin in names:
+        return False
+    return _holds(fs, entry.path, PAIRED_FILE)
+
+
+def _holds(fs: FileSystem, path: str, name: str) -> bool:
+    """Whether a directory has a file. Lists it, to raise FileNotFoundError if it is gone."""
+    return any(child.name == name for child in fs.list(path))
+
+
+def read_child(fs: FileSystem, entry: Entry) -> Child:
+    """What Hive's rules need to know about a child of a table's or partition's directory.
+
+    Raises:
+        FileNotFoundError: The child is gone.
+    """
+    is_base = entry.is_dir and entry.name.startswith("base_")
+    return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
+
+
+def _is_compacted(fs: FileSystem, path: str) -> bool:
+    """Hive 3.1 marks a compacted base by a file in it; Hive 4 by its name."""
+    if not _holds(fs, path, METADATA_FILE):
+        return False
+    marker = f"{path}/{METADATA_FILE}"
+    with naming_damage(marker), fs.open_input(marker) as file:
+        said = json.loads(file.read(_MARKER_BYTES)).get("dataFormat", "")
+        if said not in _SAID_OF_BASES:
+            raise FormatError(f"it says that its directory is '{said}'")
+        return bool(said == "compacted")

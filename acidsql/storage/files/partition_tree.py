@@ -1,0 +1,54 @@
+"""Finds the directories of partitions by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from acidsql.acid.layout import is_hidden, parse_partition_name
+from acidsql.storage.files.filesystem import Entry
+from acidsql.storage.files.gone import directory_gone
+
+# ``map``, or the ``map`` of a pool of threads.
+_Map = Callable[[Callable[[str], list[str]], Iterable[str]], Iterable[list[str]]]
+
+
+def discover_partitions(
+    listed: Callable[[str], list[Entry]],
+    location: str,
+    columns: Sequence[str],
+    mapped: _Map = map,
+) -> list[str]:
+    """Find partition directories on disk by their names (``p1=a/p2=1``).
+
+    Args:
+        listed: ``list`` of the file system, or ``list_if_there`` if directories may be missing.
+        location: The table's directory.
+        columns: The partition columns.
+        mapped: Lists the directories of one level: ``map``, or the ``map`` of a pool of threads.
+
+    Raises:
+        SnapshotTooOldError: A directory is missing.
+    """
+    found = [""]
+    for column in columns:
+
+        def below(prefix: str, column: str = column) -> list[str]:
+            path = f"{location}/{prefix}" if prefix else location
+            try:
+                entries = listed(path)
+            except FileNotFoundError as error:
+                raise directory_gone(path, error) from error
+            # A broken link is listed as a file with a size. It is kept, so that listing it fails.
+            entries = [entry for entry in entries if entry.is_dir or entry.size]
+            names = (entry.name for entry in entries if is_partition(entry.name, column))
+            return [f"{prefix}/{name}".lstrip("/") for name in names]
+
+        found = [name for names in mapped(below, found) for name in names]
+    return sorted(found)
+
+
+def is_partition(name: str, column: str) -> bool:
+    """True for ``column=value``, the directory of a partition."""
+    if "=" not in name or is_hidden(name):
+        return False
+    return parse_partition_name(name)[0][0].lower() == column.lower()
