@@ -17,7 +17,7 @@ from acidsql.storage.columns import quote
 
 def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
     """Rewrite a DELETE."""
-    alias = statement.alias or statement.target.parts[-1]
+    alias = statement.qualifier
     query = planned.new()
     if statement.ctes is not None:
         query.verbatim(statement.ctes).raw("\n")

@@ -59,7 +59,7 @@ def _equated(
     statement: Merge, planned: Planned, source: Fields, names: dict[str, str]
 ) -> Equated | None:
     """What a term equates. ``names`` maps its qualifiers to columns: one or two."""
-    ours = (statement.alias or statement.target.parts[-1]).lower()
+    ours = statement.qualifier.lower()
     theirs = (statement.source_alias or "").lower()
     if ours == theirs or names.keys() != {ours, theirs}:
         return None

@@ -131,7 +131,7 @@ def _reduced(
     broadcasts the source's columns that ON needs. This query reads the source twice, so it is
     only right if the source gives the same rows both times.
     """
-    alias = quote(statement.alias or statement.target.parts[-1])
+    alias = quote(statement.qualifier)
     matters_alone = any(c.matched is Matched.NOT_MATCHED_BY_SOURCE for c in statement.clauses)
     if matters_alone or has_subquery(planned.text, statement.on):
         return None
@@ -195,7 +195,7 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
 
     All these columns would be NULL there.
     """
-    target = f"{planned.standin} AS {quote(statement.alias or statement.target.parts[-1])}"
+    target = f"{planned.standin} AS {quote(statement.qualifier)}"
     sides: dict[Matched, Text | str] = {
         Matched.NOT_MATCHED: source,
         Matched.NOT_MATCHED_BY_SOURCE: target,
@@ -216,7 +216,7 @@ def _pairs(
     statement: Merge, planned: Planned, target: Text, source: Text, bound: Sequence[Bound]
 ) -> Text:
     """The joined rows: key, old values, number of the clause that applies, each clause's values."""
-    alias = statement.alias or statement.target.parts[-1]
+    alias = statement.qualifier
     columns: list[Text | str] = [*key_columns(alias), PRESENT]
     columns += [
         f"{quote(alias)}.{quote(column.name)} AS {_OLD}{i}"

@@ -85,7 +85,7 @@ def bind(
 def _bind_update(
     clause: MergeClause, action: UpdateAction, statement: Merge, planned: Planned
 ) -> Bound:
-    alias = statement.alias or statement.target.parts[-1]
+    alias = statement.qualifier
     bound = bind_assignments(planned.text, planned.table, alias, action.assignments)
     values = {item.column.name: _value(item.value, item.column, planned) for item in bound}
     return Bound(clause, values, {i.column.name: value_span(i.value) for i in bound})

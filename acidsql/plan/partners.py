@@ -47,7 +47,7 @@ def partner_condition(
             rest.append(planned.new().user(term.place))
     if statement.source_alias is None or sum(_SIZES[kind] for _, _, kind in hashed) <= _PACKED:
         return planned.new().user(statement.on), False
-    target = statement.alias or statement.target.parts[-1]
+    target = statement.qualifier
     condition = planned.new().raw(_hash(target, [name for name, _, _ in hashed])).raw(" = ")
     condition.raw(_hash(statement.source_alias, [name for _, name, _ in hashed]))
     for text in rest:
@@ -65,7 +65,7 @@ def joining_columns(
     """
     theirs = {name.lower() for name, _ in source}
     mine = {column.name for column in planned.table.all_columns}
-    target = (statement.alias or statement.target.parts[-1]).lower()
+    target = statement.qualifier.lower()
     places = [term.place for term in terms] or [statement.on]
     found: set[str] = set()
     for place in places:

@@ -282,7 +282,7 @@ def _taken(statement: Statement) -> list[str]:
     """The names of target and source in lower case: subqueries of the statement can use them."""
     if not isinstance(statement, Update | Delete | Merge):
         return []
-    names = [statement.alias or statement.target.parts[-1]]
+    names = [statement.qualifier]
     if isinstance(statement, Merge) and statement.source_alias is not None:
         names.append(statement.source_alias)
     return [name.lower() for name in names]

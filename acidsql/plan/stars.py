@@ -66,7 +66,7 @@ def _ours(statement: Update | Delete | Merge, resolve: Resolve) -> Mapping[_Qual
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
             ours[qualifier] = PRESENT
     named = statement.target if statement.alias is None else None
-    for qualifier in _qualifiers(statement.alias or statement.target.parts[-1], named, resolve):
+    for qualifier in _qualifiers(statement.qualifier, named, resolve):
         ours[qualifier] = _OF_TARGET
     return ours
 

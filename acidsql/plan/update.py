@@ -35,7 +35,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         AnalysisError: A name or a type does not fit.
         UnsupportedError: A partition or bucketing column is assigned.
     """
-    alias = statement.alias or statement.target.parts[-1]
+    alias = statement.qualifier
     bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
     rows = _new_values(statement, alias, bound, planned)
     kinds = dict(planned.analyse(rows))

@@ -81,28 +81,37 @@ class MultiInsert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …]``."""
+class _Changing:
+    """A statement that changes rows of ``target``, which the statement may give an alias."""
 
     target: Name
     alias: str | None
+
+    @property
+    def qualifier(self) -> str:
+        """The name by which the statement's expressions mean the target."""
+        return self.alias or self.target.parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Update(_Changing):
+    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …]``."""
+
     assignments: tuple[Assignment, ...]
     where: Span | None
     ctes: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(_Changing):
     """``[WITH …] DELETE FROM t [[AS] x] [WHERE …]``."""
 
-    target: Name
-    alias: str | None
     where: Span | None
     ctes: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(_Changing):
     """``[WITH …] MERGE INTO t [[AS] x] USING source [[AS] s] ON condition WHEN …``.
 
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
@@ -111,8 +120,6 @@ class Merge:
     the source, if the source is a table or view.
     """
 
-    target: Name
-    alias: str | None
     source: Span
     source_alias: str | None
     source_columns: tuple[str, ...] | None
