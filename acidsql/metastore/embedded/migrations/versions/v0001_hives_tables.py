@@ -1,4 +1,8 @@
-"""Hive's tables: the schema of acidsql 0.1, which made SQLite files without Alembic."""
+"""Hive's tables: the schema of acidsql 0.1, which made SQLite files without Alembic.
+
+A revision repeats tables of ``schema`` on purpose: ``schema`` goes on changing, and a revision must
+make for ever the tables that it made when it was released.
+"""
 
 from __future__ import annotations
 
