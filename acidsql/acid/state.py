@@ -63,6 +63,11 @@ class AcidState:
     aborted: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
 
+    @property
+    def directories(self) -> list[AcidDirectory]:
+        """The base, if there is one, and the deltas: what a reader reads, in its order."""
+        return [*([self.base] if self.base else []), *self.deltas]
+
 
 @dataclass(slots=True)
 class _Sorted:

@@ -128,8 +128,7 @@ def list_directory(
     data: list[EventFile] = []
     deletes: list[EventFile] = []
     originals = _originals_at_root(fs, [by_name[name] for name in state.originals])
-    directories = [*([state.base] if state.base else []), *state.deltas]
-    for directory in directories:
+    for directory in state.directories:
         files, raw = _files_of(fs, by_name[directory.name], directory)
         (deletes if directory.kind is Kind.DELETE_DELTA else data).extend(files)
         originals += raw
@@ -139,7 +138,7 @@ def list_directory(
         tuple(deletes),
         tuple(originals),
         state,
-        any(not _all_visible(directory, write_ids) for directory in directories),
+        any(not _all_visible(directory, write_ids) for directory in state.directories),
     )
 
 
@@ -161,9 +160,9 @@ def list_plain(
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
-    directories = [*([state.base] if state.base else []), *state.deltas]
     groups = [
-        _raw_files(list(_walk(fs, by_name[directory.name])), directory) for directory in directories
+        _raw_files(list(_walk(fs, by_name[directory.name])), directory)
+        for directory in state.directories
     ]
     return Listing(partition, originals=tuple(groups), state=state)
 

@@ -79,12 +79,10 @@ class ParquetFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows; the user's columns by position. Plain files store no row ids."""
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
-        """Write the remaining rows and the footer, then close (and sync) the file."""
         self._pending.flush()
         self._parquet.close()
         written = self._file.tell()

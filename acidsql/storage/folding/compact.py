@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from acidsql.acid.layout import (
@@ -31,7 +30,7 @@ from acidsql.acid.layout import (
     plain_name,
 )
 from acidsql.errors import AcidSqlError
-from acidsql.storage.event_records import RECORD, Record, Task
+from acidsql.storage.event_records import RECORD, Record
 from acidsql.storage.files.entries import is_half
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.parquet import parquet_of
@@ -40,6 +39,7 @@ from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing.publish import discard, empty_file, fill
 
@@ -210,9 +210,7 @@ def _folder(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        context = TaskContext.get()
-        assert context is not None, "runs in a Spark task"
-        task = Task(context.partitionId(), context.taskAttemptId())
+        task = current_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 records = fold(folds[number], spec, task)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
@@ -25,10 +24,10 @@ from acidsql.storage.event_records import (
     ROW_ID,
     WRITE_ID,
     Record,
-    Task,
 )
 from acidsql.storage.folding.fold import Fold, FoldSpec, live_rows, write_placed
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 _NUMBER = "__acidsql_number"
@@ -107,9 +106,7 @@ def _writer(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        context = TaskContext.get()
-        assert context is not None, "runs in a Spark task"
-        task = Task(context.partitionId(), context.taskAttemptId())
+        task = current_task()
         records = write_placed(batches, spec, partition, task)
         yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
 

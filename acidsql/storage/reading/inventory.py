@@ -190,8 +190,7 @@ def _states(
         state, default = AcidState(), UNKNOWN
     states = dict.fromkeys(state.obsolete, "obsolete")
     states |= dict.fromkeys(state.aborted, "aborted")
-    taken = [*([state.base] if state.base else []), *state.deltas]
-    states |= dict.fromkeys([directory.name for directory in taken], "visible")
+    states |= dict.fromkeys([directory.name for directory in state.directories], "visible")
     states |= dict.fromkeys(state.originals, "visible")
     return lambda name: states.get(name, default)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
@@ -25,6 +24,7 @@ from acidsql.storage.orc.row_schema import arrow_type
 from acidsql.storage.spark.jvm import changed_conf
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.repeatable import repeatable
+from acidsql.storage.spark.task import current_task
 from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing import delete_writer, event_writer
 from acidsql.storage.writing.batches import Batches, is_long_row, measured, unmeasured
@@ -293,7 +293,7 @@ def _inserts(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        yield event_writer.to_batch(event_writer.write_inserts(spec, _task(), named))
+        yield event_writer.to_batch(event_writer.write_inserts(spec, current_task(), named))
 
     return run
 
@@ -302,7 +302,7 @@ def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        yield from event_writer.write_inserts_pass_deletes(spec, _task(), named)
+        yield from event_writer.write_inserts_pass_deletes(spec, current_task(), named)
 
     return run
 
@@ -310,12 +310,6 @@ def _inserts_pass_deletes(spec: ew.WriteSpec, names: list[str]) -> _Step:
 def _deletes(spec: ew.WriteSpec) -> _Step:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
-        yield event_writer.to_batch(delete_writer.write_deletes(spec, _task(), batches))
+        yield event_writer.to_batch(delete_writer.write_deletes(spec, current_task(), batches))
 
     return run
-
-
-def _task() -> ew.Task:
-    context = TaskContext.get()
-    assert context is not None, "runs in a Spark task"
-    return ew.Task(context.partitionId(), context.taskAttemptId())

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from acidsql.acid import event
@@ -29,6 +28,7 @@ from acidsql.storage.files.filesystem import Entry, filesystem_for
 from acidsql.storage.files.orc_schema import columns_of, has_no_names
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import reason_of
+from acidsql.storage.spark.task import current_task
 from acidsql.storage.writing import event_writer
 
 _BLOCK = 4 * 1024 * 1024  # bytes copied at once
@@ -174,9 +174,7 @@ def _copies(
     sources: Sequence[Source], spec: ew.WriteSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None, "runs in a Spark task"
-        task = ew.Task(context.partitionId(), context.taskAttemptId())
+        task = current_task()
         for batch in batches:
             numbers = batch.column(0).to_pylist()
             yield event_writer.to_batch(_copy(sources[n], n, spec, task) for n in numbers)

@@ -23,7 +23,7 @@ class InsertWriter(Protocol):
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows."""
+        """Add rows; the user's columns by position. A plain file stores no row ids."""
 
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
@@ -48,12 +48,10 @@ class PlainFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows; the user's columns by position. Their ids are stored nowhere."""
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
-        """Write what is left, complete the footer, and close (and sync) the file."""
         self._pending.flush()
         written, stripes = self._orc.close(lambda _: {})
         return FileStats(self._rows, 0, written, stripes)
