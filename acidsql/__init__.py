@@ -11,8 +11,8 @@ valid, which transaction holds which lock, and when to commit.
 The packages, from top to bottom. A module imports only from its own row or from below::
 
     magic  cli                       what a person types into
-    opening                          ``connect``
     session  render                  what a person holds in the hand; rows as text
+    opening                          what a new session needs: settings, warehouse, metastore
     statements                       what runs: read ``statements/runner.py`` first
     compaction                       what runs beside statements
     plan                             what a statement means: rewrites, and their locks
@@ -41,7 +41,7 @@ __version__ = "0.1.0"
 # The module of each public name. A name is imported only when it is used: a Python worker imports
 # acidsql.storage.writing.event_writer, and must need neither pyspark's sessions nor SQLAlchemy.
 _HOMES = {
-    "connect": "acidsql.opening",
+    "connect": "acidsql.session",
     "Session": "acidsql.session",
     "read": "acidsql.storage.reading.read",
     "Receipt": "acidsql.statements.result",

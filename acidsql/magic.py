@@ -36,9 +36,8 @@ from IPython.display import display
 from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
-from acidsql.opening import connect, newest
 from acidsql.render import Rows, first_rows
-from acidsql.session import Session
+from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.statements.result import Receipt

@@ -1,4 +1,4 @@
-"""``Session``, the public API, runs statements by ``runner``. ``opening.connect`` opens it."""
+"""The public API: ``connect`` opens a session, and ``Session`` runs statements by ``runner``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,67 @@ from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
+from acidsql.opening import conf, conf_settings, open_metastore, place_of
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
+from acidsql.storage.files.missing import name_missing_files
+from acidsql.storage.spark.python_workers import prepare_workers
+
+_newest: list[Session] = []
+
+
+def connect(
+    spark: SparkSession | None = None,
+    *,
+    warehouse: str | None = None,
+    metastore: str | None = None,
+    retries: int = 0,
+    compactor: str = "background",
+    settings: Mapping[str, str] | None = None,
+) -> Session:
+    """Open a new, independent session.
+
+    Args:
+        spark: The Spark session to run in. Default: the active session, else a new one.
+        warehouse: The directory of the tables, on ``file:`` or ``hdfs:``. Default: the Spark conf
+            ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``.
+        metastore: The metastore's URL. Default: the Spark conf ``spark.acidsql.metastore``, else
+            an SQLite file in the warehouse.
+        retries: How often to run a statement again, on a new snapshot, after it failed because of
+            another transaction (``TransientTxnError``).
+        compactor: Who compacts the tables that this session writes. ``background``: a thread,
+            while no statement runs, with at most a quarter of the task slots. ``inline``: the
+            statement that made a compaction necessary, before the statement returns. ``off``: not
+            this session. Run ``acidsql compactor`` or ``ALTER TABLE … COMPACT`` instead.
+        settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``). They take precedence
+            over the Spark conf ``spark.acidsql.<name>``.
+
+    Returns:
+        The session. Close it, or use it as a context manager.
+
+    Raises:
+        SettingError: ``compactor`` or a setting's name or value is unknown, the warehouse cannot
+            be made, ``metastore`` is missing and the warehouse is not local, or Spark's workers
+            cannot run this package with the Python that PYSPARK_PYTHON names.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if spark is None:
+        spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if compactor not in ("background", "inline", "off"):
+        raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
+    chosen = Settings.of({**conf_settings(spark), **(settings or {})})
+    where = warehouse or conf(spark, "warehouse") or spark.conf.get("spark.sql.warehouse.dir")
+    assert where is not None
+    where = place_of(where)
+    store = open_metastore(metastore or conf(spark, "metastore"), where, chosen)
+    prepare_workers(spark)
+    name_missing_files()
+    session = Session(spark, where, store, chosen, retries, compactor)
+    _newest[:] = [session]
+    return session
 
 
 class Session:
@@ -291,3 +347,8 @@ class Session:
         if table is None:
             raise CatalogError(f"There is no ACID table '{name}'.", table=name)
         return table
+
+
+def newest() -> Session | None:
+    """The session that was opened last, unless it is closed. ``%%acidsql`` uses this session."""
+    return _newest[0] if _newest and not _newest[0]._closed else None

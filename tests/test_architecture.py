@@ -24,8 +24,8 @@ ROWS = [
     {"plan"},  # what a statement means
     {"compaction"},  # what runs beside statements
     {"statements"},  # what runs
+    {"opening"},  # what a new session needs
     {"render", "session"},  # rows as text; what a person holds in the hand
-    {"opening"},  # what opens a session
     {"magic", "cli"},  # what a person types into
 ]
 # The rooms of storage/, from the bottom up; ``words`` are the modules beside the rooms.
