@@ -10,12 +10,12 @@ valid, which transaction holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    magic  cli                       what a person types into
-    session  render                  what a person holds in the hand; rows as text
-    opening                          what a new session needs: settings, warehouse, metastore
-    statements                       what runs: read ``statements/runner.py`` first
-    compaction                       what runs beside statements
-    plan                             what a statement means: rewrites, and their locks
+    magic  cli                       notebook, command line
+    session  render                  the public API · rows as text
+    opening                          a new session's settings, warehouse, metastore
+    statements                       runs statements: read ``statements/runner.py`` first
+    compaction                       runs beside statements
+    plan                             the meaning of a statement: rewrites and locks
     sql  storage  txn                language · directories · the life of a transaction
     metastore                        the store of tables and transactions
     settings  acid                   limits · the rules of the format, as pure values

@@ -57,7 +57,7 @@ def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metas
 
 
 def place_of(warehouse: str) -> str:
-    """The warehouse's full path. A relative path is one of the directory that Python runs in.
+    """The warehouse's location. A relative path is below the current directory of this process.
 
     Raises:
         SettingError: The text is no path of a directory.

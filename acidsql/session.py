@@ -48,9 +48,9 @@ def connect(
             an SQLite file in the warehouse.
         retries: How often to run a statement again, on a new snapshot, after it failed because of
             another transaction (``TransientTxnError``).
-        compactor: Who compacts the tables that this session writes. ``background``: a thread,
-            while no statement runs, with at most a quarter of the task slots. ``inline``: the
-            statement that made a compaction necessary, before the statement returns. ``off``: not
+        compactor: How the tables that this session writes are compacted. ``background``: in a
+            thread, while no statement runs, with at most a quarter of the task slots. ``inline``:
+            by the statement that made a compaction necessary, before it returns. ``off``: not by
             this session. Run ``acidsql compactor`` or ``ALTER TABLE … COMPACT`` instead.
         settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``). They take precedence
             over the Spark conf ``spark.acidsql.<name>``.

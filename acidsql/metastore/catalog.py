@@ -94,7 +94,8 @@ class Catalog(Protocol):
         """All partitions, by values. *Read-only.*"""
 
     def owners(self) -> list[Owner]:
-        """Whose directories there are. *Read-only.*"""
+        """All tables with their directories, and the directories of dropped tables that are not
+        deleted yet. *Read-only.*"""
 
     def pending_cleanups(self) -> list[PendingCleanup]:
         """Directories that are still to be deleted. *Read-only.*"""

@@ -1,9 +1,9 @@
 """File systems, lists of directories, and facts from the footers of files.
 
-``interface`` says what acidsql needs of a file system; ``filesystem`` finds the one of a path.
-``listing`` says which files of a table a snapshot reads, ``entries`` what lies in one directory,
-``partition_tree`` which partitions there are. ``file_info`` and ``orc_schema`` look into
-footers. ``gone`` and ``missing`` name the error of a file that is not there any more.
+``interface`` has the operations that acidsql needs of a file system; ``filesystem`` finds the file
+system of a path. ``listing`` lists the files of a table that a snapshot reads, ``entries`` the
+entries of one directory, ``partition_tree`` the partitions. ``file_info`` and ``orc_schema`` read
+footers. ``gone`` and ``missing`` make the error for a file that is gone.
 
 All access to files goes through this package. It must not know Spark jobs or statements. Read
 ``interface`` and ``listing`` first.

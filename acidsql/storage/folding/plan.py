@@ -108,8 +108,10 @@ def plan_compaction(
         write_ids: The valid write ids of the compactor.
         txns: The valid transactions.
         major: Plan a major compaction. A compaction of an insert-only table is always major.
-        visibility_txn_id: For the names of the results, where Hive 4 alone is to read them.
-        anyway: Even of a single delta or base; a base gets a higher number.
+        visibility_txn_id: The ``_v`` number in the names of the results, which Hive 3 cannot read;
+            0: no ``_v``.
+        anyway: Plan the compaction also for a single delta or base. A single base gets a new base
+            with a higher number.
 
     Returns:
         The plan, or None if there are too few directories to compact; and the directories' state.
@@ -117,8 +119,8 @@ def plan_compaction(
     Raises:
         FormatError: The directory breaks Hive's rules.
     """
-    # Rows of a plain file have no write ids. In a delta of several write ids, a snapshot could not
-    # leave out the rows of write ids that it must not see. A base it can leave out as a whole.
+    # Rows of a plain file have no write ids. From a delta of several write ids, a snapshot could
+    # not leave out the rows that it must not see. A base can be left out as a whole.
     major = major or table.is_insert_only
     (listing,) = list_table(
         fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
