@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from foreign_orc import as_another_writers
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
@@ -13,7 +14,7 @@ from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading import deletion_vectors
+from acidsql.storage.reading import deletion_vectors, scan
 from acidsql.storage.reading.read import read
 
 pytestmark = pytest.mark.spark
@@ -161,13 +162,52 @@ def test_columns_of_an_insert_only_table_are_matched_by_position_whatever_is_pru
     assert table.where("name = 'u'").select("renamed").collect() == [(99,)]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="Spark's ORC reader goes through the hybrid calendar, which has no 1582-10-05 to 14",
-)
-def test_a_day_that_the_julian_calendar_lost_is_read(spark, tmp_path):
+def moments(spark, path):
+    rows = read(spark, str(path), "d date, t timestamp").selectExpr("string(d)", "string(t)")
+    return sorted(map(tuple, rows.collect()))
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_day_that_sparks_reader_loses_is_read_from_files_of_others(spark, tmp_path, statistics):
+    schema = RowSchema.of([("d", "date"), ("t", "timestamp")])
+    day = 86_400_000_000
+    for write_id, (d, t) in enumerate([(-141_432, 0), (0, -141_432 * day), (7, 8 * day)], 1):
+        place = tmp_path / delta_name(write_id, 0)
+        write_file(place, schema, [(d, t)], write_id=write_id)
+        as_another_writers(place / bucket_name(0), statistics=statistics)
+    assert moments(spark, tmp_path) == [
+        ("1582-10-10", "1970-01-01 00:00:00"),
+        ("1970-01-01", "1582-10-10 00:00:00"),
+        ("1970-01-08", "1970-01-09 00:00:00"),
+    ]
+
+
+def test_only_files_of_others_that_may_hold_lost_days_are_read_by_python(spark, tmp_path):
     schema = RowSchema.of([("d", "date")])
-    write_file(tmp_path / delta_name(1, 0), schema, [(-141_432,)])  # 1582-10-10
-    rows = read(spark, str(tmp_path), "d date").selectExpr("CAST(d AS STRING) AS d").collect()
-    assert [row.d for row in rows] == ["1582-10-10"]
+    for write_id, days in enumerate(([0, 7], [-719_162, -141_438], [-141_433, None]), 1):
+        place = tmp_path / delta_name(write_id, 0)
+        write_file(place, schema, [(day,) for day in days], write_id=write_id)
+        as_another_writers(place / bucket_name(0))
+    table = read(spark, str(tmp_path), "d date")
+    native = [Path(name).parent.name for name in table.inputFiles()]
+    assert sorted(native) == [delta_name(1, 0), delta_name(2, 0)]
+    assert sorted(str(row.d) for row in table.collect()) == [
+        "0001-01-01", "1582-10-04", "1582-10-09", "1970-01-01", "1970-01-08", "None",
+    ]  # fmt: skip
+
+
+def test_each_file_of_a_statement_of_others_is_asked_for_lost_days(spark, tmp_path):
+    schema = RowSchema.of([("d", "date")])
+    for p, day in enumerate((0, -141_432)):
+        place = tmp_path / f"p={p}" / delta_name(1, 0)
+        write_file(place, schema, [(day,)])
+        as_another_writers(place / bucket_name(0))
+    rows = read(spark, str(tmp_path), "d date", "p int").selectExpr("p", "string(d)").collect()
+    assert sorted(rows) == [(0, "1970-01-01"), (1, "1582-10-10")]
+
+
+def test_no_more_footers_are_read_of_files_of_ours(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(scan, "with_lost_days", lambda paths: {0: set()}[len(paths)])
+    write_file(tmp_path / delta_name(1, 0), RowSchema.of([("d", "date")]), [(-719_162,), (7,)])
+    rows = read(spark, str(tmp_path), "d date")
+    assert sorted(str(row.d) for row in rows.collect()) == ["0001-01-01", "1970-01-08"]

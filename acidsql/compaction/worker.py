@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from acidsql.acid.layout import Kind, parse_directory
@@ -30,7 +29,7 @@ from acidsql.metastore.interface import (
     Operation,
     TxnType,
 )
-from acidsql.plan.lower import job_error
+from acidsql.plan.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
 from acidsql.storage.folding.compact import Compacting
@@ -245,11 +244,9 @@ class Worker:
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
         what = f"{entry.type.name.lower()} compaction of {_what(entry)}"
-        with jvm.named_jobs(self._spark, what, self._resources.tag, self._resources.pool):
-            try:
-                yield
-            except PySparkException as error:
-                raise job_error(error) from error
+        resources = self._resources
+        with job_errors(), jvm.named_jobs(self._spark, what, resources.tag, resources.pool):
+            yield
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:

@@ -179,7 +179,7 @@ def hive_type(kind: T.DataType) -> HiveType:
 def mapped_errors(text: Text) -> Iterator[None]:
     """Raise Spark's errors as ours, with a caret in the user's text.
 
-    The failure of a job becomes the result of ``job_error``.
+    The failure of a job is raised as by ``job_errors``.
     """
     try:
         with _no_log():
@@ -189,7 +189,16 @@ def mapped_errors(text: Text) -> Iterator[None]:
     except AnalysisException as error:
         raise _sql_error(AnalysisError, error, text) from None
     except PySparkException as error:
-        raise job_error(error) from error
+        raise _job_error(error) from error
+
+
+@contextmanager
+def job_errors() -> Iterator[None]:
+    """Raise the error that our SQL or task raised, if a job fails; else Spark's error."""
+    try:
+        yield
+    except PySparkException as error:
+        raise _job_error(error) from error
 
 
 @contextmanager
@@ -261,8 +270,7 @@ def _place(error: Any, text: Text) -> Span | None:
     return None
 
 
-def job_error(error: PySparkException) -> AcidSqlError | PySparkException:
-    """The error for a job's failure: the error that our SQL or task raised, else Spark's error."""
+def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
     message = str(error)
     if RAISED in message:
         condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]

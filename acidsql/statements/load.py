@@ -24,6 +24,7 @@ from acidsql.errors import AnalysisError, CatalogError, FormatError, Unsupported
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
+from acidsql.plan.lower import job_errors
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
 from acidsql.statements.family import Context, Family, runs
@@ -68,6 +69,8 @@ class _Load:
             or self.partition is None
             or any(not column.nullable for column in self.table.all_columns)
             or len(self.sources) > BUCKET_ID_MAX + 1
+            # Python reads them in a full-ACID table, Spark in an insert-only one.
+            or (self.table.is_insert_only and any(one.may_mislead for one in self.sources))
         )
 
 
@@ -185,7 +188,7 @@ class LoadStatements(Family):
             partitions_max=self._txns.settings.max_dynamic_partitions,
             loaded=not what.is_rewritten,
         )
-        with Writing(filesystem_for(table.location), save) as writing:
+        with job_errors(), Writing(filesystem_for(table.location), save) as writing:
             if not what.is_rewritten:
                 writing.files(self._copies(writing, statement, what))
             else:
@@ -215,7 +218,7 @@ class LoadStatements(Family):
             pairs = parse_partition_name(what.partition) if what.partition else []
             values = ("CAST(NULL AS STRING)" if v is None else literal(v) for _, v in pairs)
             texts = [f"{value} AS {VALUE}{number}" for number, value in enumerate(values)]
-        rows = read_inserts_only(self._spark, plain, {"": paths}, "orc")
+        rows = read_inserts_only(self._spark, plain, {"": paths}, ORC, any_writer=True)
         return rows.selectExpr(*(quote(column.name) for column in table.columns), *texts)
 
 

@@ -15,15 +15,15 @@ from acidsql.acid.paths import (
     overlap,
     why_no_place,
 )
-from acidsql.acid.table import Partition, Table
+from acidsql.acid.table import ORC, Partition, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import CatalogError, FormatError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
-from acidsql.storage.files.filesystem import Entry, filesystem_for, real, reals
-from acidsql.storage.files.orc_schema import has_no_names
+from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
+from acidsql.storage.files.orc_schema import has_no_names, with_lost_days
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.orc.row_schema import places_of_fields
 from acidsql.storage.writing import adopt
@@ -205,7 +205,7 @@ class Places:
         try:
             adopt.check_partitions(fs, table.location, columns)
             found = [adopt.find(fs, f"{table.location}/{name}".rstrip("/")) for name in names]
-            notes = _checked(table, found)
+            notes = _checked(fs, table, found)
         except FormatError as error:
             raise _cannot_adopt(error.message, table) from None
         renamed = sum(adopt.rename_originals(fs, one) for one in found)
@@ -230,7 +230,7 @@ class Places:
         return Adopted(first, partitions, tuple(notes))
 
 
-def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
+def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.Found]) -> list[str]:
     """Refuse files that the table's rows cannot be read from. Returns remarks for the user."""
     notes: list[str] = []
     for one in found:
@@ -240,6 +240,8 @@ def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
                 "not see such files. Make the table elsewhere and LOAD DATA from there.", table
             )  # fmt: skip
         adopt.check_names(one)
+        if table.is_insert_only:
+            _check_plain(fs, table, one)
         if table.is_bucketed:
             adopt.check_buckets(one, table.num_buckets)
         for file, columns in zip(
@@ -255,6 +257,17 @@ def _checked(table: Table, found: Sequence[adopt.Found]) -> list[str]:
                     f"{', '.join(theirs)}"
                 )
     return notes
+
+
+def _check_plain(fs: FileSystem, table: Table, found: adopt.Found) -> None:
+    """Refuse files of an insert-only table that Spark's reader would show other than they are."""
+    paths = [entry.path for entry in adopt.plain_files(fs, found)]
+    if table.file_format == ORC and (misread := with_lost_days(paths)):
+        raise _cannot_adopt(
+            f"'{min(misread)}' may hold days that Spark's ORC reader shows as others: from "
+            "1582-10-05 to 1582-10-14, or before the year 1. acidsql.read reads the directory.",
+            table,
+        )
 
 
 def _misfit(columns: Sequence[tuple[str, str]], table: Table) -> str | None:

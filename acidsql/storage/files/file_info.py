@@ -13,6 +13,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc import footer as orc_footer
+from acidsql.storage.orc import lost_days
 from acidsql.storage.orc.damage import naming_damage
 
 LITTER = "litter"  # the kind of files that are not data; they may have any contents
@@ -30,6 +31,7 @@ class FileInfo:
         row_names: The names of the user's columns: the fields of ``row`` in an event file, else
             ``column_names``.
         calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+        of_others: See ``lost_days.is_of_others``.
     """
 
     rows: int
@@ -38,6 +40,7 @@ class FileInfo:
     column_names: tuple[str, ...]
     row_names: tuple[str, ...]
     calendar: int
+    of_others: bool = False
 
     @property
     def is_acid(self) -> bool:
@@ -90,8 +93,9 @@ def of_footer(footer: orc_footer.Footer) -> FileInfo:
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
         row_names = footer.types[root.children[-1]].names
     return FileInfo(
-        footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar
-    )
+        footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar,
+        lost_days.is_of_others(footer),
+    )  # fmt: skip
 
 
 def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -41,6 +41,11 @@ class EventFile:
     size: int
     length: int | None = None
 
+    @property
+    def place(self) -> str:
+        """The path of its directory."""
+        return self.path.rpartition("/")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class OriginalFiles:

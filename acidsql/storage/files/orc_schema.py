@@ -15,6 +15,7 @@ from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.footer import OrcType, read_footer, read_tail
+from acidsql.storage.orc.lost_days import may_hold
 from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields
 
 _NAMELESS = re.compile(r"_col\d+")
@@ -72,10 +73,12 @@ class Names:
     Attributes:
         events: The six event columns. Hive's query-based compaction writes them in lower case.
         row: The user's columns.
+        of_others: See ``lost_days.is_of_others``.
     """
 
     events: tuple[str, ...]
     row: tuple[str, ...]
+    of_others: bool = False
 
 
 def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
@@ -87,7 +90,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
     Raises:
         FormatError: A file does not have the six event columns.
     """
-    writers = {file.path.rpartition("/")[0]: _writer(file) for file in files}
+    writers = {file.place: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
     names = dict(zip(one_of_each, in_threads(_names, one_of_each.values()), strict=True))
     return {directory: names[writer] for directory, writer in writers.items()}
@@ -96,14 +99,26 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, Names]:
 def _writer(file: EventFile) -> str:
     """A key that all files of one statement, or of one directory of a compaction, share."""
     is_statements = file.directory.statement_id is not None
-    return file.directory.name if is_statements else file.path.rpartition("/")[0]
+    return file.directory.name if is_statements else file.place
 
 
 def _names(path: str) -> Names:
     info = read_file_info(path)
     if not info.is_acid:
         raise FormatError(f"'{path}' is no file of ACID events", path=path)
-    return Names(info.column_names, info.row_names)
+    return Names(info.column_names, info.row_names, info.of_others)
+
+
+def with_lost_days(paths: Sequence[str]) -> set[str]:
+    """Those of the files that may hold days which Spark's reader shows as others."""
+    found = zip(paths, in_threads(_may_have_lost_days, paths), strict=True)
+    return {path for path, may_have in found if may_have}
+
+
+def _may_have_lost_days(path: str) -> bool:
+    files = filesystem_for(path)
+    with naming_damage(path), files.open_input(path) as file:
+        return may_hold(read_footer(file, files.size(path)))
 
 
 def has_no_names(names: Sequence[str]) -> bool:

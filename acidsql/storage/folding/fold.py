@@ -51,6 +51,7 @@ from acidsql.storage.reading.event_reader import (
     read_deletes,
     read_file,
 )
+from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.event_writer import bucket_ids
 from acidsql.storage.writing.plain_file import insert_writer
 from acidsql.storage.writing.staged_file import StagedFile, staged_path
@@ -103,6 +104,7 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another
             bucket id.
         UnsupportedError: The files have values that would change when they are written again.
+        WriteError: The files have days that would be read as others from a file of ours.
     """
     output = _Output(what, spec, task)
     if spec.insert_only:
@@ -220,12 +222,12 @@ class _Output:
 
     def rows(self, batch: pa.RecordBatch) -> None:
         """Write rows of an insert-only table; columns are matched by position."""
-        self._file("insert").writer.write_inserts(batch, 0, 0, 0)
+        self._file("insert").writer.write_inserts(self._readable(batch), 0, 0, 0)
 
     def inserts(self, batch: pa.RecordBatch) -> None:
         columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
         keys = [batch.column(name) for name in KEYS]
-        self._file("insert").writer.rewrite_inserts(columns, *keys)
+        self._file("insert").writer.rewrite_inserts(self._readable(columns), *keys)
 
     def placed(self, batch: pa.RecordBatch) -> None:
         """Write rows of ``write_placed`` that all belong to this bucket."""
@@ -233,7 +235,8 @@ class _Output:
         properties = np.full(rows, bucket_codec.encode(self.what.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
         writer = self._file("insert").writer
-        writer.rewrite_inserts(columns, batch.column(1), properties, batch.column(2))
+        readable = self._readable(columns)
+        writer.rewrite_inserts(readable, batch.column(1), properties, batch.column(2))
 
     def deletes(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in DELETE_COLUMNS]
@@ -245,6 +248,16 @@ class _Output:
             file.record(kind, task, what.partition, what.bucket_id)
             for kind, file in self._files.items()
         ]
+
+    def _readable(self, users: pa.RecordBatch) -> pa.RecordBatch:
+        """The user's columns; readers read files of ours by Spark, which shows some days as others.
+
+        Raises:
+            WriteError: As ``refuse_unreadable_days``.
+        """
+        if self._spec.parquet is None:
+            refuse_unreadable_days(users.rename_columns(list(self._spec.row.names)))
+        return users
 
     def _file(self, kind: str) -> StagedFile[Any]:
         if kind not in self._files:

@@ -44,7 +44,7 @@ BIGINT = _KINDS.index("bigint")
 class _Footer:
     """Field numbers of the message Footer."""
 
-    STRIPES, TYPES, METADATA, ROWS, CALENDAR = 3, 4, 5, 6, 11
+    STRIPES, TYPES, METADATA, ROWS, STATISTICS, WRITER, CALENDAR = 3, 4, 5, 6, 7, 9, 11
 
 
 class _Script:
@@ -99,6 +99,8 @@ class Footer:
         user_metadata: The writer's own entries.
         types: The schema tree in pre-order.
         calendar: 0 unknown, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
+        writer: 0 ORC in Java, 1 ORC in C++, 4 Trino, and others.
+        statistics: A ColumnStatistics message for each node of ``types``, not decoded.
     """
 
     rows: int
@@ -106,6 +108,8 @@ class Footer:
     user_metadata: Mapping[str, bytes]
     types: tuple[OrcType, ...]
     calendar: int
+    writer: int
+    statistics: tuple[bytes, ...] = field(repr=False)
 
     @property
     def stripe_rows(self) -> tuple[int, ...]:
@@ -174,14 +178,16 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 def parse_footer(message: bytes) -> Footer:
     """Read the fields of a Footer message that are needed here; names stay as they are stored."""
-    rows, calendar = 0, 0
+    rows, calendar, writer = 0, 0, 0
     stripes: list[Stripe] = []
     metadata: dict[str, bytes] = {}
     types: list[OrcType] = []
+    statistics: list[bytes] = []
     for number, value in decode_fields(message):
         if isinstance(value, int):
             rows = value if number == _Footer.ROWS else rows
             calendar = value if number == _Footer.CALENDAR else calendar
+            writer = value if number == _Footer.WRITER else writer
         elif number == _Footer.STRIPES:
             stripes.append(Stripe.parse(value))
         elif number == _Footer.METADATA:
@@ -189,7 +195,10 @@ def parse_footer(message: bytes) -> Footer:
             metadata[as_bytes(item.get(1)).decode()] = as_bytes(item.get(2))
         elif number == _Footer.TYPES:
             types.append(_type(value))
-    return Footer(rows, tuple(stripes), metadata, tuple(types), calendar)
+        elif number == _Footer.STATISTICS:
+            statistics.append(value)
+    known = (tuple(types), calendar, writer, tuple(statistics))
+    return Footer(rows, tuple(stripes), metadata, *known)
 
 
 def _check(footer: Footer, end: int) -> None:

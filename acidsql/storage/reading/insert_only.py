@@ -20,7 +20,7 @@ from acidsql.storage.columns import (
     shown_type,
 )
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.files.orc_schema import columns_of
+from acidsql.storage.files.orc_schema import columns_of, with_lost_days
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.parquet import columns_of_parquet, need_wall_clocks
 from acidsql.storage.reading.event_reader import plain_reads
@@ -40,6 +40,8 @@ def read_inserts_only(
     files: Mapping[str, Sequence[str]],
     file_format: str,
     sizes: Mapping[str, int] = MappingProxyType({}),
+    *,
+    any_writer: bool = False,
 ) -> DataFrame:
     """The rows of plain files: the data columns, then the partition columns.
 
@@ -50,6 +52,7 @@ def read_inserts_only(
         files: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
+        any_writer: Nobody has seen to it that Spark reads these ORC files rightly (``lost_days``).
 
     Raises:
         UnsupportedError: The format is another one, or a column of a text file is an array, map,
@@ -74,7 +77,7 @@ def read_inserts_only(
         rows = _text(spark, table, paths, where.needed)
     elif file_format == PARQUET:
         rows = _parquet(spark, table, paths, where.needed)
-    elif has_timestamp(c.type for c in table.columns) and jvm.zone_offset_micros(spark) is None:
+    elif _is_misread(spark, table, paths if any_writer else []):
         rows = python_rows(spark, table, plain_reads(files))
         values = partition_values(table, list(files), PARTITION)
     else:
@@ -83,6 +86,14 @@ def read_inserts_only(
         rows = _orc(spark, table, paths, where.needed)
     shown_rows = rows.selectExpr(*columns, *values)
     return as_char(shown_rows, table)
+
+
+def _is_misread(spark: SparkSession, table: Table, paths: Sequence[str]) -> bool:
+    """Whether Spark's ORC reader shows other values than stored; ``paths``: files to look into."""
+    timestamps = has_timestamp(column.type for column in table.columns)
+    if timestamps and jvm.zone_offset_micros(spark) is None:
+        return True
+    return bool(with_lost_days(paths))
 
 
 def _orc(

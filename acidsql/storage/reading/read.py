@@ -157,7 +157,8 @@ def read(
         listings = list_table(fs, path, found, write_ids, txns, plain=True)
         files, sizes = _plain_files(listings)
         columns = _columns(schema or _newest_plain(files, path, file_format))
-        return read_inserts_only(spark, Table(name, path, columns, by), files, file_format, sizes)
+        table = Table(name, path, columns, by)
+        return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
     listings = list_table(fs, path, found, write_ids, txns)
     table = Table(name, path, _columns(schema or _newest(listings, path)), by)
     with naming_missing(path):

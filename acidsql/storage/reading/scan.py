@@ -10,9 +10,8 @@ all tested):
 * The scan names exact files, never a directory, and escapes glob characters (``open_files``).
 
 Python tasks read all other files: files without event columns, streamed files with a committed
-length, and tables with timestamps if the JVM's time zone has daylight saving time.
-
-One known error: Spark's reader shows 1582-10-05 to 1582-10-14 ten days later (hybrid calendar).
+length, tables with timestamps if the JVM's time zone has daylight saving time, and files of other
+writers that may hold days which Spark's reader shows as others (``lost_days``).
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from acidsql.storage.files.orc_schema import (
     has_no_names,
     names_at_positions,
     names_by_directory,
+    with_lost_days,
 )
 from acidsql.storage.reading import sargs
 from acidsql.storage.reading.deletes import key_columns, parted, without_deleted
@@ -243,13 +243,15 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     file for the names that *the file* has at these positions.
     """
     wanted = [column.name for column in table.columns]
-    names = names_by_directory([file for listing in listings for file in listing.data])
+    files = [file for listing in listings for file in listing.data]
+    names = names_by_directory(files)
+    lost = with_lost_days([one.path for one in files if names[one.place].of_others])
     found: dict[Names | None, list[Listing]] = {}
     for listing in listings:
         parts: dict[Names | None, list[EventFile]] = {}
         for file in listing.data:
-            own = names[file.path.rpartition("/")[0]]
-            row = names_at_positions(own.row, wanted)
+            own = names[file.place]
+            row = None if file.path in lost else names_at_positions(own.row, wanted)
             parts.setdefault(Names(own.events, row) if row else None, []).append(file)
         for key, files in parts.items():
             found.setdefault(key, []).append(replace(listing, data=tuple(files)))
@@ -288,7 +290,7 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
     names = names_by_directory(files)
     groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
     for file in files:
-        own = names[file.path.rpartition("/")[0]]
+        own = names[file.place]
         # Without column names ORC matches by position: _NO_COLUMN is then the first column.
         kind = read_type(what.table.columns[0].type) if has_no_names(own.row) else "int"
         groups.setdefault((own.events, f"struct<{_NO_COLUMN}: {kind}>"), []).append(file)

@@ -102,6 +102,11 @@ def _files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
+def plain_files(fs: FileSystem, found: Found) -> list[Entry]:
+    """The files in the bases and deltas of an insert-only table."""
+    return _files(fs, found.acid)
+
+
 def _refuse_link(entry: Entry) -> None:
     """Refuse a link to a directory: the files behind the link may belong to another table."""
     if entry.is_dir and entry.is_link:

@@ -1,14 +1,11 @@
 """Refuse days that Spark's ORC reader would show as other days.
 
-The reader converts days through Java's hybrid calendar, which goes from 1582-10-04 to 1582-10-15
-and has no years before 1. Other days would be stored right (Hive shows them) and read back wrong,
-so we refuse to write them.
+They would be stored right (Hive shows them) and read back wrong, so we refuse to write them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acidsql.errors import WriteError
+from acidsql.storage.orc.lost_days import FIRST_DAY, LOST_FROM, LOST_TO
 
-_EPOCH = date(1970, 1, 1).toordinal()
-_FIRST = date(1, 1, 1).toordinal() - _EPOCH  # days since 1970-01-01, as Arrow has them
-_LOST_FROM = date(1582, 10, 5).toordinal() - _EPOCH
-_LOST_TO = date(1582, 10, 14).toordinal() - _EPOCH
 _MICROS_A_DAY = 86_400_000_000
 
 
@@ -34,8 +28,8 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         for values in _moments(column):
             days = _days(values)
-            lost = (days >= _LOST_FROM) & (days <= _LOST_TO)
-            if lost.any() or (days < _FIRST).any():
+            lost = (days >= LOST_FROM) & (days <= LOST_TO)
+            if lost.any() or (days < FIRST_DAY).any():
                 raise WriteError(
                     f"Column '{name}' has a day that Spark's ORC reader would show as another: "
                     "from 1582-10-05 to 1582-10-14, or before the year 1.",

@@ -25,7 +25,7 @@ from acidsql.errors import FormatError, WriteError
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import Entry, filesystem_for
-from acidsql.storage.files.orc_schema import columns_of, has_no_names
+from acidsql.storage.files.orc_schema import columns_of, has_no_names, with_lost_days
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import reason_of
 from acidsql.storage.spark.task import current_task
@@ -48,12 +48,14 @@ class Source:
         rows: The number of rows in the file.
         bytes: The file's length.
         mark: The result of ``mark_of``: it shows whether the file was replaced or changed.
+        may_mislead: Spark's ORC reader may show some of its days as others (``lost_days``).
     """
 
     path: str
     rows: int
     bytes: int
     mark: str
+    may_mislead: bool
 
 
 def find_files(path: str) -> list[Entry]:
@@ -119,7 +121,8 @@ def _examine(file: Entry, columns: Sequence[Column]) -> Source:
             "choose and convert columns.",
             condition=_MISFIT[0], sqlstate=_MISFIT[1], path=path,
         )  # fmt: skip
-    return Source(path, info.rows, file.size, mark_of(path))
+    may_mislead = info.of_others and bool(with_lost_days([path]))
+    return Source(path, info.rows, file.size, mark_of(path), may_mislead)
 
 
 def misfit(found: Sequence[tuple[str, str]], columns: Sequence[Column]) -> str | None:

@@ -1,0 +1,80 @@
+"""The days that Spark's ORC reader shows as other days, and the files that may hold such days.
+
+The reader takes the days of a *proleptic* file through Java's hybrid calendar, which goes from
+1582-10-04 to 1582-10-15 and has no years before 1. A file that declares the hybrid calendar, or
+none, has days of that calendar already.
+
+We never write such days (``calendar_gap``), so only proleptic files of other writers may hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from acidsql.errors import FormatError
+from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC, Footer
+from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields
+
+_EPOCH = date(1970, 1, 1).toordinal()
+FIRST_DAY = date(1, 1, 1).toordinal() - _EPOCH  # days since 1970-01-01, as Arrow has them
+LOST_FROM = date(1582, 10, 5).toordinal() - _EPOCH
+LOST_TO = date(1582, 10, 14).toordinal() - _EPOCH
+
+_CPP = 1  # ORC's C++ writer: it declares no calendar. Our footers do (``complete_footer``).
+_MILLIS_A_DAY = 86_400_000
+_VALUES, _DATES, _TIMESTAMPS = 1, 7, 9  # fields of ColumnStatistics
+_MIN, _MAX, _MIN_UTC, _MAX_UTC = 1, 2, 3, 4  # fields of DateStatistics, TimestampStatistics
+
+
+def is_of_others(footer: Footer) -> bool:
+    """True for a proleptic file that another writer than ours has written."""
+    return footer.calendar == CALENDAR_PROLEPTIC and footer.writer != _CPP
+
+
+def may_hold(footer: Footer) -> bool:
+    """Whether the file may hold a lost day, as far as the statistics of its columns tell."""
+    if not is_of_others(footer):
+        return False
+    try:
+        return any(_may_be_lost(*days) for days in _ranges(footer))
+    except FormatError:
+        return True  # statistics that cannot be read exclude nothing
+
+
+def _may_be_lost(first: int, last: int) -> bool:
+    return first < FIRST_DAY or (first <= LOST_TO and last >= LOST_FROM)
+
+
+def _ranges(footer: Footer) -> Iterator[tuple[int, int]]:
+    """The first and the last day of each column that has days."""
+    for number, node in enumerate(footer.types):
+        if node.kind not in ("date", "timestamp"):
+            continue
+        if number >= len(footer.statistics):
+            raise FormatError("the ORC footer has no statistics of a column")
+        found = dict(decode_fields(footer.statistics[number]))
+        if found.get(_VALUES) == 0:
+            continue
+        yield _days(found) if node.kind == "date" else _days_of_timestamps(found)
+
+
+def _days(found: dict[int, int | bytes]) -> tuple[int, int]:
+    days = dict(decode_fields(as_bytes(found.get(_DATES))))
+    return _signed(days, _MIN), _signed(days, _MAX)
+
+
+def _days_of_timestamps(found: dict[int, int | bytes]) -> tuple[int, int]:
+    """Wider by a day at both ends: old writers counted in their own time zone."""
+    millis = dict(decode_fields(as_bytes(found.get(_TIMESTAMPS))))
+    first, last = (_MIN_UTC, _MAX_UTC) if _MIN_UTC in millis else (_MIN, _MAX)
+    days = [_signed(millis, number) // _MILLIS_A_DAY for number in (first, last)]
+    return days[0] - 1, days[1] + 1
+
+
+def _signed(fields: dict[int, int | bytes], number: int) -> int:
+    """A number in zigzag form."""
+    if number not in fields:
+        raise FormatError("the ORC footer has no bounds of a column")
+    value = as_int(fields[number])
+    return (value >> 1) ^ -(value & 1)
