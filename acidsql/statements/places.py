@@ -15,7 +15,7 @@ from acidsql.acid.paths import (
     overlap,
     why_no_place,
 )
-from acidsql.acid.table import ORC, Partition, Table
+from acidsql.acid.table import ORC, PARQUET, Partition, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import CatalogError, FormatError
@@ -24,8 +24,9 @@ from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for, real, reals
 from acidsql.storage.files.orc_schema import has_no_names, with_lost_days
+from acidsql.storage.files.parquet import need_readable
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.orc.row_schema import places_of_fields
+from acidsql.storage.orc.row_schema import RowSchema, places_of_fields
 from acidsql.storage.writing import adopt
 
 # The first write id of a table that Hive has converted: Hive starts the table's counter here.
@@ -262,6 +263,8 @@ def _checked(fs: FileSystem, table: Table, found: Sequence[adopt.Found]) -> list
 def _check_plain(fs: FileSystem, table: Table, found: adopt.Found) -> None:
     """Refuse files of an insert-only table that Spark's reader would show other than they are."""
     paths = [entry.path for entry in adopt.plain_files(fs, found)]
+    if table.file_format == PARQUET:
+        need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
     if table.file_format == ORC and (misread := with_lost_days(paths)):
         raise _cannot_adopt(
             f"'{min(misread)}' may hold days that Spark's ORC reader shows as others: from "

@@ -20,7 +20,10 @@ from acidsql.storage.files.gone import too_old
 from acidsql.storage.orc.damage import damaged
 
 _FAILED, _GONE = "[FAILED_READ_FILE", "FAILED_READ_FILE.FILE_NOT_EXIST"
-_PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|SQLSTATE)")
+_MISFIT = re.compile(
+    r"reading Parquet column \[?(.*?)\]?\. Expected Spark type (.*?), actual Parquet type (.*?)\.\s"
+)
+_PATH = re.compile(r"reading file (\S+?)\.?\s+(?:File does not exist|Data type|SQLSTATE)")
 # An error of ours in the traceback of a Python task. If there are several, the last one counts: the
 # others are its causes.
 _TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError)}
@@ -57,7 +60,9 @@ def _ours(error: Any) -> AcidSqlError | None:
         message = str(error.getMessage())
         if _FAILED in message and (found := _PATH.search(message)) and _is_in_acid(found[1]):
             path = local_path_of(found[1]) if found[1].startswith("file:") else found[1]
-            return too_old(path) if _GONE in message else _unreadable(path, error)
+            if _GONE in message:
+                return too_old(path)
+            return _misfit(path, message) or _unreadable(path, error)
         if said := _FROM_TASK.findall(message):
             kind, condition, words, sqlstate = said[-1]
             return _TRANSLATED[kind](words, condition=condition, sqlstate=sqlstate)
@@ -69,6 +74,17 @@ def _ours(error: Any) -> AcidSqlError | None:
 
 def _is_in_acid(path: str) -> bool:
     return any(parse_directory(part) is not None for part in path.split("/")[:-1])
+
+
+def _misfit(path: str, message: str) -> FormatError | None:
+    """The error of a whole file whose column has another type than the table's; else None."""
+    if found := _MISFIT.search(message):
+        return FormatError(
+            f"'{path}' does not fit the table: its column '{found[1]}' is of Parquet's type "
+            f"{found[3]}, the table's of {found[2]}.",
+            path=path,
+        )
+    return None
 
 
 def _unreadable(path: str, error: Any) -> FormatError | None:

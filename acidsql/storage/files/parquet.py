@@ -8,8 +8,10 @@ that the file need not name. We refuse INT96. This module runs in workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -19,9 +21,16 @@ from acidsql.acid.table import PARQUET, Table
 from acidsql.errors import FormatError, SettingError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.files.parquet_types import hive_type, misfit, plain
+from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc.pending_rows import PendingRows
-from acidsql.storage.orc.row_schema import RowSchema, conform, places_of_fields
+from acidsql.storage.orc.row_schema import (
+    CALENDAR_JULIAN_DATES,
+    RowSchema,
+    conform,
+    places_of_fields,
+)
 from acidsql.storage.orc.writer import FileStats
 
 COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
@@ -30,12 +39,10 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
 _BATCH_ROWS = 1024  # few, because the file does not say how many bytes a row has
 
-_HIVE_TYPES = {
-    pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int",
-    pa.int64(): "bigint", pa.float32(): "float", pa.float64(): "double", pa.string(): "string",
-    pa.binary(): "binary", pa.date32(): "date",
-    pa.timestamp("us"): "timestamp", pa.timestamp("ms"): "timestamp",
-}  # fmt: skip
+# Keys of the footers of Spark and Hive.
+_SPARK, _OLD_SPARK = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
+_HIVES_CALENDAR = b"writer.date.proleptic"
+_FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 
 def compression_of(properties: Mapping[str, str]) -> str:
@@ -96,16 +103,29 @@ class ParquetFileWriter:
 
 
 def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file with the table's current columns; columns that the file lacks are NULL.
+    """The rows of a file with the table's current columns, as Spark's reader shows them.
+
+    Columns that the file lacks are NULL.
 
     Raises:
-        FormatError: The file is not Parquet, a column does not fit the table's type, or timestamps
-            are no wall clocks.
+        FormatError: It is no Parquet file, or ``need_readable`` refuses it.
     """
     with _opened(path) as reader:
-        _refuse_instants(path, reader)
+        _need_readable(path, reader, schema)
+        kinds = pa.schema([field.with_type(plain(field.type)) for field in reader.schema_arrow])
+        calendar = CALENDAR_JULIAN_DATES if _has_old_days(reader) else CALENDAR_PROLEPTIC
         for batch in reader.iter_batches(_BATCH_ROWS):
-            yield _as_the_tables(batch, schema)
+            yield _as_the_tables(batch.cast(kinds), schema, calendar)
+
+
+def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
+    """Check that Spark's reader shows the columns of files as they are.
+
+    Raises:
+        FormatError: A column does not fit the table's type, timestamps are no wall clocks, or days
+            are of a calendar that the file tells Hive's readers only.
+    """
+    in_threads(lambda path: _look(path, lambda reader: _need_readable(path, reader, schema)), paths)
 
 
 def need_wall_clocks(paths: Sequence[str]) -> None:
@@ -114,12 +134,12 @@ def need_wall_clocks(paths: Sequence[str]) -> None:
     Raises:
         FormatError: A file has timestamps that are no wall clocks.
     """
-    in_threads(_need_wall_clocks, paths)
+    in_threads(lambda path: _look(path, partial(_refuse_instants, path)), paths)
 
 
-def _need_wall_clocks(path: str) -> None:
+def _look(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
     with _opened(path) as reader:
-        _refuse_instants(path, reader)
+        look(reader)
 
 
 def columns_of_parquet(path: str) -> list[tuple[str, str]]:
@@ -142,21 +162,48 @@ def rows_of_parquet(path: str) -> int:
 
 @contextmanager
 def _opened(path: str) -> Iterator[pq.ParquetFile]:
-    with filesystem_for(path).open_input(path) as file:
-        try:
-            yield pq.ParquetFile(pa.PythonFile(file, mode="r"))
-        except (pa.ArrowException, OSError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise FormatError(f"'{path}' cannot be read as Parquet: {error}", path=path) from error
+    with naming_damage(path), filesystem_for(path).open_input(path) as file:
+        yield pq.ParquetFile(pa.PythonFile(file, mode="r"))
 
 
-def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema) -> pa.RecordBatch:
+def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
     columns = [*batch.columns, pa.nulls(batch.num_rows)]  # the last one is for missing columns
     places = places_of_fields(schema.names, batch.schema.names)
     chosen = [columns[-1 if place is None else place] for place in places]
     rows = pa.StructArray.from_arrays(chosen, names=list(schema.names))
-    return pa.RecordBatch.from_struct_array(conform(rows, schema.struct, CALENDAR_PROLEPTIC))
+    return pa.RecordBatch.from_struct_array(conform(rows, schema.struct, calendar))
+
+
+def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None:
+    _refuse_instants(path, reader)
+    if fault := misfit(reader.schema_arrow, schema):
+        raise FormatError(f"'{path}' does not fit the table: {fault}.", path=path)
+    if (reader.metadata.metadata or {}).get(_HIVES_CALENDAR) == b"false":
+        _refuse_days_of_hives(path, reader)
+
+
+def _has_old_days(reader: pq.ParquetFile) -> bool:
+    """Whether Spark's reader takes the dates of a file for days of the hybrid calendar."""
+    keys = reader.metadata.metadata or {}
+    version = keys.get(_SPARK)
+    return version is not None and (_OLD_SPARK in keys or version < b"3.")
+
+
+def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
+    """Refuse days of the hybrid calendar if only Hive's own key says that they are."""
+    footer = reader.metadata
+    for i in range(footer.num_columns):
+        if str(reader.schema.column(i).logical_type) != "Date":
+            continue
+        for group in range(footer.num_row_groups):
+            known = footer.row_group(group).column(i).statistics
+            if known is None or not known.has_min_max or known.min < _FIRST_GREGORIAN:
+                raise FormatError(
+                    f"Column '{footer.schema.column(i).path}' of '{path}' may hold days before "
+                    "1582-10-15, which Hive wrote in the hybrid calendar: Spark would show others. "
+                    "Write the file anew with hive.parquet.date.proleptic.gregorian=true.",
+                    path=path,
+                )
 
 
 def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
@@ -175,15 +222,7 @@ def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
 
 
 def _hive_type(path: str, kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"array<{_hive_type(path, kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{_hive_type(path, kind.key_type)},{_hive_type(path, kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        fields = (f"{field.name}:{_hive_type(path, field.type)}" for field in kind)
-        return f"struct<{','.join(fields)}>"
-    if kind not in _HIVE_TYPES:
+    found = hive_type(plain(kind))
+    if found is None:
         raise FormatError(f"'{path}' has a column of type {kind}, which is not in Hive", path=path)
-    return _HIVE_TYPES[kind]
+    return found

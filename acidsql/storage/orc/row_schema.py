@@ -39,6 +39,7 @@ _Int32s = npt.NDArray[np.int32]
 
 _FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since 1970-01-01
 _DAY = 86_400_000_000  # microseconds
+CALENDAR_JULIAN_DATES = -1  # of old Parquet files: dates are hybrid, timestamps proleptic
 _JULIAN_EPOCH = 719_470  # days from 0000-03-01 (Julian) to 1970-01-01
 
 
@@ -191,7 +192,7 @@ def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.Str
     Args:
         row: The rows from Arrow's ORC reader.
         target: The table's columns.
-        calendar: The calendar in the file's footer.
+        calendar: The calendar in the file's footer, or ``CALENDAR_JULIAN_DATES``.
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
@@ -258,7 +259,7 @@ def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
         array = _proleptic(array)
     if pa.types.is_timestamp(array.type):
         array = _micros(array)
-        if calendar != CALENDAR_PROLEPTIC:
+        if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
             array = _proleptic_timestamps(array)
     return array if array.type == target else array.cast(target)
 

@@ -22,7 +22,8 @@ from acidsql.storage.columns import (
 from acidsql.storage.event_records import PARTITION
 from acidsql.storage.files.orc_schema import columns_of, with_lost_days
 from acidsql.storage.files.parallel import in_threads
-from acidsql.storage.files.parquet import columns_of_parquet, need_wall_clocks
+from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
+from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
@@ -52,7 +53,7 @@ def read_inserts_only(
         files: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
-        any_writer: Nobody has seen to it that Spark reads these ORC files rightly (``lost_days``).
+        any_writer: Nobody has seen to it that Spark's reader shows these files as they are.
 
     Raises:
         UnsupportedError: The format is another one, or a column of a text file is an array, map,
@@ -76,6 +77,8 @@ def read_inserts_only(
     if file_format == "text":
         rows = _text(spark, table, paths, where.needed)
     elif file_format == PARQUET:
+        if any_writer:
+            need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
         rows = _parquet(spark, table, paths, where.needed)
     elif _is_misread(spark, table, paths if any_writer else []):
         rows = python_rows(spark, table, plain_reads(files))
@@ -155,7 +158,7 @@ def _parquet(
         _need_same_case(table, paths, columns_of_parquet)
     elif has_timestamp(c.type for c in table.columns):
         need_wall_clocks(paths)
-    # Present writers of Parquet for Hive count days in the proleptic calendar.
+    # For files that do not name Spark: their days are in the proleptic calendar (need_readable).
     options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
     rows = open_files(spark, paths, ddl, PARQUET, of_file=of_file, options=options)
     return rows.selectExpr(*values, *of_file)
