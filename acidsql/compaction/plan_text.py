@@ -60,12 +60,12 @@ def _merged(plan: CompactionPlan) -> list[str]:
     fate = "drops, with the rows that they name" if plan.major else "keeps"
     written = [plan.inserts, *([plan.deletes] if plan.deletes and deletes else [])]
     return [
-        f"  reads {len(plan.directories)} directories, {len(data) + len(deletes)} files, "
-        f"{size(plan.bytes)}: {_some(plan.directories)}",
+        f"  reads {len(plan.directories)} directories, {len(plan.sizes)} files, "
+        f"{size(sum(plan.sizes))}: {_some(plan.directories)}",
         f"  merges {rows}, by {len(plan.folds)} tasks (one for each bucket id)",
         f"  {fate}: {dropped}",
         f"  writes {', '.join(written)}",
-        f"  frees {size(plan.bytes)} when no open transaction or lease can read them any more",
+        f"  frees {size(sum(plan.sizes))} when no open transaction or lease can read them any more",
     ]
 
 

@@ -294,9 +294,7 @@ def _what(entry: CompactionInfo) -> str:
 
 def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:
     files, written_bytes = written
-    read = len(plan.listing.data) + len(plan.listing.deletes)
-    read += sum(len(group.paths) for group in plan.listing.originals)
     return (
-        f"read {len(plan.directories)} directories, {read} files, {size(plan.bytes)}; "
-        f"wrote {files} files, {size(written_bytes)}; {seconds:.1f} s"
+        f"read {len(plan.directories)} directories, {len(plan.sizes)} files, "
+        f"{size(sum(plan.sizes))}; wrote {files} files, {size(written_bytes)}; {seconds:.1f} s"
     )

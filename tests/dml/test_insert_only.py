@@ -10,6 +10,7 @@ import pytest
 from kit import counts, directories, fill, ordered, refused, rows, table
 
 from acidsql.errors import ConstraintError
+from acidsql.storage.files.sizes import size
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 
@@ -334,3 +335,16 @@ def test_literal_rows_cost_no_job(mm, spark):
     mm.sql("INSERT INTO t VALUES (1, 'a')")
     assert next_job() == before
     assert table(mm) == [(1, "a")]
+
+
+def test_a_compaction_tells_how_many_bytes_it_reads(acid):
+    acid.sql(f"CREATE TABLE t (id INT) {MM}")
+    for number in (1, 2):
+        acid.sql(f"INSERT INTO t VALUES ({number})")
+    read = sum(path.stat().st_size for path in Path(acid.warehouse, "t").rglob("0*_0"))
+    expected = f"2 directories, 2 files, {size(read)}"
+    plan = acid.sql("EXPLAIN ALTER TABLE t COMPACT 'major'").first()[0]
+    assert f"reads {expected}" in plan and f"frees {size(read)}" in plan
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    shown = acid.sql("SHOW COMPACTIONS t").first()
+    assert f"read {expected}" in str(shown)

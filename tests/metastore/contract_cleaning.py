@@ -105,12 +105,20 @@ class CleaningContract:
             clock.now += pause - 1
             assert ready(store) == []
             clock.now += 1
-            assert ready(store, 10**6) == [number]
+            assert ready(store) == [number]
         assert shown(store, number).message == "11 deltas; disk full"
         store.retry_cleaning_later(number, 100, 4, "no hope")
         assert (state(store, number), shown(store, number).message) == (FAILED, "no hope")
         assert shown(store, number).ended_ms == clock.now
         assert ready(store) == []
+
+    def test_old_files_stay_as_long_after_a_cleaning_that_failed(self, store, clock):
+        number = done(store)
+        clock.now += 100
+        store.retry_cleaning_later(number, 50, 4, "disk full")
+        clock.now += 50
+        assert ready(store, 151) == []
+        assert ready(store, 150) == [number]
 
     @pytest.mark.parametrize("pause", [0, 100])
     def test_cleaning_that_may_not_be_tried_again_has_failed(self, store, pause):

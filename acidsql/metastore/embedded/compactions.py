@@ -19,7 +19,6 @@ from sqlalchemy import (
     Connection,
     DateTime,
     and_,
-    case,
     delete,
     distinct,
     func,
@@ -178,14 +177,13 @@ class EmbeddedCompactions:
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)
             lowest = connection.execute(lowest_open).scalar()
-            rested = case(
-                (CQ.CQ_RETRY_RETENTION > 0, CQ.CQ_CLEANER_START + CQ.CQ_RETRY_RETENTION),
-                else_=CQ.CQ_COMMIT_TIME + retention_ms,
-            )
+            # Hive looks at one of the two times only: after a failure the pause, else the other.
+            paused_until = CQ.CQ_CLEANER_START + CQ.CQ_RETRY_RETENTION
             found = select(COMPACTION_QUEUE).where(
                 compaction_rows.is_cleanable(),
                 true() if lowest is None else CQ.CQ_NEXT_TXN_ID <= lowest,
-                rested <= now_ms,
+                CQ.CQ_COMMIT_TIME + retention_ms <= now_ms,
+                or_(CQ.CQ_RETRY_RETENTION == 0, paused_until <= now_ms),
             )
             ready = [compaction_rows.info(row, "CQ") for row in connection.execute(found)]
         return sorted(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import BinaryIO
 
@@ -95,6 +95,13 @@ class ParquetFileWriter:
         written = self._file.tell()
         self._file.close()
         return FileStats(self._rows, 0, written, self._groups)
+
+    def abort(self) -> None:
+        """Close the file as it is. It is of no use, so the caller must delete it."""
+        with suppress(Exception):  # pyarrow's writer may have failed; it must not try again later
+            self._parquet.close()
+        with suppress(OSError):
+            self._file.close()
 
     def _write(self, rows: pa.Table) -> None:
         self._parquet.write_table(rows, row_group_size=rows.num_rows)

@@ -54,7 +54,7 @@ from acidsql.storage.reading.event_reader import (
 from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.event_writer import bucket_ids
 from acidsql.storage.writing.plain_file import insert_writer
-from acidsql.storage.writing.staged_file import StagedFile, staged_path
+from acidsql.storage.writing.staged_file import StagedFile, aborted_by_error, staged_path
 
 _FIRST_COLUMN = 4  # of the user's, behind the row id and the partition
 
@@ -106,15 +106,15 @@ def fold(what: Fold, spec: FoldSpec, task: Task) -> list[Record]:
         UnsupportedError: The files have values that would change when they are written again.
         WriteError: The files have days that would be read as others from a file of ours.
     """
-    output = _Output(what, spec, task)
-    if spec.insert_only:
-        for read in what.inserts:
-            for batch in _plain_rows(read, spec):
-                output.rows(batch)
+    with aborted_by_error(_Output(what, spec, task)) as output:
+        if spec.insert_only:
+            for read in what.inserts:
+                for batch in _plain_rows(read, spec):
+                    output.rows(batch)
+        else:
+            for live in _left(what, spec.row, output.deletes):
+                output.inserts(live)
         return output.close()
-    for live in _left(what, spec.row, output.deletes):
-        output.inserts(live)
-    return output.close()
 
 
 def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
@@ -201,15 +201,19 @@ def write_placed(
     sorted by bucket id and ``rowId``.
     """
     records: list[Record] = []
-    output: _Output | None = None
-    for batch in batches:
-        buckets = batch.column(0).to_numpy()
-        for bucket in np.unique(buckets).tolist():
-            if output is None or output.what.bucket_id != bucket:
-                records += output.close() if output else []
-                output = _Output(Fold(partition, bucket, (), (), major=True), spec, task)
-            output.placed(batch.filter(pa.array(buckets == bucket)))
-    return records + (output.close() if output else [])
+    with aborted_by_error(_Output(_placed(partition, 0), spec, task)) as output:
+        for batch in batches:
+            buckets = batch.column(0).to_numpy()
+            for bucket in np.unique(buckets).tolist():
+                if output.what.bucket_id != bucket:
+                    records += output.close()
+                    output.what = _placed(partition, bucket)
+                output.placed(batch.filter(pa.array(buckets == bucket)))
+        return records + output.close()
+
+
+def _placed(partition: str, bucket_id: int) -> Fold:
+    return Fold(partition, bucket_id, (), (), major=True)
 
 
 class _Output:
@@ -244,10 +248,16 @@ class _Output:
 
     def close(self) -> list[Record]:
         what, task = self.what, self._task
-        return [
+        records = [
             file.record(kind, task, what.partition, what.bucket_id)
             for kind, file in self._files.items()
         ]
+        self._files.clear()
+        return records
+
+    def abort(self) -> None:
+        for file in self._files.values():
+            file.abort()
 
     def _readable(self, users: pa.RecordBatch) -> pa.RecordBatch:
         """The user's columns; readers read files of ours by Spark, which shows some days as others.

@@ -63,9 +63,10 @@ class CompactionPlan:
         return [*originals, *base, *(delta.name for delta in state.deltas)]
 
     @property
-    def bytes(self) -> int:
-        """The size of the files that are read, without files that have no event columns."""
-        return sum(file.size for file in (*self.listing.data, *self.listing.deletes))
+    def sizes(self) -> list[int]:
+        """The bytes of each file that is read."""
+        originals = [size for group in self.listing.originals for size in group.sizes]
+        return originals + [file.size for file in (*self.listing.data, *self.listing.deletes)]
 
     @cached_property
     def folds(self) -> list[Fold]:

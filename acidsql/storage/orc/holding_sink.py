@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from typing import Any, BinaryIO, cast
 
 _IN_MEMORY = 128 * 1024 * 1024  # bytes; more than a stripe and a tail
@@ -26,11 +27,18 @@ class HoldingSink:
         self.held = cast(BinaryIO, held)
         self.held_size = 0
         self.closed = False
-        self._holding = False
+        self._holding = self._discarding = False
 
     def hold(self) -> None:
         """Hold back all bytes that come from now on."""
         self._holding = True
+
+    def abort(self) -> None:
+        """Close both files as they are, and forget all bytes that come from now on."""
+        self._discarding = True
+        self.held.close()
+        with suppress(OSError):  # the disk may be full; the file is of no use to anybody
+            self.file.close()
 
     def read_held(self, start: int, size: int) -> bytes:
         """Some of the held bytes."""
@@ -51,7 +59,9 @@ class HoldingSink:
 
     def write(self, data: Any) -> int:
         """Take bytes: pass them on, or hold them."""
-        if self._holding:
+        if self._discarding:
+            self.held_size += len(data)
+        elif self._holding:
             self.held.write(data)
             self.held_size += len(data)
         else:

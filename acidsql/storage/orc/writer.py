@@ -9,6 +9,7 @@ corrects it (``footer``, ``timestamps``) before it is written. ``EventFileWriter
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -124,8 +125,9 @@ class OrcWriter:
 
     def abort(self) -> None:
         """Close the file as it is. It is no valid ORC file, so the caller must delete it."""
-        self._sink.held.close()
-        self._sink.file.close()
+        self._sink.abort()
+        with suppress(Exception):  # pyarrow's writer may have failed; it must not try again later
+            self._orc.close()
 
 
 def _needs_mending(table: pa.Table) -> bool:

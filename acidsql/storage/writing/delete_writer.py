@@ -29,24 +29,31 @@ from acidsql.storage.event_records import (
 )
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
-from acidsql.storage.writing.staged_file import Group, OpenFiles, StagedFile, runs, staged_path
+from acidsql.storage.writing.staged_file import (
+    Group,
+    OpenFiles,
+    StagedFile,
+    aborted_by_error,
+    runs,
+    staged_path,
+)
 
 
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
     """Step 2: write sorted delete keys, and yield the records of both steps."""
-    writer = _DeleteWriter(spec, task)
     seen: set[tuple[int, int]] = set()
-    for batch in batches:
-        carried = batch.column(RECORD)
-        for text in carried.drop_null().to_pylist():
-            yield Record.from_json(text)
-        keys = batch.filter(carried.is_null())
-        if keys.num_rows:
-            seen |= _sources(keys)
-            writer.write(keys)
-    yield from writer.close()
+    with aborted_by_error(_DeleteWriter(spec, task)) as writer:
+        for batch in batches:
+            carried = batch.column(RECORD)
+            for text in carried.drop_null().to_pylist():
+                yield Record.from_json(text)
+            keys = batch.filter(carried.is_null())
+            if keys.num_rows:
+                seen |= _sources(keys)
+                writer.write(keys)
+        yield from writer.close()
     for number, attempt in sorted(seen):
         yield Record("seen", number, attempt)
 
@@ -76,6 +83,9 @@ class _DeleteWriter:
         return self._records + [
             Record(kind, number, attempt, rows=rows) for kind, rows in counts if rows
         ]
+
+    def abort(self) -> None:
+        self._files.abort()
 
     def _groups(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
         """The keys of each file, in the order in which they came."""
@@ -125,6 +135,10 @@ class _DeleteFile:
     def __init__(self) -> None:
         self.staged: StagedFile[EventFileWriter] | None = None
         self._last: tuple[int, int, int] | None = None
+
+    def abort(self) -> None:
+        if self.staged is not None:
+            self.staged.abort()
 
     def repeats(self, triple: list[np.ndarray]) -> np.ndarray:
         """Tell for each key whether it equals the key before it, in this batch or the last one.

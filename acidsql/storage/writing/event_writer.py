@@ -47,36 +47,43 @@ from acidsql.storage.event_records import (
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.plain_file import InsertWriter, insert_writer
-from acidsql.storage.writing.staged_file import Group, OpenFiles, StagedFile, runs, staged_path
+from acidsql.storage.writing.staged_file import (
+    Group,
+    OpenFiles,
+    StagedFile,
+    aborted_by_error,
+    runs,
+    staged_path,
+)
 
 
 def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
     """Step 1 of a statement that only inserts: write all rows and yield the records."""
-    writer = _InsertWriter(spec, task)
-    for batch in batches:
-        if batch.num_rows:
-            writer.write(batch)
-    yield from writer.close()
+    with aborted_by_error(_InsertWriter(spec, task)) as writer:
+        for batch in batches:
+            if batch.num_rows:
+                writer.write(batch)
+        yield from writer.close()
 
 
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Step 1: write the inserted rows, and pass on the keys of deleted or matched rows."""
-    writer = _InsertWriter(spec, task)
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        action = batch.column(ACTION)
-        inserted = batch.filter(pc.equal(pc.bit_wise_and(action, INSERT), INSERT))
-        if inserted.num_rows:
-            writer.write(inserted)
-        keys = batch.filter(pc.greater_equal(action, DELETE))
-        if keys.num_rows:
-            yield _keys(keys, task)
-    yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
+    with aborted_by_error(_InsertWriter(spec, task)) as writer:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            action = batch.column(ACTION)
+            inserted = batch.filter(pc.equal(pc.bit_wise_and(action, INSERT), INSERT))
+            if inserted.num_rows:
+                writer.write(inserted)
+            keys = batch.filter(pc.greater_equal(action, DELETE))
+            if keys.num_rows:
+                yield _keys(keys, task)
+        yield _carry([*writer.close(), Record("done", task.number, task.attempt)])
 
 
 def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
@@ -114,6 +121,9 @@ class _InsertWriter:
             for name, rows in self._nulls.items()
         ]
         return self._records + violations
+
+    def abort(self) -> None:
+        self._files.abort()
 
     def _open(self) -> StagedFile[InsertWriter]:
         path = staged_path(self._spec.staging, "insert", self._task)

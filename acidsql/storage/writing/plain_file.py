@@ -28,6 +28,9 @@ class InsertWriter(Protocol):
     def close(self) -> FileStats:
         """Write what is left, complete the footer, and close (and sync) the file."""
 
+    def abort(self) -> None:
+        """Close the file as it is. It is not valid, so the caller must delete it."""
+
 
 class PlainFileWriter:
     """Writes one plain file.
@@ -55,6 +58,10 @@ class PlainFileWriter:
         self._pending.flush()
         written, stripes = self._orc.close(lambda _: {})
         return FileStats(self._rows, 0, written, stripes)
+
+    def abort(self) -> None:
+        """Close the file as it is. It is no valid ORC file, so the caller must delete it."""
+        self._orc.abort()
 
     def _write(self, table: pa.Table) -> None:
         self._orc.write(table)

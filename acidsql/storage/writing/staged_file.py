@@ -8,8 +8,9 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,16 @@ from acidsql.storage.writing.plain_file import InsertWriter
 _OPEN_FILES_MAX = 8  # each open file keeps a stripe in memory
 
 _Writer = TypeVar("_Writer", bound=InsertWriter)
-_File = TypeVar("_File")
+
+
+class Abortable(Protocol):
+    """Something that holds files open."""
+
+    def abort(self) -> None:
+        """Close the files as they are."""
+
+
+_File = TypeVar("_File", bound=Abortable)
 
 Group = tuple[str, int]  # partition directory, bucket id: the rows of one file
 
@@ -38,11 +48,26 @@ class StagedFile(Generic[_Writer]):
 
     def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
         """Close the file, and return its record."""
-        stats = self.writer.close()
+        with aborted_by_error(self):
+            stats = self.writer.close()
         return Record(
             kind, task.number, task.attempt, partition, bucket_id, self.path,
             stats.rows, self.updated, self.fs.size(self.path),
         )  # fmt: skip
+
+    def abort(self) -> None:
+        """Close the file as it is. Whoever removes the staging directory deletes it."""
+        self.writer.abort()
+
+
+@contextmanager
+def aborted_by_error(files: _File) -> Iterator[_File]:
+    """Close files if the block fails: a Python worker lives on, and would keep them open."""
+    try:
+        yield files
+    except BaseException:
+        files.abort()
+        raise
 
 
 def staged_path(staging: str, kind: str, task: Task) -> str:
@@ -78,6 +103,11 @@ class OpenFiles(Generic[_File]):
         """Finish all files that are still open."""
         while self._open:
             self._finish(*self._open.popitem(last=False))
+
+    def abort(self) -> None:
+        """Close all files that are still open as they are."""
+        for file in self._open.values():
+            file.abort()
 
 
 def runs(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
