@@ -74,7 +74,10 @@ def read_child(fs: FileSystem, entry: Entry) -> Child:
 
     Raises:
         FileNotFoundError: The child is gone.
+        FormatError: A file has the name of a directory.
     """
+    if not entry.is_dir and parse_directory(entry.name) is not None:
+        raise FormatError(f"'{entry.path}' is no directory, or a dead link", path=entry.path)
     is_base = entry.is_dir and entry.name.startswith("base_")
     return Child(entry.name, entry.is_dir, is_base and _is_compacted(fs, entry.path))
 

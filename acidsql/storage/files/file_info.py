@@ -130,16 +130,19 @@ def _rows_of(
     try:
         return read_file_info(path, length).rows, None
     except FormatError as error:
-        rows = _rows_of_parquet(path)
-        return rows, error.message if rows is None and kind != LITTER else None
+        rows, fault = _rows_of_parquet(path)
+        problem = None if fault is None else fault or error.message
+        return rows, None if kind == LITTER else problem
     except OSError as error:
         return None, str(error)
 
 
-def _rows_of_parquet(path: str) -> int | None:
-    from acidsql.storage.files.parquet import rows_of_parquet  # see plain_file.insert_writer
+def _rows_of_parquet(path: str) -> tuple[int | None, str | None]:
+    """The rows of a Parquet file, and what is wrong with it; "" for a file of another kind."""
+    from acidsql.storage.files.parquet import MAGIC, rows_of_parquet  # see plain_file.insert_writer
 
     try:
-        return rows_of_parquet(path)
-    except (FormatError, OSError):
-        return None
+        return rows_of_parquet(path), None
+    except FormatError as error:
+        with filesystem_for(path).open_input(path) as file:
+            return None, error.message if file.read(len(MAGIC)) == MAGIC else ""

@@ -33,6 +33,7 @@ from acidsql.storage.orc.row_schema import (
 )
 from acidsql.storage.orc.writer import FileStats
 
+MAGIC = b"PAR1"  # a Parquet file's first bytes, and its last
 COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
 _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
@@ -203,7 +204,11 @@ def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
         if str(reader.schema.column(i).logical_type) != "Date":
             continue
         for group in range(footer.num_row_groups):
-            known = footer.row_group(group).column(i).statistics
+            chunk = footer.row_group(group).column(i)
+            if chunk.physical_type != reader.schema.column(i).physical_type:
+                # Arrow's C++ ends the process if it is asked for the statistics.
+                raise FormatError("the types of a Parquet file's footer contradict each other")
+            known = chunk.statistics
             if known is None or not known.has_min_max or known.min < _FIRST_GREGORIAN:
                 raise FormatError(
                     f"Column '{footer.schema.column(i).path}' of '{path}' may hold days before "

@@ -235,7 +235,7 @@ def _in_directory(fs: FileSystem, entry: Entry, here: FoundFile) -> Iterator[Fou
         elif here.kind == "original" and (is_hidden(child.name) or parse_directory(child.name)):
             one = replace(here, kind=LITTER, state=UNKNOWN)
         one = replace(one, path=child.path)
-        if child.is_dir:
+        if child.is_dir and not child.is_link:  # what a link leads to may lead back here
             yield from _below(fs, child, one)
         else:
             yield _file(fs, child, names, one)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid import event
+from acidsql.acid.paths import local_path_of
+from acidsql.storage.files.gone import too_old
 from acidsql.storage.reading.partition_columns import PATH, SIZE
 from acidsql.storage.spark import jvm
 
@@ -49,6 +52,16 @@ def kept_apart(rows: DataFrame, name: str) -> DataFrame:
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
+def _loaded(reader: DataFrameReader, spark: SparkSession, names: Sequence[str]) -> DataFrame:
+    try:
+        return jvm.load(reader, spark, names)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        path = (error.getMessageParameters() or {}).get("path", "")
+        raise too_old(local_path_of(path) if path.startswith("file:") else path) from error
+
+
 def open_files(
     spark: SparkSession,
     paths: Sequence[str],
@@ -81,6 +94,6 @@ def open_files(
     threshold = "spark.sql.sources.parallelPartitionDiscovery.threshold"
     at_least = max(len(names), int(spark.conf.get(threshold) or 0))
     with jvm.changed_conf(spark, {threshold: str(at_least)}):
-        rows = jvm.load(reader.format(file_format), spark, names)
+        rows = _loaded(reader.format(file_format), spark, names)
     told = (f"{_OF_FILE[name]} AS {name}" for name in of_file)
     return jvm.select(rows, "*", *told) if of_file else rows
