@@ -3,7 +3,8 @@
 Usually the stand-in of ``db.t`` has the alias ``t``, and ``db.t.c`` becomes ``t.c``. If the
 statement has another relation with the name ``t``, or an inner query's relation has a struct column
 ``t``, then ``t.c`` could mean that one. Then the stand-in's alias is `` `db.t` ``, and so are the
-qualifiers of its columns.
+qualifiers of its columns. What columns other relations have is not known here. So a statement is
+refused in which that could make another column of ``t.c`` than Spark would.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Chain, Named, Reference, References
+from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
 
 _CATALOG = "spark_catalog"
@@ -27,11 +30,13 @@ class Namesakes:
     """The relations of a query or expression, and which of them share a name.
 
     Args:
+        text: The user's statement.
         found: All relations.
         tables: The ACID tables among the relations, by the place of their names in the text.
         taken: The names of relations outside of the query that are visible in it.
     """
 
+    text: str
     found: References
     tables: Mapping[int, Table]
     taken: Collection[str]
@@ -47,17 +52,28 @@ class Namesakes:
         return f"{table.database}.{table.name}"
 
     def edits(self) -> Iterator[Edit]:
-        """The edits that put the new aliases before the columns of the tables that need them."""
-        references = {reference.span.start: reference for reference in self.found.references}
+        """The edits that put the new aliases before the columns of the tables that need them.
+
+        Raises:
+            AnalysisError: AMBIGUOUS_REFERENCE: tables of one name have the column, all of them.
+            UnsupportedError: Only Spark knows what a column means, and Spark is not told.
+        """
         for chain in self.found.chains:
-            meant = self.meant(chain)
-            if len(meant) != 1:
-                continue  # ambiguous, as Spark will say, or a field of a struct
-            ((named, length),) = meant
-            reference, table = references.get(named.at), self.tables.get(named.at)
-            alias = self.alias(reference) if reference is not None and table is not None else None
-            if alias is not None and not (length == 1 and self._may_be_a_field(chain, named)):
-                yield Edit(chain.start, chain.ends[length - 1], quote(alias))
+            nearer: list[int] = []
+            for block in self.found.around(chain.block):
+                here = self._meant_in(block, chain)
+                renamed = [(alias, n) for one, n in here if (alias := self._new_alias(one))]
+                if len(here) > 1 and renamed:
+                    raise self._ambiguous(chain, here)
+                for alias, length in renamed:
+                    # Spark decides between a relation, or a field of one, nearby and this table.
+                    if not any(self._may_mean(one, chain, length) for one in nearer):
+                        yield Edit(chain.start, chain.ends[length - 1], quote(alias))
+                    elif self._may_mean_more(block, chain, length):
+                        raise hidden(self.text, Span(chain.start, chain.ends[-1]))
+                if here and all(one.at in self.tables for one, _ in here):
+                    break
+                nearer.append(block)
 
     def hides(self, start: int, said: tuple[str, str]) -> bool:
         """Whether ``t.c``, instead of ``db.t.c``, would mean another column: one of a relation in
@@ -101,15 +117,40 @@ class Namesakes:
             if length > 1 and (chain.block != named.block or length > parts.get(named.at, length))
         )
 
-    def _may_be_a_field(self, chain: Chain, named: Named) -> bool:
-        """Whether a nearer relation may have a struct of the table's name: Spark decides."""
-        if self._has_namesake(chain.names[0]):
-            return False
-        nearer = set(self.found.around(chain.block)) - set(self.found.around(named.block))
-        return any(
-            other.at not in self.tables or self._has_column(other, chain.names[0])
-            for other in self.found.named
-            if other.block in nearer
+    def _new_alias(self, named: Named) -> str | None:
+        references = (one for one in self.found.references if one.span.start == named.at)
+        reference = next(references, None)
+        return self.alias(reference) if reference and named.at in self.tables else None
+
+    def _ambiguous(self, chain: Chain, here: Collection[tuple[Named, int]]) -> SqlError:
+        place = Span(chain.start, chain.ends[-1])
+        if any(one.at not in self.tables for one, _ in here):
+            return hidden(self.text, place)
+        return AnalysisError(
+            f"{place.of(self.text)} is ambiguous: several tables of that name have this column.",
+            self.text, place.start, place.end,
+            condition="AMBIGUOUS_REFERENCE", sqlstate="42704",
+        )  # fmt: skip
+
+    def _may_mean(self, block: int, chain: Chain, length: int) -> bool:
+        """Whether Spark may take a chain for a column of one of the block's relations, or a field.
+
+        Foreign relations may have any column. Only a struct that is called like the database, with
+        a struct in it that is called like the table, is not reckoned with.
+        """
+        meant = any(self._new_alias(one) is None for one, _ in self._meant_in(block, chain))
+        return meant or any(
+            self._has_column(named, chain.names[0])
+            or (length == 1 and named.at not in self.tables and not named.is_value)
+            for named in self.found.named
+            if named.block == block
+        )
+
+    def _may_mean_more(self, block: int, chain: Chain, length: int) -> bool:
+        """Whether a chain that is left as it is may mean something else from this block on."""
+        outer = self.found.around(block)
+        return chain.names[0] in self.taken or any(
+            self._may_mean(one, chain, length) for one in outer
         )
 
     def _has_column(self, named: Named, name: str) -> bool:
@@ -118,15 +159,12 @@ class Namesakes:
 
     def meant(self, chain: Chain) -> list[tuple[Named, int]]:
         """The relations that can be the qualifier of a chain, each with its number of names."""
-        for block in self.found.around(chain.block):
-            here = [
-                (named, self._length(named, chain))
-                for named in self.found.named
-                if named.block == block
-            ]
-            if any(length for _, length in here):
-                return [(named, length) for named, length in here if length]
-        return []
+        blocks = (self._meant_in(block, chain) for block in self.found.around(chain.block))
+        return next(filter(None, blocks), [])
+
+    def _meant_in(self, block: int, chain: Chain) -> list[tuple[Named, int]]:
+        of_block = (named for named in self.found.named if named.block == block)
+        return [(named, n) for named in of_block if (n := self._length(named, chain))]
 
     def _length(self, named: Named, chain: Chain) -> int:
         """How many names of the chain are the relation's name; 0 if the relation is not meant."""
@@ -153,3 +191,14 @@ class Namesakes:
         else:
             known = (_CATALOG, table.name.database, table.name.name)
         return names == known[len(known) - len(names) :]
+
+
+def hidden(text: str, place: Span) -> UnsupportedError:
+    """The error about a name that is also the name of another relation, or of a struct."""
+    name = place.of(text)
+    return UnsupportedError(
+        f"Another relation, or a struct, here has the same last name as the table of {name}. Give "
+        "the table an alias, and qualify its columns with the alias.",
+        text, place.start, place.end,
+        condition="UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME",
+    )  # fmt: skip

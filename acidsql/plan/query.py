@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
-from acidsql.plan.namesakes import Namesakes
+from acidsql.plan.namesakes import Namesakes, hidden
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import (
     Obstacle,
@@ -209,18 +209,8 @@ def _database_prefixes(
             start = span.start + first.start
             if said in [(t.database, t.name) for t in tables] and start not in done:
                 if any(part.hides(start, said) for part in parts):
-                    raise _hidden(text, Span(start, span.start + second.end))
+                    raise hidden(text, Span(start, span.start + second.end))
                 yield Edit(start, span.start + second.start, "")
-
-
-def _hidden(text: str, place: Span) -> UnsupportedError:
-    name = place.of(text)
-    return UnsupportedError(
-        f"Another relation, or a struct, here has the same last name as {name}. Give {name} an "
-        "alias, and qualify its columns with the alias.",
-        text, place.start, place.end,
-        condition="UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME",
-    )  # fmt: skip
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
@@ -239,7 +229,7 @@ def _rewrite_slice(
     visible: dict[int, list[Reference]] = {}
     resolved = {one.span.start: resolve(one.parts) for one in found.references}
     tables = {place: table for place, table in resolved.items() if table is not None}
-    namesakes = Namesakes(found, tables, taken)
+    namesakes = Namesakes(text, found, tables, taken)
     for reference in found.references:
         table = tables.get(reference.span.start)
         if table is None:

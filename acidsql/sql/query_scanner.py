@@ -30,7 +30,8 @@ class QueryScanner(Lookahead):
         found: The named relations.
         doubts: Obstacles: the name of the ``Obstacle``, the place, the block.
         chains: Qualified names: index of the first token, index after the last, the block.
-        named: Relations of any kind: the name in lower case, the block, the place.
+        named: Relations of any kind, and parameters of lambda functions: the name in lower case,
+            the block, the place, whether it is a parameter.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -39,7 +40,7 @@ class QueryScanner(Lookahead):
         self.found: list[Found] = []
         self.doubts: list[tuple[str, Span, int]] = []
         self.chains: list[tuple[int, int, int]] = []
-        self.named: list[tuple[str, int, int]] = []
+        self.named: list[tuple[str, int, int, bool]] = []
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
@@ -215,7 +216,7 @@ class QueryScanner(Lookahead):
             found.alias_at = self.tokens[behind - 1].end
             behind = self._alias(behind, found, block)
             name = (found.alias or parts[-1]).lower()
-            self.named.append((name, block, found.span.start))
+            self.named.append((name, block, found.span.start, False))
         if len(parts) > 1 or parts[0].lower() not in visible or found.time_travel:
             self.found.append(found)
         return behind
@@ -263,7 +264,7 @@ class QueryScanner(Lookahead):
         if found is not None:
             found.alias, found.alias_span = token.value, token.span
         else:
-            self.named.append((token.value.lower(), block, token.start))
+            self.named.append((token.value.lower(), block, token.start, False))
         i += 1
         return self.partner[i] + 1 if has_list and self.tokens[i].text == "(" else i
 
@@ -302,7 +303,7 @@ class QueryScanner(Lookahead):
         inside = self.block(block)
         for token in self.tokens[i:arrow]:
             if token.is_name:
-                self.named.append((token.value.lower(), inside, token.start))
+                self.named.append((token.value.lower(), inside, token.start, True))
         i = arrow + 1
         while i < end and self.tokens[i].text != ",":
             i = self._token(i, inside, visible, in_call=True)

@@ -85,12 +85,14 @@ class Reference:
 class Named:
     """A relation of any kind. ``name`` is the lower-cased qualifier of the relation's columns.
 
-    ``at`` is the relation's place: for a ``Reference`` the start of its span.
+    ``at`` is the relation's place: for a ``Reference`` the start of its span. ``is_value``: no
+    relation, but the parameter of a lambda function, which has fields only.
     """
 
     name: str
     block: int
     at: int
+    is_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
