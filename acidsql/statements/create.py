@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from acidsql.acid.layout import is_hidden
 from acidsql.acid.table import (
     BUCKETING_VERSION,
     FIXED_PROPERTIES,
@@ -72,7 +73,7 @@ def define_table(
     if statement.partition_names:
         columns, partitions = _split(columns, statement, text)
     _check_names(columns + partitions, statement, text)
-    _check_partition_types(partitions, statement, text)
+    _check_partition_columns(partitions, statement, text)
     check_files(dict(statement.properties), columns, statement, text)
     return Table(
         name,
@@ -237,8 +238,14 @@ def check_name(column: Column, text: str, place: Span) -> None:
         )  # fmt: skip
 
 
-def _check_partition_types(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
+def _check_partition_columns(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
     for column in columns:
+        if is_hidden(column.name):
+            raise _unsupported(
+                f"A partition column cannot be called '{column.name}': readers pass over the "
+                f"directories '{column.name}=…', because of their first character.",
+                text, statement.name.span, "PARTITION_COLUMN_NAME",
+            )  # fmt: skip
         kind = parse_type(column.type)
         if kind.children or kind.kind == "binary":
             raise _unsupported(

@@ -89,6 +89,18 @@ def test_partitions_and_buckets_may_have_such_a_name(acid):
     assert table(acid) == [(2, "b", "y`"), (3, "m", "z")]
 
 
+def test_a_partition_column_makes_no_hidden_directories(acid):
+    for name in ("_a", ".a"):
+        for columns in (
+            f"(id INT) PARTITIONED BY (`{name}` INT)",
+            f"(`{name}` INT, id INT) PARTITIONED BY (`{name}`)",
+            f"PARTITIONED BY (`{name}`) AS SELECT 1 AS id, 2 AS `{name}`",
+        ):
+            refused(acid, f"CREATE TABLE t {columns}", "UNSUPPORTED_FEATURE.PARTITION_COLUMN_NAME")
+    fill(acid, "t (`_a` INT, `.a` INT) PARTITIONED BY (`a_` INT)", "1, 2, 3")
+    assert table(acid) == [(1, 2, 3)]
+
+
 def test_columns_get_such_a_name_and_lose_it(acid):
     fill(acid, "t (id INT)", "1")
     acid.sql("ALTER TABLE t ADD COLUMNS (`n``n` INT)")
