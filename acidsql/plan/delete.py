@@ -16,7 +16,11 @@ from acidsql.storage.columns import quote
 
 
 def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
-    """Rewrite a DELETE."""
+    """Rewrite a DELETE.
+
+    Raises:
+        AnalysisError: A name or a type in WHERE is wrong.
+    """
     alias = statement.qualifier
     query = planned.new()
     if statement.ctes is not None:
@@ -26,6 +30,7 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
     if statement.where is not None:
         refuse_window(planned, statement.where)
         query.raw("\nWHERE ").user(statement.where)
+        planned.analyse(query)
     partitions = touched_partitions(planned, alias, statement.where)
     return EventQuery(
         planned.table,

@@ -8,6 +8,7 @@ from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.query import Resolve
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.references import mentioned_tables
+from acidsql.sql.show import DATABASE_WORDS
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import tokenize
 
@@ -44,6 +45,26 @@ def refuse_acid_tables(
             "statement is not supported for ACID tables.",
             text, reference.span.start, reference.span.end,
             condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        )  # fmt: skip
+
+
+def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
+    """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move.
+
+    Raises:
+        UnsupportedError: ``is_ours`` says so of the database.
+    """
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if not c.accept("ALTER") or not c.at_any(DATABASE_WORDS):
+        return
+    c.take()
+    name = c.name("the name of a database")
+    if c.at("SET", "LOCATION") and is_ours(name):
+        raise UnsupportedError(
+            "A database of ACID tables keeps its location. CREATE TABLE … LOCATION makes a table "
+            "elsewhere.",
+            text, name.span.start, name.span.end,
+            condition="UNSUPPORTED_FEATURE.DATABASE_LOCATION",
         )  # fmt: skip
 
 

@@ -67,24 +67,31 @@ class Names:
         return self._spark.catalog.tableExists(".".join(map(quote, parts)))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """The full name in lower case. None for a name of three parts or more
-        (``spark_catalog.db.t``), which is always Spark's."""
+        """The full name in lower case.
+
+        None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
+        any name while another catalog is current.
+        """
+        if len(parts) > 2 or not jvm.is_own_catalog(self._spark):
+            return None
         lowered = tuple(part.lower() for part in parts)
         if len(lowered) == 1:
             return TableName(self.current_database, lowered[0])
-        return TableName(*lowered) if len(lowered) == 2 else None
+        return TableName(*lowered)
 
     def new(self, name: Name, text: str) -> TableName:
         """The full name of a table that a statement creates.
 
         Raises:
-            AnalysisError: The name has three parts or more, or Hive or Spark would refuse it.
+            AnalysisError: The name has three parts or more, belongs to another catalog, or Hive or
+                Spark would refuse it.
             UnsupportedError: The name is reserved for our own views.
         """
         found = self.qualify(name.parts)
         if found is None:
             raise AnalysisError(
-                "An ACID table is called 'table' or 'database.table'.",
+                "An ACID table is called 'table' or 'database.table', and made while spark_catalog "
+                "is the current catalog.",
                 text, name.span.start, name.span.end, condition="REQUIRES_SINGLE_PART_NAMESPACE",
                 sqlstate="42K05",
             )  # fmt: skip

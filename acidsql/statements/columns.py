@@ -14,7 +14,13 @@ from acidsql.acid.evolution import can_widen, keeps_bucket
 from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.sql.statements import ChangeColumns, ColumnChange, ColumnDef, ReplaceColumns
+from acidsql.sql.statements import (
+    AddColumns,
+    ChangeColumns,
+    ColumnChange,
+    ColumnDef,
+    ReplaceColumns,
+)
 from acidsql.sql.tokens import Span
 from acidsql.statements.create import TypeOf, bind_column, bind_default, check_name
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
@@ -60,6 +66,23 @@ def altered(
     names = {old.name: new.name for old, new in zip(table.columns, columns, strict=False)}
     buckets = tuple(names[name] for name in table.bucket_columns)
     return Altered(tuple(columns), buckets, _renamed_properties(table, names))
+
+
+def added(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
+    """The columns that ADD COLUMNS adds.
+
+    Raises:
+        AnalysisError: A column is there already; a type is unknown.
+        UnsupportedError: A name is reserved, or a column is NOT NULL.
+    """
+    columns = list(table.columns)
+    for given in statement.columns:
+        columns.append(bind_column(given, text, type_of))
+        check_name(columns[-1], text, given.span)
+        _check_once(table, columns, len(columns) - 1, given.span, text)
+        if not columns[-1].nullable:
+            raise _not_null_refused(columns[-1], text, given.span)
+    return columns[len(table.columns) :]
 
 
 # ── CHANGE, RENAME COLUMN, ALTER COLUMN ──────────────────────────────────────────────────────
@@ -135,7 +158,7 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
         check_name(new, text, definition.span)
         if at >= len(table.columns):
             if not new.nullable:
-                raise not_null_refused(new, text, definition.span)
+                raise _not_null_refused(new, text, definition.span)
         else:
             old = table.columns[at]
             if new.name != old.name and new.name in known:
@@ -221,7 +244,7 @@ def _renamed_properties(table: Table, names: dict[str, str]) -> dict[str, str]:
     return {BLOOM_FILTER_COLUMNS: now} if now != given else {}
 
 
-def not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
+def _not_null_refused(column: Column, text: str, span: Span) -> UnsupportedError:
     """The error for a new column that is NOT NULL."""
     return UnsupportedError(
         f"Column '{column.name}' cannot be NOT NULL: existing rows have no value for it.",

@@ -17,6 +17,7 @@ from acidsql.plan.names import Names
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.result import Receipt
+from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.txn import TxnManager
 
 # Runs a statement, given with its text. Returns rows, a receipt if something changed, or None.
@@ -54,6 +55,7 @@ class Family:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
+        self._sparks = SparkDatabases(context.spark, context.metastore)
 
     def handlers(self) -> dict[type, Handler]:
         """The method for each type of statement that this family runs."""

@@ -18,7 +18,7 @@ from acidsql.metastore.interface import LockComponent, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery
-from acidsql.plan.foreign import refuse_acid_tables
+from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
@@ -291,7 +291,9 @@ class Reader:
     def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
         """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
-            SparkDatabases(self._spark, self._metastore).share_named(said.text)
+            databases = SparkDatabases(self._spark, self._metastore)
+            refuse_new_location(said.text, databases.is_ours, double_quoted=said.double_quoted)
+            databases.share_named(said.text)
         if statement.reads is Reads.NOTHING:
             resolve, double_quoted = self._names.resolve, said.double_quoted
             refuse_acid_tables(

@@ -59,8 +59,13 @@ class ShowStatements(Family):
         return dump_events(self._spark, path)
 
     @runs(st.ShowDatabases)
-    def _databases(self, statement: st.ShowDatabases, _: str) -> DataFrame:
-        """The ACID databases and Spark's; the column ``catalog`` tells them apart."""
+    def _databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
+        """The ACID databases and Spark's; the column ``catalog`` tells them apart.
+
+        While another catalog is current, that catalog's namespaces.
+        """
+        if self._sparks.is_elsewhere(None):
+            return self._spark.sql(text)
         rows = [(database.name, _OURS) for database in self._metastore.databases()]
         rows += [(database.name, _SPARKS) for database in self._spark.catalog.listDatabases()]
         found = [row for row in rows if _like(row[0], statement.pattern)]
@@ -68,6 +73,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowTables)
     def _tables(self, statement: st.ShowTables, text: str) -> DataFrame:
+        if self._sparks.is_elsewhere(statement.database):
+            return self._spark.sql(text)
         database = self._names.current_database
         if statement.database is not None:
             database = statement.database.parts[-1].lower()
@@ -162,7 +169,7 @@ class ShowStatements(Family):
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
         """The locks, in Hive's columns. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.need(statement.name, text)
-        database = statement.database and statement.database.parts[-1].lower()
+        database = statement.database and self._sparks.ours(statement.database, text)
         found = [
             one
             for one in self._metastore.show_locks()
@@ -180,6 +187,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowCompactions)
     def _compactions(self, statement: st.ShowCompactions, text: str) -> DataFrame:
+        if statement.database is not None:
+            self._sparks.ours(statement.database, text)
         found = self._metastore.compactions()
         table = None if statement.name is None else self._compacted(statement.name, found, text)
         if statement.partition and table is not None:

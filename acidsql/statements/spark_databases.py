@@ -12,19 +12,15 @@ from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_same, may_be_within
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import CatalogError
+from acidsql.errors import AnalysisError, CatalogError
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
+from acidsql.storage.spark import jvm
 
 CATALOG = "spark_catalog"
 _WAREHOUSE = "spark.sql.warehouse.dir"
 _WORD = re.compile(r"\w+")  # Spark's catalog takes such names for databases
-
-
-def is_of_another_catalog(name: Name) -> bool:
-    """Whether the name belongs to a catalog other than ``spark_catalog``."""
-    return len(name.parts) > 2 or (len(name.parts) == 2 and name.parts[0].lower() != CATALOG)
 
 
 class SparkDatabases:
@@ -32,6 +28,43 @@ class SparkDatabases:
 
     def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
         self._spark, self._metastore = spark, metastore
+
+    def is_elsewhere(self, name: Name | None) -> bool:
+        """Whether the name, or else the current namespace, is in a catalog that is not Spark's own.
+
+        Such a namespace is never a database of ours.
+        """
+        parts = () if name is None else name.parts
+        if len(parts) < 2:
+            return not jvm.is_own_catalog(self._spark)
+        return len(parts) > 2 or parts[0].lower() != CATALOG
+
+    def ours(self, name: Name, text: str) -> str:
+        """A database's name, in lower case.
+
+        Raises:
+            AnalysisError: SCHEMA_NOT_FOUND: it is in another catalog, which has none of ours.
+        """
+        if self.is_elsewhere(name):
+            raise AnalysisError(
+                f"'{'.'.join(name.parts)}' is no database of ACID tables: it is in another catalog "
+                f"than {CATALOG}.",
+                text, name.span.start, name.span.end,
+                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+            )  # fmt: skip
+        return name.parts[-1].lower()
+
+    def is_ours(self, name: Name) -> bool:
+        """Whether the name is that of a database of ACID tables."""
+        if self.is_elsewhere(name):
+            return False
+        return self._metastore.get_database(name.parts[-1].lower()) is not None
+
+    def is_catalog(self, name: str) -> bool:
+        """Whether a catalog of this name is configured in the session."""
+        return (
+            name == CATALOG or self._spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+        )
 
     def exists(self, name: str) -> bool:
         """Whether Spark has a database of this name."""

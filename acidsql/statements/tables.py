@@ -32,7 +32,6 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
-from acidsql.statements.spark_databases import SparkDatabases, is_of_another_catalog
 from acidsql.statements.unit_of_work import Transaction, Work
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for, real
@@ -49,7 +48,6 @@ class TableStatements(Family):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._places = Places(context.metastore)
-        self._sparks = SparkDatabases(context.spark, context.metastore)
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
@@ -120,7 +118,9 @@ class TableStatements(Family):
 
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        name = self._names.need(statement.name, text).name
+        table = self._names.need(statement.name, text)
+        name = table.name
+        self._matching(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing(text) as transaction, transaction.statement() as work:
             self._lock_rows(transaction.txn, name, statement.partition, text)
             table = self._again(name)
@@ -143,11 +143,7 @@ class TableStatements(Family):
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
-        columns = [create.bind_column(c, text, self._type_of(text)) for c in statement.columns]
-        for column, given in zip(columns, statement.columns, strict=True):
-            create.check_name(column, text, given.span)
-            if not column.nullable:
-                raise alter.not_null_refused(column, text, given.span)
+        columns = alter.added(table, statement, text, self._type_of(text))
         with self._locked(text, exclusive(table.name)) as txn:
             self._metastore.alter_table(table.name, add_columns=columns, txn_id=txn.id)
             txn.end_quietly()
@@ -210,7 +206,9 @@ class TableStatements(Family):
         """Drop partitions. First each gets a base without rows, which hides the old rows even if
         the partition is added again. The commit also removes the partition from the catalog. The
         files are deleted after the commit, the base last."""
-        name = self._names.need(statement.name, text).name
+        table = self._names.need(statement.name, text)
+        name = table.name
+        self._matching(table, statement.specs, text, statement.if_exists)
         with self._transactions.own(text) as transaction, transaction.statement() as work:
             txn = transaction.txn
             txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
@@ -233,7 +231,7 @@ class TableStatements(Family):
     @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
         """Create Spark's database first: if Spark refuses the name, nothing is created."""
-        if is_of_another_catalog(statement.name):
+        if self._sparks.is_elsewhere(statement.name):
             self._spark.sql(text)
             return
         name = statement.name.parts[-1].lower()
@@ -257,7 +255,7 @@ class TableStatements(Family):
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
         """Drop Spark's database last: if the store refuses, nothing is dropped."""
-        if is_of_another_catalog(statement.name):
+        if self._sparks.is_elsewhere(statement.name):
             self._spark.sql(text)
             return
         name, cascade = statement.name.parts[-1].lower(), statement.cascade
@@ -279,11 +277,11 @@ class TableStatements(Family):
     def _use(self, statement: st.Use, text: str) -> None:
         """Set Spark's current database, which is also the session's."""
         name = statement.name.parts[-1].lower()
-        if not is_of_another_catalog(statement.name):
+        if not self._sparks.is_elsewhere(statement.name):
             ours = self._metastore.get_database(name)
             if ours is not None:
                 self._sparks.share(ours)
-            elif not self._sparks.exists(name):
+            elif not self._sparks.exists(name) and not self._sparks.is_catalog(name):
                 raise AnalysisError(
                     f"There is no database '{name}'.",
                     text, statement.name.span.start, statement.name.span.end,

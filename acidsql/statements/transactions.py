@@ -114,7 +114,7 @@ class TransactionStatements(Family):
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
-        name = statement.name.parts[-1].lower()
+        name = self._sparks.ours(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
         self._hold([LockComponent(kind, name)], text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from kit import fill, rows, table
@@ -160,3 +161,59 @@ def test_a_namespace_of_another_catalog_is_sparks(acid):
         with pytest.raises(AnalysisException, match="nowhere"):
             acid.sql(statement)
     assert [one.name for one in acid.metastore.databases()] == ["default"]
+    with pytest.raises(AnalysisException, match="nowhere"):
+        acid.sql("SHOW TABLES IN nowhere.default")
+
+
+@pytest.fixture
+def other(spark, acid, conf):
+    """A catalog of Spark's, with a table t in its namespace D, beside d.t of ours."""
+    of = "spark.sql.catalog.other"
+    conf(f"{of}.url", f"jdbc:derby:memory:{uuid4().hex};create=true")
+    conf(f"{of}.driver", "org.apache.derby.jdbc.EmbeddedDriver")
+    conf(of, "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS other.`d`")  # Spark keeps the catalog
+    for name in ("t", "theirs"):
+        spark.sql(f"DROP TABLE IF EXISTS other.`d`.{name}")
+        spark.sql(f"CREATE TABLE other.`d`.{name} (id INT)")
+    acid.sql("CREATE DATABASE d")
+    fill(acid, "d.t (id INT)", "1")
+    yield acid
+    spark.catalog.setCurrentCatalog("spark_catalog")
+
+
+@pytest.mark.parametrize("use", ["USE other.`d`", "SET CATALOG other", "USE other"])
+def test_in_another_catalog_no_name_is_ours(spark, other, use):
+    assert rows(other, "SHOW TABLES IN other.`d`")[0][:2] == ("d", "t")
+    other.sql(use)
+    if use != "USE other.`d`":
+        other.sql("USE d")
+    assert rows(other, "SELECT current_catalog(), current_schema()") == [("other", "d")]
+    assert rows(other, "SELECT * FROM t") == rows(other, "SELECT * FROM d.t") == []
+    assert len(rows(other, "SHOW TABLES")) == len(rows(other, "SHOW TABLES IN d")) == 2
+    other.sql("INSERT INTO t VALUES (5), (6)")
+    assert table(other) == table(other, "d.t") == [(5,), (6,)]
+    for statement, condition in (
+        ("DELETE FROM d.nope WHERE id = 1", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE TABLE mine (id INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')",
+         "REQUIRES_SINGLE_PART_NAMESPACE"),
+        ("SHOW LOCKS DATABASE d", "SCHEMA_NOT_FOUND"),
+        ("SHOW COMPACTIONS DATABASE other.d", "SCHEMA_NOT_FOUND"),
+    ):  # fmt: skip
+        with pytest.raises((AnalysisException, AcidSqlError), match=condition):
+            other.sql(statement)
+    other.sql("USE spark_catalog")
+    other.sql("USE d")
+    assert table(other) == [(1,)]
+
+
+def test_a_database_of_ours_keeps_its_location(spark, acid, tmp_path):
+    acid.sql("CREATE DATABASE x")
+    before = rows(acid, "DESCRIBE DATABASE x")
+    for what in ("DATABASE x", "SCHEMA spark_catalog.X", "NAMESPACE `x`"):
+        with pytest.raises(AcidSqlError, match="DATABASE_LOCATION"):
+            acid.sql(f"ALTER {what} SET LOCATION '{tmp_path}/there'")
+    assert rows(acid, "DESCRIBE DATABASE x") == before
+    spark.sql("CREATE DATABASE theirs")
+    acid.sql(f"ALTER DATABASE theirs SET LOCATION '{tmp_path}/there'")
+    assert str(tmp_path) in str(rows(acid, "DESCRIBE DATABASE theirs"))

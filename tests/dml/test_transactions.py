@@ -3,10 +3,11 @@
 import threading
 
 import pytest
-from kit import directories, fill, rows, table
+from kit import calls_of, directories, fill, rows, table
 
 import acidsql
 from acidsql.errors import (
+    AcidSqlError,
     SnapshotTooOldError,
     TxnAbortedError,
     TxnError,
@@ -342,3 +343,49 @@ def test_closing_a_session_rolls_back(spark, acid):
         session.sql("DELETE FROM t")
     assert table(acid) == [(1,)]
     assert acid.sql("SHOW LOCKS").count() == 0
+
+
+WRONG = (
+    "DELETE FROM t WHERE nope = 1",
+    "DELETE FROM t WHERE id",
+    "DELETE FROM t WHERE count(*) > 1",
+    "DELETE FROM t WHERE id IN (SELECT nope FROM t)",
+    "UPDATE t SET v = 'x' WHERE nope = 1",
+    "UPDATE t SET v = nope",
+    "UPDATE t SET nope = 1",
+    "MERGE INTO t USING t AS s ON t.id = s.nope WHEN MATCHED THEN DELETE",
+    "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED AND s.nope THEN DELETE",
+    "MERGE INTO t USING t AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.nope)",
+    "MERGE INTO t USING nope AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    "INSERT INTO t SELECT nope, 1, 1 FROM t",
+    "INSERT INTO t VALUES (nope, 'x', 1)",
+    "INSERT INTO t VALUES (1, 'x', 1, 1)",
+    "INSERT INTO t (nope) VALUES (1)",
+    "INSERT OVERWRITE t PARTITION (nope = 1) SELECT id, v FROM t",
+    "FROM t INSERT INTO t SELECT id, v, p INSERT INTO t SELECT nope, v, p",
+    "CREATE TABLE w AS SELECT nope FROM t",
+    "TRUNCATE TABLE t PARTITION (nope = 1)",
+    "TRUNCATE TABLE t PARTITION (p = 'x')",
+    "ALTER TABLE t DROP PARTITION (nope = 1)",
+    "ALTER TABLE t DROP PARTITION (p = 'x')",
+    "ALTER TABLE t ADD COLUMNS (v INT)",
+    "ALTER TABLE t RENAME COLUMN nope TO w",
+    "ALTER TABLE t CHANGE COLUMN id id STRUCT<a: INT>",
+    "ALTER TABLE t COMPACT 'nope'",
+    "ALTER TABLE t PARTITION (nope = 1) COMPACT 'major'",
+    "LOCK TABLE t PARTITION (nope = 1) SHARED",
+    "LOAD DATA INPATH '/nowhere/at/all' INTO TABLE t PARTITION (nope = 1)",
+    "LOAD DATA INPATH '/nowhere/at/all' INTO TABLE t PARTITION (p = 'x')",
+)
+
+
+def test_a_wrong_statement_opens_no_transaction(acid, monkeypatch):
+    fill(acid, "t (id INT, v STRING) PARTITIONED BY (p INT)", "1, 'a', 1")
+    opened = calls_of(monkeypatch, acid.metastore, "open_txn")
+    opening = []
+    for statement in WRONG:
+        with pytest.raises(AcidSqlError):
+            acid.sql(statement)
+        opening += [statement] if opened else []
+        opened.clear()
+    assert opening == []

@@ -45,7 +45,11 @@ from acidsql.txn import TxnManager
 
 SCHEMA = RowSchema.of([("v", "string")])
 NO_SPARK = SimpleNamespace(
-    catalog=SimpleNamespace(tableExists=lambda _: False, databaseExists=lambda _: False)
+    catalog=SimpleNamespace(
+        tableExists=lambda _: False,
+        databaseExists=lambda _: False,
+        currentCatalog=lambda: "spark_catalog",
+    )
 )
 
 

@@ -51,6 +51,11 @@ def substitute_variables(spark: SparkSession, text: str) -> str:
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
 
 
+def is_own_catalog(spark: SparkSession) -> bool:
+    """Whether the current catalog is Spark's own, where unqualified names may be ours."""
+    return spark.catalog.currentCatalog() == "spark_catalog"
+
+
 def is_temp_view(spark: SparkSession, name: str) -> bool:
     """True if a temporary view has this name and so hides tables of the same name."""
     session = getattr(spark, "_jsparkSession", None)
