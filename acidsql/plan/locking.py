@@ -130,11 +130,20 @@ def _inserts(statement: Merge) -> bool:
     )
 
 
-def taking(directory: str) -> LockComponent:
-    """The lock of a statement that takes a directory's files into a table: only one may do so.
+def taking(directory: str) -> list[LockComponent]:
+    """The locks of a statement that takes a directory's files into a table: only one may do so.
+
+    The directories around it are locked, too, so that no statement takes one of them as a whole.
 
     Args:
         directory: The directory's real path.
     """
-    name = f"{directory[-80:]}#{hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()}"
-    return LockComponent(LockType.EXCLUSIVE, "(files)", name)
+    locks = [LockComponent(LockType.EXCLUSIVE, "(files)", _lock_name(directory))]
+    while (directory := directory.rpartition("/")[0]).strip("/"):
+        locks.append(LockComponent(LockType.SHARED_READ, "(files)", _lock_name(directory)))
+    return locks
+
+
+def _lock_name(directory: str) -> str:
+    digest = hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()
+    return f"{directory[-80:]}#{digest}"

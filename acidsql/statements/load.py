@@ -39,7 +39,6 @@ from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import Source
 from acidsql.storage.writing.save import Save, Writing
-from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +91,7 @@ class LoadStatements(Family):
         what = self._say(statement, text, self._names.need(statement.name, text))
         left: list[str] = []
         with self._transactions.changing(text) as transaction, transaction.statement() as work:
-            waited = self._lock(transaction.txn, statement, what, text)
+            waited = self._lock(transaction, statement, what, text)
             if (now := self._again(what.table.name)) != what.table or waited:
                 what = self._say(statement, text, now)
             elif not statement.local:  # a table may have been created there meanwhile
@@ -155,16 +154,23 @@ class LoadStatements(Family):
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _lock(self, txn: Txn, statement: LoadData, what: _Load, text: str) -> bool:
-        """Lock the target and the directory of the files. Returns True if the locks had to wait."""
+    def _lock(self, transaction: Transaction, statement: LoadData, what: _Load, text: str) -> bool:
+        """Lock the directory of the files and the target. Returns True if the locks had to wait.
+
+        Another transaction locks the directory: the files are removed after the commit, which ends
+        all locks of this transaction.
+        """
+        waited = False
+        if not statement.local:
+            if transaction.takes is None:
+                transaction.takes = self._txns.open(agent_info=text)
+            waited = transaction.takes.lock(taking(real(directory_of(what.sources[0].path)))).waited
         touched = what.same_value or None
         if statement.overwrite:
             locks = overwriting(what.table.name, self._txns.settings, touched)
         else:
             locks = inserting(what.table.name, touched)
-        if not statement.local:
-            locks.append(taking(real(directory_of(what.sources[0].path))))
-        return txn.lock(locks, agent_info=text).waited
+        return transaction.txn.lock(locks, agent_info=text).waited or waited
 
     def _again(self, name: TableName) -> Table:
         """Look the table up under the lock: it may have changed while the statement waited."""

@@ -110,15 +110,17 @@ class Places:
     def prepare(self, table: Table, *, adopt: bool) -> Adopted:
         """Check that a new table's directory is empty or, with ``adopt``, take over its files.
 
-        Call this method under the table's lock. It first deletes what a dropped table has left in
-        the directory.
+        Call this method under the table's lock. It first deletes what a dropped table of the same
+        name has left in the directory. The files of a dropped table of another name stay: the
+        holder of that table's lock may be deleting them.
 
         Raises:
-            CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory, or the
-                directory is not empty and ``adopt`` is False.
+            CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory or owned it, or
+                the directory is not empty and ``adopt`` is False.
         """
         for cleanup in self._metastore.pending_cleanups():
-            if is_same(cleanup.location, table.location):
+            is_own = cleanup.table == table.name
+            if is_own and is_same(cleanup.location, table.location):
                 delete_dropped(self._metastore, cleanup)
         if adopt:  # otherwise ``free`` has chosen the directory
             for owner in self.neighbours(table.location):

@@ -58,7 +58,7 @@ class TableStatements(Family):
             return None
         table = self.define(statement, text, name)
         with self._transactions.own(text) as transaction:
-            files = [taking(table.location)] if statement.location is not None else []
+            files = taking(table.location) if statement.location is not None else []
             transaction.txn.lock([exclusive(name), *files], agent_info=text)
             if self.exists(statement, name):
                 return None

@@ -85,6 +85,8 @@ class Transaction:
     Attributes:
         works: One ``Work`` for each statement that was not undone.
         rolled_back: True if the session itself has rolled the transaction back.
+        takes: Another transaction, which ends after all else. It locks the directories that files
+            are taken from, because they are removed after the commit.
         when_abandoned: Functions to call once it is certain that the transaction will never be
             committed.
         compaction: The compactor's messages about the tables that the transaction wrote to. The
@@ -102,6 +104,7 @@ class Transaction:
     ) -> None:
         self.txn, self.works = txn, list[Work]()
         self.when_abandoned: list[Callable[[], None]] = []
+        self.takes: Txn | None = None
         self.rolled_back = False
         self.read_only, self.in_block = read_only, in_block
         self._several, self._on_commit = several, on_commit
@@ -237,8 +240,11 @@ class Transaction:
                 if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
                     raise
                 resolved |= {one.txn_id for one in error.conflicts}
-        for act in (act for work in self.works for act in work.when_committed):
-            act()
+        try:
+            for act in (act for work in self.works for act in work.when_committed):
+                act()
+        finally:
+            self._end()
         self._on_commit(self)
 
     def abandon(self, reason: str) -> bool:
@@ -247,6 +253,12 @@ class Transaction:
         Returns:
             False, with nothing deleted, if the transaction may be committed.
         """
+        try:
+            return self._abandon(reason)
+        finally:
+            self._end()
+
+    def _abandon(self, reason: str) -> bool:
         if self.txn.phase in (Phase.UNKNOWN, Phase.COMMITTED):
             return False
         if not abort_quietly(self.txn, reason):
@@ -256,6 +268,11 @@ class Transaction:
         for act in self.when_abandoned:
             act()
         return True
+
+    def _end(self) -> None:
+        takes, self.takes = self.takes, None
+        if takes is not None:
+            takes.end_quietly()
 
     @property
     def places(self) -> list[tuple[TableName, str | None]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -369,19 +368,16 @@ def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatc
     thread = threading.Thread(target=second)
 
     def slowly(sources):
-        # The first is committed, its lock is free, and the files are still there.
+        # The first is committed, and the files are still there.
         thread.start()
-        thread.join(1.5)
+        thread.join(4)
         return remove(sources)
 
     with monkeypatch.context() as patch:
         patch.setattr(load, "remove", slowly)
-        copy = load.copy_in_tasks
-        patch.setattr(load, "copy_in_tasks", lambda *a: (time.sleep(3), copy(*a))[1]
-                      if threading.current_thread() is thread else copy(*a))  # fmt: skip
         t.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
     thread.join(60)
-    assert outcomes in (["LOAD_DATA_PATH_NOT_EXISTS"], ["WRITE_FAILED"])
+    assert outcomes == ["LOAD_DATA_PATH_NOT_EXISTS"]
     assert len(table(t)) == 3
 
 
@@ -389,11 +385,45 @@ def test_the_place_that_files_are_taken_from_is_locked(t, incoming):
     t.sql("BEGIN")
     t.sql(f"LOAD DATA INPATH '{incoming}/part-00000*' INTO TABLE t")
     t.sql(f"LOAD DATA LOCAL INPATH '{incoming}/part-00001*' INTO TABLE t")
-    locks = [(row.database, row.lock_type) for row in t.sql("SHOW LOCKS").collect()]
-    assert sorted(locks) == [
-        ("(files)", "EXCLUSIVE"), ("default", "SHARED_READ"), ("default", "SHARED_READ"),
-    ]  # fmt: skip
+    t.sql(f"LOAD DATA INPATH '{incoming}/part-00001*' INTO TABLE t")
+    locks = [row for row in t.sql("SHOW LOCKS").collect() if row.lock_type == "EXCLUSIVE"]
+    (lock,) = {(row.database, row.table.rpartition("#")[0]) for row in locks}
+    assert lock == ("(files)", str(incoming)[-80:])
     t.sql("ROLLBACK")
+    assert t.sql("SHOW LOCKS").count() == 0
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_what_is_loaded_is_not_adopted_meanwhile(t, spark, incoming, monkeypatch, levels):
+    """CREATE … LOCATION of the directory, or of one around it, waits until the files are gone."""
+    import acidsql
+
+    place = incoming.joinpath(*(f"p{n}=1" for n in range(levels)))
+    place.mkdir(parents=True, exist_ok=True)
+    for file in incoming.glob("*.orc"):
+        file.rename(place / file.name)
+    (incoming / "part-00002-empty").unlink()
+    columns = ", ".join(f"p{n} INT" for n in range(levels))
+    by = f"PARTITIONED BY ({columns})" if levels else ""
+
+    def adopt():
+        with acidsql.connect(spark, warehouse=t.warehouse) as other:
+            other.sql(f"CREATE TABLE x (id INT, v STRING) {by} LOCATION '{incoming}'")
+
+    thread, remove = threading.Thread(target=adopt), load.remove
+
+    def slowly(sources):
+        thread.start()
+        thread.join(3)
+        assert "x" not in t.metastore.tables("default")
+        return remove(sources)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(load, "remove", slowly)
+        t.sql(f"LOAD DATA INPATH '{place}' INTO TABLE t")
+    thread.join(60)
+    assert len(table(t)) == 3
+    assert table(t, "x") == []
 
 
 def test_a_source_that_cannot_be_removed_is_told(t, incoming, monkeypatch):

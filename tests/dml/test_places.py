@@ -294,3 +294,24 @@ def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeyp
     assert rows(acid, "r1") == [(2,)]
     acid.sql("CREATE TABLE r2 AS SELECT 3 AS id")
     assert (rows(acid, "r1"), rows(acid, "r2")) == ([(2,)], [(3,)])
+
+
+def test_where_a_dropped_table_is_still_to_be_deleted_no_other_table_is_made(
+    acid, tmp_path, monkeypatch
+):
+    """Somebody may be deleting it just now, by names that the other table would have, too."""
+    place = tmp_path / "ext"
+    place.mkdir()
+    acid.sql(f"CREATE TABLE x (id INT) LOCATION '{place}'")
+    acid.sql("INSERT INTO x VALUES (1)")
+    with monkeypatch.context() as patch:
+        patch.setattr("acidsql.statements.tables.delete_dropped", lambda *_: None)
+        acid.sql("DROP TABLE x")
+    for columns in ("(id INT)", "(id INT) PARTITIONED BY (p INT)"):
+        for location in (place, place / "p=1", tmp_path):
+            statement = f"CREATE TABLE z {columns} LOCATION '{location}'"
+            assert refused(acid, statement) == "LOCATION_ALREADY_EXISTS"
+    assert [row.kind for row in acid.clean().collect()] == ["dropped"]
+    acid.sql(f"CREATE TABLE z (id INT) LOCATION '{place}'")
+    acid.sql("INSERT INTO z VALUES (2)")
+    assert rows(acid, "z") == [(2,)]
