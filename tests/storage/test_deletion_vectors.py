@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -75,9 +76,10 @@ def test_what_is_left_is_what_no_delete_event_names(spark, tmp_path, seed, ansi)
     far = [(2, encode(0), 1 << 46), (2, encode(0), 2**63 - 2), (2**62, encode(0), 0)]
     alike = [(2 + (1 << 14), encode(0), 0), (2, encode(0), 1 << 26), (2, encode(0) ^ 1, 1 << 26)]
     below = [(2, encode(1), -1), (2, encode(1), -65536), (2, -1, 5)]
-    keys = [*KEYS, *unlike, *far, *alike, *below]
+    near = [*KEYS, *unlike, *alike, *below]
+    keys = [*near, *far]
     deleted = {
-        name: rng.sample(keys, (0, 1, 90)[(seed + at) % 3]) for at, name in enumerate(PARTITIONS)
+        name: rng.sample(near, (0, 1, 90)[(seed + at) % 3]) for at, name in enumerate(PARTITIONS)
     }
     none = [(None, encode(0), 0), (2, None, 0), (2, encode(0), None)]
     rows = [(NUMBERS[n], *key) for n in PARTITIONS for key in [*keys, *none]]
@@ -112,18 +114,18 @@ def test_a_file_without_events_sets_no_bit(tmp_path):
 
 
 def test_many_rows_of_a_page_take_one_page(tmp_path):
-    keys = [(1, encode(0), row) for row in range(65536)]
+    keys = [(1, encode(0), row) for row in range(8192)]
     found = vectors_of(one(tmp_path, *keys))
-    assert found.words.tolist() == [[-1] * 1024]
+    assert found.words.tolist() == [[-1] * 128]
     assert found.pages.T.tolist() == [[0, 1, encode(0), 0]]
 
 
 def test_rows_far_apart_are_left_to_a_join(tmp_path, monkeypatch):
     monkeypatch.setattr(vectors, "PAGES_MAX", 3)
-    near = [(1, encode(0), row << 16) for row in range(2)]
+    near = [(1, encode(0), row << 13) for row in range(2)]
     assert vectors_of(one(tmp_path, *near)) is not None
     assert (
-        vectors_of(one(tmp_path, *near, (1, encode(0), 2 << 16), (1, encode(0), 3 << 16))) is None
+        vectors_of(one(tmp_path, *near, (1, encode(0), 2 << 13), (1, encode(0), 3 << 13))) is None
     )
 
 
@@ -142,6 +144,29 @@ def test_many_events_are_left_to_a_join(tmp_path, monkeypatch):
     assert vectors_of(one(tmp_path, *keys)) is None
 
 
+@pytest.mark.parametrize("key", [(2**62, encode(0), 0), (1, encode(0), 1 << 46)])
+def test_numbers_far_apart_are_left_to_a_join(tmp_path, key):
+    assert vectors_of(one(tmp_path, (1, encode(0), 0), key)) is None
+
+
+@pytest.mark.spark
+def test_many_partitions_are_told_apart_by_their_checksums(spark, tmp_path):
+    names = [f"p={number}" for number in range(700)]
+    numbers = {name: zlib.crc32(name.encode()) for name in names}
+    file = delete_file(tmp_path / "file", [(1, encode(0), 5)])
+    listings = [Listing(name, deletes=(file,)) for name in names[::7]]
+    found = vectors.deletion_vectors(listings, SEEN, numbers)
+    rows = [(number, 1, encode(0), row) for number in (0, *numbers.values()) for row in (5, 6)]
+    kinds = [pa.int64(), pa.int64(), pa.int32(), pa.int64()]
+    columns = [
+        pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
+    keys = [vectors.PARTITION_NUMBER, vectors.WRITE_ID, vectors.BUCKET_PROPERTY, vectors.ROW_ID]
+    left = found.without_deleted(spark.createDataFrame(pa.table(columns, names=keys))).collect()
+    gone = {numbers[name] for name in names[::7]}
+    assert {tuple(row) for row in left} == {r for r in rows if r[0] not in gone or r[3] == 6}
+
+
 def test_a_partition_may_be_known_by_a_checksum(tmp_path):
     listings = one(tmp_path, (1, encode(0), 0))
     found = vectors.deletion_vectors(listings, SEEN, {"": 4_000_000_000})
@@ -157,9 +182,9 @@ def test_events_that_do_not_come_sorted_set_the_same_bits(tmp_path):
     directory = parse_directory("delete_delta_9_9_0000")
     found = vectors_of([Listing("", deletes=(EventFile(str(tmp_path / "file"), directory, 1),))])
     rows = [
-        page << 16 | word << 6 | bit
+        page << 13 | word << 6 | bit
         for (_, _, _, page), words in zip(found.pages.T.tolist(), found.words.tolist(), strict=True)
-        for word, bit in itertools.product(range(1024), range(64))
+        for word, bit in itertools.product(range(128), range(64))
         if words[word] >> bit & 1
     ]
     assert sorted(rows) == sorted(key[2] for key in keys)

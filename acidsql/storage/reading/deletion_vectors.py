@@ -1,16 +1,17 @@
 """Delete events as bits: one bit for each row that a statement wrote into a bucket.
 
-Hive numbers the rows of a statement in each bucket from 0. So the bits lie in pages of 65,536 rows,
-and only pages with a deleted row exist. Spark broadcasts the pages to every task. There a row finds
-its page by one number, and its bit by its row number. So no job reads delete events, and there is
-no join by row id. Delete events with row ids far apart would need too many pages; ``deletes``
-handles them.
+Hive numbers the rows of a statement in each bucket from 0. So the bits lie in pages of 8192 rows,
+and only pages with a deleted row exist. Every task gets the pages as one array, in a scalar
+subquery over one local row. Spark's generated code finds a row's bit by a few look-ups by index: no
+job reads delete events, and there is no join. Delete events with row ids far apart would need too
+many pages; ``deletes`` handles them.
 
 The driver reads the files of delete events, because they hold row ids and no rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.event_records import (
@@ -33,19 +33,20 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
-from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
 
-PAGES_MAX = 4096  # pages of 8 KiB each
+PAGES_MAX = 16384  # pages of 1 KiB each
+INDEX_MAX = 2_000_000  # numbers to find a page by
+_MODULI = 500
 _FILES = 16  # files in memory at a time
 _RUNS_MAX = _FILES * PAGES_MAX
-_PAGE_BITS = 16  # the bits of a rowId that give the row's place in its page
+_PAGE_BITS = 13  # the bits of a rowId that give the row's place in its page
 _WORD_BITS = 6
 _WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # words in a page
 
-_SENT = f"{PREFIX}sent_"
-_OWN = f"{PREFIX}own_"
-_OF_PAGE = ("partition", "write_id", "property", "page")
+_STATEMENT_BITS = 16  # the low bits of a bucket property: Hive's statement id, or a bare bucket id
+_STATEMENT_MASK = (1 << _STATEMENT_BITS) - 1
+_SENT = f"{PREFIX}sent"
 
 _Ints = npt.NDArray[np.int64]
 # Partition number, write id, bucket property, page number.
@@ -59,32 +60,39 @@ class DeletionVectors:
     Attributes:
         pages: One column for each page: partition number, write id, bucket property, page number.
         words: One row for each page: words of 64 rows each; the lowest bit is the first row's.
+        modulus: The numbers of the scan's partitions differ modulo this number.
     """
 
     pages: _Ints
     words: _Ints
+    modulus: int
+
+    @property
+    def parts(self) -> list[_Ints]:
+        """The numbers that ``_PARTS`` compute, for each page."""
+        partition, write_id, bucket_property, page = self.pages
+        bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
+        return [partition % self.modulus, write_id, bucket, statement, page]
+
+    @property
+    def index_size(self) -> int:
+        """How many numbers a task needs beside the words to find a page."""
+        if not len(self.words):
+            return 0
+        indexes = sum(int(part.max()) - int(part.min()) + 3 for part in self.parts)
+        return indexes + math.prod(len(np.unique(part)) for part in self.parts) + 1
 
     def without_deleted(self, events: DataFrame) -> DataFrame:
         """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
-        sent = dict(zip(_OF_PAGE, map(pa.array, self.pages), strict=True))
-        begins = np.arange(0, self.words.size + 1, _WORDS, dtype=np.int32)
-        words = pa.field("element", pa.int64(), nullable=False)
-        sent["words"] = pa.ListArray.from_arrays(
-            pa.array(begins), pa.array(self.words.reshape(-1)), type=pa.list_(words)
-        )
-        fields = [pa.field(f"{_SENT}{k}", v.type, nullable=False) for k, v in sent.items()]
-        pages = local_rows(
-            events.sparkSession, pa.table(list(sent.values()), schema=pa.schema(fields))
-        )
-        keyed = pages.selectExpr("*", f"{_key(_SENT)} AS {_SENT}key")
-        own = (f"{sql} AS {_OWN}{name}" for name, sql in _COUNTED.items())
-        counted = jvm.select(events, "*", *own)
-        # Only the key is compared by "=": Spark would join by every column that "=" compares.
-        condition = f"{_key(_OWN)} = {_SENT}key AND {_IS_SAME_PAGE} AND {_IS_SET}"
-        left = counted.join(F.broadcast(keyed), F.expr(condition), "left_anti")
-        return left.drop(*(f"{_OWN}{name}" for name in _COUNTED))
+        numbers, is_alive = _sent(self)
+        begins = pa.array([0, len(numbers)], pa.int32())
+        kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
+        array = pa.ListArray.from_arrays(begins, pa.array(numbers), type=kind)
+        row = local_rows(events.sparkSession, pa.table({_SENT: array}))
+        # As a column first: so Spark plans the subquery once, however often the condition names it.
+        return events.select("*", row.scalar().alias(_SENT)).where(is_alive).drop(_SENT)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.
@@ -148,8 +156,27 @@ def deletion_vectors(
             return None
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
-    pages = np.array(list(bits.slots), np.int64).reshape(-1, len(_OF_PAGE)).T
-    return DeletionVectors(pages, bits.words[: len(bits.slots)])
+    pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
+    modulus = _modulus(np.unique(np.array([0, *numbers.values()], np.int64)))
+    if modulus is None:
+        return None
+    vectors = DeletionVectors(pages, bits.words[: len(bits.slots)], modulus)
+    return vectors if vectors.index_size <= INDEX_MAX else None
+
+
+def _modulus(numbers: _Ints) -> int | None:
+    """The smallest modulus found that tells these numbers apart; None if none was found.
+
+    The numbers of many partitions are checksums, which are too large for an index.
+    """
+    if numbers[-1] < INDEX_MAX:
+        return int(numbers[-1]) + 1
+    # Of random numbers, one in fifty moduli of this size tells all of them apart.
+    least = len(numbers) ** 2 // 8 + 2
+    for modulus in range(least, min(least + _MODULI, INDEX_MAX)):
+        if len(np.unique(numbers % modulus)) == len(numbers):
+            return modulus
+    return None
 
 
 def _count(reads: Sequence[tuple[int, FileRead]]) -> int:
@@ -208,30 +235,46 @@ class _Bits:
         return np.array(found, np.int64)[inverse.reshape(-1)]
 
 
-# The columns that give a row's page and bit. None of them is ever null: without nulls Spark
-# evaluates the condition in half the time.
+# SQL of the numbers that identify a row's page, in the order of ``_Page``. None is ever null:
+# without nulls Spark evaluates the condition in half the time.
+_PROPERTY = f"coalesce(CAST({BUCKET_PROPERTY} AS BIGINT), -1L)"
 _NUMBER = f"coalesce({ROW_ID}, {2**63 - 1}L)"
-_COUNTED = {
-    "partition": f"coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L)",
-    "write_id": f"coalesce({WRITE_ID}, -1L)",
-    "property": f"coalesce(CAST({BUCKET_PROPERTY} AS BIGINT), -1L)",
-    "page": f"shiftright({_NUMBER}, {_PAGE_BITS})",
-    "word": f"CAST(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1} AS INT)",
-    "bit": f"CAST({_NUMBER} & 63 AS INT)",
-}
+_PARTS = (
+    f"(coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L) % {{modulus}}L)",
+    f"coalesce({WRITE_ID}, -1L)",
+    f"shiftright({_PROPERTY}, {_STATEMENT_BITS})",
+    f"({_PROPERTY} & {_STATEMENT_MASK}L)",
+    f"shiftright({_NUMBER}, {_PAGE_BITS})",
+)
+_WORD = f"(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1}L)"
+_BIT = f"CAST({_NUMBER} & 63L AS INT)"
 
 
-def _key(prefix: str) -> str:
-    """SQL of one number for each page.
+def _sent(bits: DeletionVectors) -> tuple[_Ints, str]:
+    """The array that tasks get, and SQL that is true for rows that are not deleted.
 
-    Two pages seldom have the same number, because their values differ in few bits.
+    The array has an index for each part of a page's number, then the places of the pages, then the
+    pages. The entries that a row finds in the indexes are added up to the place of its page. A part
+    that no page has leads to a page without bits.
     """
-    return (
-        f"(shiftleft({prefix}write_id, 50) ^ shiftleft({prefix}partition, 40) "
-        f"^ shiftleft({prefix}property, 10) ^ {prefix}page)"
-    )
-
-
-_DIFFERING = " | ".join(f"({_OWN}{name} ^ {_SENT}{name})" for name in _OF_PAGE)
-_IS_SAME_PAGE = f"({_DIFFERING}) = 0L"
-_IS_SET = f"shiftright(get({_SENT}words, {_OWN}word), {_OWN}bit) & 1L = 1L"
+    indexes, place, size = [], np.zeros(len(bits.words), np.int64), 1
+    values = [np.unique(part, return_inverse=True) for part in bits.parts]
+    pages = math.prod(len(unique) for unique, _ in values)
+    begin, terms = 0, []
+    for sql, (unique, at) in zip(_PARTS, values, strict=True):
+        sql = sql.format(modulus=bits.modulus)
+        low, high = int(unique[0]) - 1, int(unique[-1]) + 1
+        index = np.full(high - low + 1, pages, np.int64)
+        index[unique - low] = np.arange(len(unique)) * size
+        place += at.reshape(-1) * size
+        size *= len(unique)
+        terms.append(f"{_SENT}[least(greatest({sql}, {low}L), {high}L) - {low - begin}L]")
+        indexes.append(index)
+        begin += len(index)
+    first = begin + pages + 1
+    places = np.full(pages + 1, first, np.int64)
+    places[place] = first + _WORDS * np.arange(1, len(bits.words) + 1)
+    empty = np.zeros(_WORDS, np.int64)
+    found = f"{_SENT}[least({' + '.join(terms)}, {pages}L) + {begin}L]"
+    is_alive = f"shiftright({_SENT}[{found} + {_WORD}], {_BIT}) & 1L = 0L"
+    return np.concatenate([*indexes, places, empty, bits.words.reshape(-1)]), is_alive

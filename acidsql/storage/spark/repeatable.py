@@ -161,12 +161,11 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
         return found is not None and len(stamps) <= _FILES_MAX
     if name in _LEAVES:
         return True
-    if not plan.subqueries().isEmpty():  # subqueries in expressions have any nodes
+    if name not in _PLANS:
         return False
-    children = plan.children()
-    return name in _PLANS and all(
-        _is_known(children.apply(i), stamps) for i in range(children.size())
-    )
+    # Subqueries in expressions stand beside the children.
+    below = [plan.children(), plan.subqueries()]
+    return all(_is_known(some.apply(i), stamps) for some in below for i in range(some.size()))
 
 
 def _files_of(relation: Any) -> list[_Stamp] | None:
