@@ -44,6 +44,11 @@ def no_sizes(table: Any, files: Any, sizes: Any) -> Any:
     return partition_columns.PathPartitions(table, files, {})
 
 
+def plain_order(names: Any) -> Any:
+    """``_together`` without the hash."""
+    return [job.F.col(name) for name in names]
+
+
 # name → what is patched, and the statements that should gain by it
 PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
     "plain literals": ([(runner.Runner, "_plain", nothing)], ["insert 1", "insert 1000"]),
@@ -53,41 +58,25 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
     ),
     "few rows": ([(save, "collect_few", nothing)], ["update 1", "delete 1", "merge 1"]),
     "point search": ([(scan, "_candidates", nothing)], ["big update 1", "big delete 1"]),
-    "bits": ([(scan, "deletion_vectors", nothing)], ["scan", "small scan", "big merge"]),
-    "later files": (
-        [(scan, "deletion_vectors", nothing), (scan, "parted", None)],
-        ["scan"],
+    "deletion bits": ([(scan, "deletion_vectors", nothing)], ["scan", "small scan", "big upsert"]),
+    "partners": (
+        [(reader.Reader, "events", whole)],
+        ["big merge", "big upsert", "upsert 2 keys", "merge 1"],
     ),
-    "partners": ([(reader.Reader, "events", whole)], ["big merge", "merge 2 keys", "merge 1"]),
-    "partner hash": ([(reader, "hashes_well", lambda _: False)], ["merge 2 keys"]),
     "source partitions": (
         [(reader, "demanded_by_source", lambda *_: ANYTHING)],
         ["merge partitions"],
     ),
     "data skipping": ([(reader.Reader, "_demands", lambda *_: {})], ["range scan"]),
     "size lookup": ([(scan, "PathPartitions", no_sizes)], ["partition scan", "small partitions"]),
-    "one number": (
-        [(job, "_sort_prefix", lambda _: []), (job, "_together", None)],
-        ["big merge", "insert partitions"],
+    "sort by one number": (
+        [(job, "_sort_prefix", lambda _: []), (job, "_together", plain_order)],
+        ["insert partitions", "update partitions"],
     ),
     "bucket sql": ([(job, "bucket_sql", nothing)], ["insert buckets", "small insert buckets"]),
-    "unmeasured": ([(job, "unmeasured", nothing)], ["insert select", "big merge"]),
+    "unmeasured": ([(job, "unmeasured", nothing)], ["insert select", "big upsert"]),
     "keys alone": ([(job, "repeatable", nothing)], ["delete 5 %"]),
 }
-
-
-def plain_order(names: Any) -> Any:
-    """``_together`` without the hash."""
-    return [job.F.col(name) for name in names]
-
-
-def not_by_time(listings: Any, *, by_time: bool) -> Any:
-    """``parted`` without a look at the order of statements."""
-    return _PARTED(listings, by_time=False)
-
-
-_PARTED = scan.parted
-_REPLACED = {"_together": plain_order, "parted": not_by_time}
 
 
 @contextmanager
@@ -95,8 +84,17 @@ def without(path: str) -> Iterator[None]:
     """The block runs without a fast path."""
     with ExitStack() as stack:
         for place, name, other in PATHS[path][0]:
-            stack.enter_context(mock.patch.object(place, name, other or _REPLACED[name]))
+            stack.enter_context(mock.patch.object(place, name, other))
         yield
+
+
+# Statements that find their table as it was at the beginning.
+_FRESH = {
+    "big merge": "merged",
+    "big upsert": "merged",
+    "upsert 2 keys": "merged",
+    "delete 5 %": "keyed",
+}
 
 
 class Statements:
@@ -109,7 +107,7 @@ class Statements:
         sql(f"INSERT INTO small SELECT CAST(id AS INT), 'v' FROM range({SMALL})")
         columns = "id BIGINT, k INT, v STRING, n DOUBLE"
         select = (
-            f"SELECT id, CAST(id % 1000 AS INT), concat('value ', id % 77), id / 3 "
+            f"SELECT id, CAST(id % 1000 AS INT), md5(CAST(id AS STRING)), id / 3 "
             f"FROM range(0, {rows}, 1, 4)"
         )
         self.select = select
@@ -122,13 +120,15 @@ class Statements:
             sql(f"INSERT INTO {name} {select}")
         sql("DELETE FROM deleted WHERE id % 10 = 3")
         sql("CREATE TABLE parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
-        parts = f"SELECT id, concat('v', id % 77), CAST(id % 50 AS INT) FROM range({rows})"
+        parts = f"SELECT id, concat('v', id % 77), CAST(id % 10 AS INT) FROM range({rows})"
         sql(f"INSERT INTO parts {parts}")
         sql("CREATE TABLE few_parts (id BIGINT, v STRING) PARTITIONED BY (p INT)")
         sql("INSERT INTO few_parts SELECT id, 'v', CAST(id % 5 AS INT) FROM range(1000)")
         sql("CREATE TABLE parts_target (id BIGINT, v STRING) PARTITIONED BY (p INT)")
         self.parts = parts
         spark = acid.spark
+        spark.sql(select).write.parquet(f"{acid.warehouse}/fresh")
+        spark.read.parquet(f"{acid.warehouse}/fresh").createOrReplaceTempView("fresh")
         many = rows // 20
         spark.range(many).selectExpr(
             "id * 20 AS id", "CAST(id * 20 % 1000 AS INT) AS k", "'m' AS v", "CAST(1 AS DOUBLE) n"
@@ -142,6 +142,8 @@ class Statements:
     def run(self, name: str) -> float:
         """Run a statement; its seconds."""
         self.number += 1
+        if name in _FRESH:
+            self.acid.sql(f"INSERT OVERWRITE {_FRESH[name]} SELECT * FROM fresh")
         action = self._actions()[name]
         start = time.perf_counter()
         action()
@@ -152,6 +154,8 @@ class Statements:
         sql = acid.sql
         values = ", ".join(f"({i}, 'v')" for i in range(1000))
         when = "WHEN MATCHED THEN UPDATE SET v = s.v"
+
+        insert = "WHEN NOT MATCHED THEN INSERT *"
 
         def told(query: str) -> Callable[[], Any]:
             return lambda: sql(query).write.format("noop").mode("overwrite").save()
@@ -172,12 +176,16 @@ class Statements:
             "scan": told("SELECT * FROM deleted"),
             "range scan": told("SELECT * FROM deleted WHERE id BETWEEN 1000 AND 2000"),
             "big merge": lambda: sql(f"MERGE INTO merged t USING source s ON t.id = s.id {when}"),
-            "merge 2 keys": lambda: sql(
-                f"MERGE INTO merged t USING source s ON t.id = s.id AND t.k = s.k {when}"
+            "big upsert": lambda: sql(
+                f"MERGE INTO merged t USING source s ON t.id = s.id {when} {insert}"
+            ),
+            "upsert 2 keys": lambda: sql(
+                f"MERGE INTO merged t USING source s ON t.id = s.id AND t.k = s.k {when} {insert}"
             ),
             "merge partitions": lambda: sql(
                 f"MERGE INTO parts t USING two s ON t.id = s.id AND t.p = s.p {when}"
             ),
+            "update partitions": lambda: sql("UPDATE parts SET v = 'x' WHERE id % 2 = 0"),
             "partition scan": told("SELECT * FROM parts"),
             "small partitions": told("SELECT * FROM few_parts"),
             "insert partitions": lambda: sql(f"INSERT OVERWRITE parts_target {self.parts}"),

@@ -73,7 +73,6 @@ COLLECTS = {
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/partition_columns.py": "names of partitions",
-    "storage/spark/own_functions.py": "the hashes of two literals",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/known_partitions.py": "names and values of partitions",

@@ -54,14 +54,11 @@ class Reduced:
         joining: The source's columns that ON compares with the target's, in lower case.
         partitions: Pairs of a partition column of the target and the source's column that ON
             equates with it.
-        is_hashed: The query compares ``xxhash64`` values, so it is only right if
-            ``own_functions.hashes_well`` is true.
     """
 
     query: Text
     joining: frozenset[str]
     partitions: tuple[tuple[Column, str], ...] = ()
-    is_hashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from acidsql.plan.event_query import (
     value_name,
 )
 from acidsql.plan.merge_clauses import PRESENT, Bound, bind
-from acidsql.plan.partners import joining_columns, partner_condition
+from acidsql.plan.partners import joining_columns
 from acidsql.plan.query import expressions, view_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import has_subquery
@@ -140,15 +140,14 @@ def _reduced(
         return None
     target = planned.new().raw(f"(SELECT {alias}.* FROM {planned.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_sent(statement, planned, source))
-    condition, is_hashed = partner_condition(statement, planned, terms)
-    target.raw("\nON ").add(condition).raw(")")
+    target.raw("\nON ").user(statement.on).raw(")")
     pairs = _pairs(statement, planned, target, source, bound)
     partitions = tuple(
         (one.column, one.own[0])
         for one in equated_in(terms)
         if one.column in planned.table.partition_columns and one.own is not None
     )
-    return Reduced(_acting(statement, planned, events, pairs), joining, partitions, is_hashed)
+    return Reduced(_acting(statement, planned, events, pairs), joining, partitions)
 
 
 def _sent(statement: Merge, planned: Planned, source: Text) -> Text:

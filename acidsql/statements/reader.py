@@ -36,7 +36,6 @@ from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import ROW__ID, empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark import jvm
-from acidsql.storage.spark.own_functions import hashes_well
 from acidsql.storage.spark.repeatable import (
     Repeatable,
     constant_columns,
@@ -248,7 +247,7 @@ class Reader:
         rows = views[query.source.view]
         source = repeatable(rows)
         is_small = source is not None and source.is_small(self._spark)
-        if not is_small or (query.reduced.is_hashed and not hashes_well(self._spark)):
+        if not is_small:
             return Events(whole(), source if views.is_pruned else None)
         if query.reduced.joining <= constant_columns(rows):
             if views.target is not None and is_sent_unasked(views.target):

@@ -7,11 +7,9 @@ import os
 import pytest
 from kit import ordered, rows
 
-import acidsql
 from acidsql.errors import TransientTxnError
 from acidsql.storage.spark import repeatable as repeatable_module
 from acidsql.storage.spark.jvm import changed_conf
-from acidsql.storage.spark.own_functions import hashes_well
 from acidsql.storage.spark.repeatable import Repeatable, repeatable
 from acidsql.storage.writing.save import Writing
 
@@ -56,20 +54,20 @@ CASE = "CASE WHEN t.a = 2 AND s.b = 1 THEN false ELSE true END"
 
 
 @pytest.mark.parametrize(
-    ("own", "others", "on", "is_hashed"),
+    ("own", "others", "on"),
     [
-        ("BIGINT INT", "BIGINT INT", BOTH, True),
-        ("SMALLINT BIGINT", "SMALLINT BIGINT", BOTH, True),
-        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.v LIKE 'o%' AND ({CASE})", True),
-        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND {CASE}", False),
-        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.b = s.a", True),
-        ("BIGINT INT", "BIGINT INT", f"{BOTH} OR t.a = -1", False),
-        ("BIGINT INT", "INT INT", BOTH, False),
-        ("INT INT", "INT INT", BOTH, False),  # Spark makes one number of 8 bytes
-        ("STRING BIGINT", "STRING BIGINT", BOTH, False),
+        ("BIGINT INT", "BIGINT INT", BOTH),
+        ("SMALLINT BIGINT", "SMALLINT BIGINT", BOTH),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.v LIKE 'o%' AND ({CASE})"),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND {CASE}"),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} AND t.b = s.a"),
+        ("BIGINT INT", "BIGINT INT", f"{BOTH} OR t.a = -1"),
+        ("BIGINT INT", "INT INT", BOTH),
+        ("INT INT", "INT INT", BOTH),
+        ("STRING BIGINT", "STRING BIGINT", BOTH),
     ],
 )
-def test_partners_are_the_same_whatever_of_on_is_hashed(spark, acid, own, others, on, is_hashed):
+def test_partners_are_the_same_as_of_a_join(spark, acid, own, others, on):
     def merged(threshold):
         acid.sql("DROP TABLE IF EXISTS t")
         acid.sql("CREATE TABLE t (a {}, b {}, v STRING)".format(*own.split()))
@@ -86,14 +84,14 @@ def test_partners_are_the_same_whatever_of_on_is_hashed(spark, acid, own, others
         with changed_conf(spark, {"spark.sql.autoBroadcastJoinThreshold": threshold}):
             plan = acid.sql(f"EXPLAIN {merge}").first()[0]
             acid.sql(merge)
-        return "LeftSemi" in plan, "xxhash64" in plan, rows(acid, "SELECT * FROM t")
+        return "LeftSemi" in plan, rows(acid, "SELECT * FROM t")
 
-    *plan, found = merged("10MB")
-    assert plan == [True, is_hashed]
-    assert merged("-1") == (False, False, found)
+    is_reduced, found = merged("10MB")
+    assert is_reduced
+    assert merged("-1") == (False, found)
 
 
-def test_columns_are_hashed_under_the_names_that_they_have(acid, spark):
+def test_columns_are_joined_under_the_names_that_they_have(acid, spark):
     acid.sql("CREATE TABLE t (id INT, k BIGINT, v STRING)")
     acid.sql("INSERT INTO t VALUES (1, 1, 'a'), (99, 1, 'b')")
     with changed_conf(spark, {"spark.sql.caseSensitive": "true"}):
@@ -106,21 +104,6 @@ def test_columns_are_hashed_under_the_names_that_they_have(acid, spark):
             "ON t.id = s.Id AND t.k = s.K WHEN MATCHED THEN UPDATE SET v = s.v"
         )
     assert rows(acid, "SELECT * FROM t") == [(1, 1, "new"), (99, 1, "more")]
-
-
-def test_a_sessions_own_hash_loses_no_partner(spark, tmp_path):
-    """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
-    session = spark.newSession()
-    session.udf.register("xxhash64", lambda *_: None, "bigint")
-    assert hashes_well(session) is not (session.sql("SELECT xxhash64(1)").first()[0] is None)
-    with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
-        acid.sql("CREATE TABLE t (id INT, k BIGINT, v STRING)")
-        acid.sql("INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b')")
-        acid.sql(
-            "MERGE INTO t USING (SELECT 1 AS id, 1L AS k) s ON t.id = s.id AND t.k = s.k "
-            "WHEN MATCHED THEN UPDATE SET v = 'new'"
-        )
-        assert rows(acid, "SELECT v FROM t WHERE id = 1") == [("new",)]
 
 
 def test_a_condition_inside_of_case_prunes_no_partition(acid):

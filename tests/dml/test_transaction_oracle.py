@@ -22,7 +22,6 @@ from test_oracle import LAYOUTS, some_rows, statements, step
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import ConstraintError, MergeCardinalityError, TxnError, UnsupportedError
-from acidsql.storage.reading import deletes
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_TRANSACTIONS", "6"))
 PAIRS = (("plain", "partitioned"), ("bucketed", "both"))
@@ -218,10 +217,8 @@ def all_rows(models):
 
 @pytest.mark.parametrize("layouts", PAIRS, ids="_and_".join)
 def test_inside_each_read_sees_what_plain_python_says_and_outside_nobody_sees_a_part(
-    spark, acid, monkeypatch, layouts
+    spark, acid, layouts
 ):
-    # What no delete event can name is read without looking at them.
-    monkeypatch.setattr(deletes, "MUCH_LATER", 0)
     acid.sql("CREATE TABLE strict (id INT NOT NULL)")
     acid.sql("CREATE TABLE elsewhere (id INT, v STRING, n INT, p STRING)")
 

@@ -10,12 +10,10 @@ still right.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.layout import STATEMENT_ID_MAX, AcidDirectory, Kind
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION_NUMBER,
@@ -24,7 +22,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
 )
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.orc_reader import row_count
 
@@ -32,52 +30,8 @@ from acidsql.storage.reading.orc_reader import row_count
 # more events are shuffled. Spark itself would decide by the bytes on disk, which may be very few.
 SENT_MAX = 3_000_000
 _SURELY_FEW_BYTES = 64 * 1024
-MUCH_LATER = 16 * 1024 * 1024  # bytes of files; for less data a second scan does not pay
 _DELETED = f"{PREFIX}deleted_"
 _MIXED = f"{PREFIX}mixed"
-
-
-def parted(listings: Sequence[Listing], *, by_time: bool) -> tuple[list[Listing], list[Listing]]:
-    """Split the files: first those with rows that delete events may name, then all others.
-
-    The first part has the files of delete events too. The second part is read without the join.
-    With ``by_time``, files of statements after the last delete event go to the second part, if they
-    are large enough: no delete event can name their rows.
-    """
-    changed = [listing for listing in listings if listing.deletes]
-    unchanged = [listing for listing in listings if not listing.deletes]
-    if not by_time:
-        return changed, unchanged
-    later = [replace(one, data=_later(one), deletes=(), originals=()) for one in changed]
-    if sum(file.size for listing in later for file in listing.data) < MUCH_LATER:
-        return changed, unchanged
-    found = {file for listing in later for file in listing.data}
-    earlier = [
-        replace(one, data=tuple(file for file in one.data if file not in found)) for one in changed
-    ]
-    return earlier, unchanged + [listing for listing in later if listing.data]
-
-
-def _later(listing: Listing) -> tuple[EventFile, ...]:
-    """The files of statements that came after the last statement with delete events.
-
-    A base is never among them: it has rows of all write ids up to its own. A delta of several write
-    ids has rows of many statements, so its lowest write id counts.
-    """
-    last = max(
-        (file.directory.max_write_id, _statement(file.directory, STATEMENT_ID_MAX))
-        for file in listing.deletes
-    )
-    return tuple(
-        file
-        for file in listing.data
-        if file.directory.kind is not Kind.BASE
-        and (file.directory.min_write_id, _statement(file.directory, -1)) > last
-    )
-
-
-def _statement(directory: AcidDirectory, otherwise: int) -> int:
-    return otherwise if directory.statement_id is None else directory.statement_id
 
 
 def key_columns(partitions: int) -> list[str]:

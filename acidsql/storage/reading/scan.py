@@ -45,7 +45,7 @@ from acidsql.storage.files.orc_schema import (
     with_lost_days,
 )
 from acidsql.storage.reading import sargs
-from acidsql.storage.reading.deletes import key_columns, parted, without_deleted
+from acidsql.storage.reading.deletes import key_columns, without_deleted
 from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.reading.event_reader import plan_reads
 from acidsql.storage.reading.orc_scan import read_orc
@@ -125,7 +125,8 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         candidates = _candidates(spark, what, vectors, few)
         if candidates is not None:
             return candidates
-    named, others = parted(what.listings, by_time=vectors is None and what.is_fast)
+    named = [listing for listing in what.listings if listing.deletes]
+    others = [listing for listing in what.listings if not listing.deletes]
     changed = replace(what, listings=named)
     parts = _inserts(spark, replace(what, listings=others), offset)
     if inserts := _inserts(spark, changed, offset):
