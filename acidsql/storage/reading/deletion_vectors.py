@@ -1,10 +1,10 @@
 """Delete events as bits: one bit for each row that a statement wrote into a bucket.
 
 Hive numbers the rows of a statement in each bucket from 0. So the bits lie in pages of 8192 rows,
-and only pages with a deleted row exist. Every task gets the pages as one array, in a scalar
-subquery over one local row. Spark's generated code finds a row's bit by a few look-ups by index: no
-job reads delete events, and there is no join. Delete events with row ids far apart would need too
-many pages; ``deletes`` handles them.
+and only pages with a deleted row exist. Every task gets the pages as one array and an index of the
+pages as another, in scalar subqueries over one local row. Spark's generated code finds a row's bit
+by a few look-ups in these arrays: no job reads delete events, and there is no join. Delete events
+with row ids far apart would need too many pages; ``deletes`` handles them.
 
 The driver reads the files of delete events, because they hold row ids and no rows.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_de
 from acidsql.storage.spark.local_rows import local_rows
 
 PAGES_MAX = 16384  # pages of 1 KiB each
-INDEX_MAX = 2_000_000  # numbers to find a page by
+INDEX_MAX = 400_000  # numbers to find a page by
 _MODULI = 500
 _FILES = 16  # files in memory at a time
 _RUNS_MAX = _FILES * PAGES_MAX
@@ -46,7 +47,7 @@ _WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # words in a page
 
 _STATEMENT_BITS = 16  # the low bits of a bucket property: Hive's statement id, or a bare bucket id
 _STATEMENT_MASK = (1 << _STATEMENT_BITS) - 1
-_SENT = f"{PREFIX}sent"
+_SENT, _INDEX = f"{PREFIX}sent", f"{PREFIX}index"
 
 _Ints = npt.NDArray[np.int64]
 # Partition number, write id, bucket property, page number.
@@ -86,13 +87,13 @@ class DeletionVectors:
         """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
-        numbers, is_alive = _sent(self)
-        begins = pa.array([0, len(numbers)], pa.int32())
-        kind = pa.list_(pa.field("element", pa.int64(), nullable=False))
-        array = pa.ListArray.from_arrays(begins, pa.array(numbers), type=kind)
-        row = local_rows(events.sparkSession, pa.table({_SENT: array}))
-        # As a column first: so Spark plans the subquery once, however often the condition names it.
-        return events.select("*", row.scalar().alias(_SENT)).where(is_alive).drop(_SENT)
+        index, is_alive = _index(self)
+        empty = np.zeros(_WORDS, np.int64)
+        sent = {_INDEX: index, _SENT: np.concatenate([empty, self.words.reshape(-1)])}
+        row = local_rows(events.sparkSession, pa.table({k: _one(v) for k, v in sent.items()}))
+        # As columns first: so Spark plans each subquery once, however often the condition names it.
+        arrays = [row.select(name).scalar().alias(name) for name in sent]
+        return events.select("*", *arrays).where(is_alive).drop(*sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.
@@ -250,31 +251,38 @@ _WORD = f"(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1}L)"
 _BIT = f"CAST({_NUMBER} & 63L AS INT)"
 
 
-def _sent(bits: DeletionVectors) -> tuple[_Ints, str]:
-    """The array that tasks get, and SQL that is true for rows that are not deleted.
+def _one(numbers: npt.NDArray[Any]) -> pa.Array:
+    """A column with one row: all of these numbers."""
+    values = pa.array(numbers)
+    kind = pa.list_(pa.field("element", values.type, nullable=False))
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
 
-    The array has an index for each part of a page's number, then the places of the pages, then the
-    pages. The entries that a row finds in the indexes are added up to the place of its page. A part
-    that no page has leads to a page without bits.
+
+def _index(bits: DeletionVectors) -> tuple[npt.NDArray[np.int32], str]:
+    """The array by which tasks find a page, and SQL that is true for rows that are not deleted.
+
+    The array has an index for each part of a page's number, then the places of the pages. The
+    entries that a row finds in the indexes are added up to the entry of its page's place. A part
+    that no page has leads to a page without bits, which is the first one.
+
+    Spark sends an array anew for each time that the SQL names it. So the SQL names the words once.
     """
-    indexes, place, size = [], np.zeros(len(bits.words), np.int64), 1
+    indexes, entry, size = [], np.zeros(len(bits.words), np.int64), 1
     values = [np.unique(part, return_inverse=True) for part in bits.parts]
-    pages = math.prod(len(unique) for unique, _ in values)
+    entries = math.prod(len(unique) for unique, _ in values)
     begin, terms = 0, []
     for sql, (unique, at) in zip(_PARTS, values, strict=True):
-        sql = sql.format(modulus=bits.modulus)
+        part = sql.format(modulus=bits.modulus)
         low, high = int(unique[0]) - 1, int(unique[-1]) + 1
-        index = np.full(high - low + 1, pages, np.int64)
+        index = np.full(high - low + 1, entries, np.int32)
         index[unique - low] = np.arange(len(unique)) * size
-        place += at.reshape(-1) * size
+        entry += at.reshape(-1) * size
         size *= len(unique)
-        terms.append(f"{_SENT}[least(greatest({sql}, {low}L), {high}L) - {low - begin}L]")
+        terms.append(f"{_INDEX}[least(greatest({part}, {low}L), {high}L) - {low - begin}L]")
         indexes.append(index)
         begin += len(index)
-    first = begin + pages + 1
-    places = np.full(pages + 1, first, np.int64)
-    places[place] = first + _WORDS * np.arange(1, len(bits.words) + 1)
-    empty = np.zeros(_WORDS, np.int64)
-    found = f"{_SENT}[least({' + '.join(terms)}, {pages}L) + {begin}L]"
-    is_alive = f"shiftright({_SENT}[{found} + {_WORD}], {_BIT}) & 1L = 0L"
-    return np.concatenate([*indexes, places, empty, bits.words.reshape(-1)]), is_alive
+    places = np.zeros(entries + 1, np.int32)
+    places[entry] = _WORDS * np.arange(1, len(bits.words) + 1)
+    place = f"{_INDEX}[least({' + '.join(terms)}, {entries}) + {begin}]"
+    is_alive = f"shiftright({_SENT}[{place} + {_WORD}], {_BIT}) & 1L = 0L"
+    return np.concatenate([*indexes, places]), is_alive
