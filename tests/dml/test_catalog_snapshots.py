@@ -154,10 +154,10 @@ def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
     """The directory is there before and after, and in neither are the snapshot's rows all there."""
     real = reader.read_rows
 
-    def meets(*args):
+    def meets(*args, **options):
         other.sql("ALTER TABLE t DROP PARTITION (p = 1)")
         other.sql("INSERT INTO t VALUES (9, 'new', 1)")
-        return real(*args)
+        return real(*args, **options)
 
     monkeypatch.setattr(reader, "read_rows", meets)
     with pytest.raises(CatalogError, match="dropped meanwhile"):

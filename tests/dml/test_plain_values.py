@@ -17,7 +17,7 @@ from kit import counts, ordered, rows
 import acidsql
 from acidsql.errors import AcidSqlError
 from acidsql.sql import parser
-from acidsql.statements import runner
+from acidsql.statements import prepare
 from acidsql.storage.writing import save
 
 OTHERS = (
@@ -118,7 +118,7 @@ def test_what_is_written_and_what_is_said_of_it(t):
 
 
 def test_a_table_that_changes_while_the_lock_is_waited_for_is_looked_at_again(t, monkeypatch):
-    plan = runner.plan_dml
+    plan = prepare.plan_dml
     with acidsql.connect(t.spark, warehouse=t.warehouse) as other:
         later = ["ALTER TABLE df ADD COLUMNS (k INT DEFAULT 9)"]
 
@@ -128,7 +128,7 @@ def test_a_table_that_changes_while_the_lock_is_waited_for_is_looked_at_again(t,
                 other.sql(later.pop())
             return prepared
 
-        monkeypatch.setattr(runner, "plan_dml", plan_and_change)
+        monkeypatch.setattr(prepare, "plan_dml", plan_and_change)
         t.sql("INSERT INTO df (j, i) VALUES (1, 2)")
     assert rows(t, "SELECT * FROM df") == [(2, 1, 9)]
 

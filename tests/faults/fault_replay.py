@@ -21,6 +21,7 @@ import pytest
 from acidsql.acid.table import Table
 from acidsql.plan import lower
 from acidsql.statements import reader, runner
+from acidsql.statements import write as writer
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading import read
@@ -51,7 +52,7 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
     patch.setattr(save, "write_events", replayed)
     patch.setattr(save, "collect_few", functools.partial(_collect_few, memory, save.collect_few))
-    patch.setattr(runner, "staged", _staged)
+    patch.setattr(writer, "staged", _staged)
     patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
     patch.setattr(jvm, "is_temp_view", lambda _spark, _name: False)
     patch.setattr(
@@ -143,10 +144,13 @@ def _staged(rows: Any, location: str, txn_id: int) -> Iterator[Any]:
         filesystem_for(location).delete_directory(path)
 
 
-def _write_events(memory: Memory, events: Any, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
+def _write_events(
+    memory: Memory, events: Any, table: Table, spec: ew.WriteSpec, *, is_fast: bool = True
+) -> list[ew.Record]:
     """``write.write_events`` with two tasks that run here, one after the other."""
     rows: pa.Table = memory.ask(
-        ("events", id(events)), lambda: write._placed(events, table, spec).toArrow()
+        ("events", id(events)),
+        lambda: write._placed(events, table, spec, is_fast=is_fast).toArrow(),
     )
     half = (rows.num_rows + 1) // 2
     parts = [rows.slice(0, half), rows.slice(half)]

@@ -163,7 +163,9 @@ class Events:
     task: int = 0
 
 
-def write_here(events: Events, table: Table, spec: er.WriteSpec) -> list[er.Record]:
+def write_here(
+    events: Events, table: Table, spec: er.WriteSpec, *, is_fast: bool = True
+) -> list[er.Record]:
     """In place of ``job.write_events``: both steps of the job, without Spark."""
     task, batch = er.Task(events.task, 0), _batch(table, events.changes)
     if events.overwrites or not any(change.old for change in events.changes):
