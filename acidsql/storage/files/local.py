@@ -122,6 +122,7 @@ def reals(locations: Iterable[str]) -> Iterator[str]:
     for location in locations:
         directory, _, name = location.rpartition("/")
         is_odd = name in ("", ".", "..") or directory[-1:] in ("", "/", ":")
+        is_odd |= "/.." in directory  # where x is missing, no link is seen at x/../link
         if is_odd or (is_local(location) and os.path.islink(plain_path(location))):
             yield real(location)
         else:
