@@ -24,6 +24,7 @@ from acidsql.statements.compaction_rows import (
 )
 from acidsql.statements.family import Context
 from acidsql.statements.shows import ShowStatements
+from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.transactions import TransactionStatements
 
 NAMES = [column.split(" ")[0] for column in COMPACTIONS.split(", ")]
@@ -264,7 +265,8 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     nothing: Any = None
 
     def run(text: str, store: Any) -> Any:
-        context = Context(nothing, store, nothing, nothing, names, nothing, "h")
+        databases = SparkDatabases(nothing, store)
+        context = Context(nothing, store, nothing, nothing, names, databases, nothing, "h")
         statement = statement_of(text)
         return ShowStatements(context).handlers()[type(statement)](statement, text)
 
@@ -308,7 +310,7 @@ def commands(*, pinned: bool) -> TransactionStatements:
     )
     nothing: Any = None
     return TransactionStatements(
-        Context(nothing, nothing, nothing, transactions, nothing, nothing, "h")
+        Context(nothing, nothing, nothing, transactions, nothing, nothing, nothing, "h")
     )
 
 

@@ -13,7 +13,6 @@ from acidsql.statements.load import LoadStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
-from acidsql.txn import TxnManager
 
 FAMILIES = [
     TableStatements,
@@ -26,10 +25,9 @@ THE_RUNNERS_OWN = {*get_args(st.Dml), st.Explain, st.SparkStatement}
 
 
 @pytest.fixture
-def context(monkeypatch: pytest.MonkeyPatch) -> Context:
-    monkeypatch.setattr(TxnManager, "__init__", lambda *_: None)
+def context() -> Context:
     nothing: Any = None
-    return Context(nothing, nothing, nothing, nothing, nothing, nothing, "h")
+    return Context(nothing, nothing, nothing, nothing, nothing, nothing, nothing, "h")
 
 
 def test_every_kind_of_statement_has_one_method_that_runs_it(context: Context) -> None:

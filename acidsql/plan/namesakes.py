@@ -20,8 +20,8 @@ from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Chain, Named, Reference, References
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
+from acidsql.storage.spark.jvm import OWN_CATALOG
 
-_CATALOG = "spark_catalog"
 _OF_ALL = ("*", "row__id")
 
 
@@ -189,7 +189,7 @@ class Namesakes:
         if table is None:
             known = tuple(part.lower() for part in reference.parts)
         else:
-            known = (_CATALOG, table.name.database, table.name.name)
+            known = (OWN_CATALOG, table.name.database, table.name.name)
         return names == known[len(known) - len(names) :]
 
 

@@ -35,6 +35,7 @@ class Context:
         txns: Opens transactions, and keeps the session's settings.
         transactions: Decides which transaction a statement runs in.
         names: Finds tables by name.
+        databases: The databases of Spark's catalog beside ours.
         partitions: Finds the partitions that a statement means.
         host: The host of this process, shown to other sessions.
     """
@@ -44,6 +45,7 @@ class Context:
     txns: TxnManager
     transactions: Transactions
     names: Names
+    databases: SparkDatabases
     partitions: Partitions
     host: str
 
@@ -55,7 +57,7 @@ class Family:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
-        self._sparks = SparkDatabases(context.spark, context.metastore)
+        self._sparks = context.databases
 
     def handlers(self) -> dict[type, Handler]:
         """The method for each type of statement that this family runs."""

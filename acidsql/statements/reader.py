@@ -17,7 +17,7 @@ from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
-from acidsql.plan.event_query import Derived, EventQuery
+from acidsql.plan.event_query import Derived, EventQuery, Reduced
 from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
 from acidsql.plan.query import StandIn, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
@@ -27,7 +27,6 @@ from acidsql.statements.explain import locks_section, plan_section, tables_secti
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
-from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
@@ -88,6 +87,7 @@ class Reader:
     def __init__(self, context: Context) -> None:
         self._spark, self._metastore, self._names = context.spark, context.metastore, context.names
         self._txns, self._transactions = context.txns, context.transactions
+        self._sparks = context.databases
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
@@ -137,17 +137,17 @@ class Reader:
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
-        is_reference = not self._txns.settings.fast_paths
-        if is_reference or change.reduced is None or change.source is None:
+        if (found := self._reduction(change)) is None:
             return ANYTHING
-        asked = [pair for pair in change.reduced.partitions if not _has_few(known, pair[0])]
+        reduced, derived = found
+        asked = [pair for pair in reduced.partitions if not _has_few(known, pair[0])]
         if not asked:
             return ANYTHING
-        source = repeatable(rows := views[change.source.view])
+        source = repeatable(rows := views[derived.view])
         if source is None or not source.is_small(self._spark):
             return ANYTHING
         views.is_pruned = True
-        with lower.mapped_errors(change.source.query):
+        with lower.mapped_errors(derived.query):
             return demanded_by_source(rows, asked)
 
     def _demands(
@@ -241,19 +241,25 @@ class Reader:
         def whole() -> DataFrame:
             return self._frame(query.query, views, said)
 
-        is_reference = not self._txns.settings.fast_paths
-        if is_reference or query.reduced is None or query.source is None:
+        if (found := self._reduction(query)) is None:
             return Events(whole())
-        rows = views[query.source.view]
+        reduced, derived = found
+        rows = views[derived.view]
         source = repeatable(rows)
         is_small = source is not None and source.is_small(self._spark)
         if not is_small:
             return Events(whole(), source if views.is_pruned else None)
-        if query.reduced.joining <= constant_columns(rows):
+        if reduced.joining <= constant_columns(rows):
             if views.target is not None and is_sent_unasked(views.target):
                 return Events(whole(), source)
-            views[query.source.view] = without_constants(rows)
-        return Events(self._frame(query.reduced.query, views, said), source, whole)
+            views[derived.view] = without_constants(rows)
+        return Events(self._frame(reduced.query, views, said), source, whole)
+
+    def _reduction(self, query: EventQuery) -> tuple[Reduced, Derived] | None:
+        """MERGE's query over a reduced target, and its source; None if there is only one query."""
+        if query.reduced is None or query.source is None or not self._txns.settings.fast_paths:
+            return None
+        return query.reduced, query.source
 
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
         return lower.frame(self._spark, text, lower.used(text, views), said.args)
@@ -290,9 +296,9 @@ class Reader:
     def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
         """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
-            databases = SparkDatabases(self._spark, self._metastore)
-            refuse_new_location(said.text, databases.is_ours, double_quoted=said.double_quoted)
-            databases.share_named(said.text)
+            is_ours, double_quoted = self._sparks.is_ours, said.double_quoted
+            refuse_new_location(said.text, is_ours, double_quoted=double_quoted)
+            self._sparks.share_named(said.text)
         if statement.reads is Reads.NOTHING:
             resolve, double_quoted = self._names.resolve, said.double_quoted
             refuse_acid_tables(

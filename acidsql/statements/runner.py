@@ -48,6 +48,7 @@ from acidsql.statements.result import (
 )
 from acidsql.statements.said import Args, Said, by_name, has_double_quoted_names, is_utc
 from acidsql.statements.shows import ShowStatements
+from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, Work, file_errors
@@ -85,13 +86,21 @@ class Runner:
         host: str,
         compactor: str,
     ) -> None:
-        self._spark, self._metastore = spark, metastore
+        self._spark = spark
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
         partitions = Partitions(spark, self.transactions)
+        databases = SparkDatabases(spark, metastore)
         context = Context(
-            spark, metastore, self._txns, self.transactions, self._names, partitions, host
+            spark,
+            metastore,
+            self._txns,
+            self.transactions,
+            self._names,
+            databases,
+            partitions,
+            host,
         )
         self._reader = Reader(context)
         self._tables = TableStatements(context)
@@ -172,7 +181,7 @@ class Runner:
         with clock("say"):
             text = jvm.substitute_variables(self._spark, text)
             said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
-            # Each name is looked up once here. _hold compares the tables again, under the locks.
+            # Each name is looked up once here. Under the locks, the holder compares the tables.
             resolve = cache(self._names.resolve)
             statement = parse(
                 text,

@@ -26,8 +26,9 @@ from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
 from acidsql.storage.reading.inventory import files_frame, inventory
+from acidsql.storage.spark import jvm
 
-_OURS, _SPARKS = "acidsql", "spark_catalog"
+_OURS = "acidsql"
 _LOCKS = (
     "lockid string, database string, table string, partition string, lock_state string, "
     "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
@@ -67,7 +68,9 @@ class ShowStatements(Family):
         if self._sparks.is_elsewhere(None):
             return self._spark.sql(text)
         rows = [(database.name, _OURS) for database in self._metastore.databases()]
-        rows += [(database.name, _SPARKS) for database in self._spark.catalog.listDatabases()]
+        rows += [
+            (database.name, jvm.OWN_CATALOG) for database in self._spark.catalog.listDatabases()
+        ]
         found = [row for row in rows if _like(row[0], statement.pattern)]
         return self._frame("namespace string, catalog string", sorted(found))
 
@@ -91,7 +94,7 @@ class ShowStatements(Family):
             rows += [(database, name, False, _OURS) for name in tables]
         if sparks:
             rows += [
-                (".".join(table.namespace or []), table.name, table.isTemporary, _SPARKS)
+                (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
                 for table in self._spark.catalog.listTables(database)
             ]
         found = [row for row in rows if _like(row[1], statement.pattern)]

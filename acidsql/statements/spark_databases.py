@@ -18,7 +18,6 @@ from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
 from acidsql.storage.spark import jvm
 
-CATALOG = "spark_catalog"
 _WAREHOUSE = "spark.sql.warehouse.dir"
 _WORD = re.compile(r"\w+")  # Spark's catalog takes such names for databases
 
@@ -37,7 +36,7 @@ class SparkDatabases:
         parts = () if name is None else name.parts
         if len(parts) < 2:
             return not jvm.is_own_catalog(self._spark)
-        return len(parts) > 2 or parts[0].lower() != CATALOG
+        return len(parts) > 2 or parts[0].lower() != jvm.OWN_CATALOG
 
     def ours(self, name: Name, text: str) -> str:
         """A database's name, in lower case.
@@ -48,7 +47,7 @@ class SparkDatabases:
         if self.is_elsewhere(name):
             raise AnalysisError(
                 f"'{'.'.join(name.parts)}' is no database of ACID tables: it is in another catalog "
-                f"than {CATALOG}.",
+                f"than {jvm.OWN_CATALOG}.",
                 text, name.span.start, name.span.end,
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704",
             )  # fmt: skip
@@ -63,12 +62,13 @@ class SparkDatabases:
     def is_catalog(self, name: str) -> bool:
         """Whether a catalog of this name is configured in the session."""
         return (
-            name == CATALOG or self._spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+            name == jvm.OWN_CATALOG
+            or self._spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
         )
 
     def exists(self, name: str) -> bool:
         """Whether Spark has a database of this name."""
-        return self._spark.catalog.databaseExists(f"{CATALOG}.{quote(name)}")
+        return self._spark.catalog.databaseExists(f"{jvm.OWN_CATALOG}.{quote(name)}")
 
     def share(self, database: Database) -> None:
         """Create this database in Spark's catalog, unless it exists there.
@@ -80,7 +80,7 @@ class SparkDatabases:
             return
         comment = "" if database.comment is None else f" COMMENT {_string(database.comment)}"
         self._spark.sql(
-            f"CREATE DATABASE IF NOT EXISTS {CATALOG}.{quote(database.name)}{comment} "
+            f"CREATE DATABASE IF NOT EXISTS {jvm.OWN_CATALOG}.{quote(database.name)}{comment} "
             f"LOCATION {_string(self._own_place(database.name))}"
         )
 
@@ -105,7 +105,7 @@ class SparkDatabases:
             CatalogError: SCHEMA_NOT_EMPTY: the database has a table (without ``cascade``), or an
                 ACID table of another database is inside of its directory.
         """
-        within = f"{CATALOG}.{quote(name)}"
+        within = f"{jvm.OWN_CATALOG}.{quote(name)}"
         found = [one.name for one in self._spark.catalog.listTables(within) if not one.isTemporary]
         if found and not cascade:
             raise _not_empty(name, f"The database '{name}' is not empty: it has the table "
@@ -123,10 +123,10 @@ class SparkDatabases:
     def drop(self, name: str, *, cascade: bool) -> None:
         """Drop Spark's database."""
         how = "CASCADE" if cascade else "RESTRICT"
-        self._spark.sql(f"DROP DATABASE IF EXISTS {CATALOG}.{quote(name)} {how}")
+        self._spark.sql(f"DROP DATABASE IF EXISTS {jvm.OWN_CATALOG}.{quote(name)} {how}")
 
     def _place(self, name: str) -> str:
-        return self._spark.catalog.getDatabase(f"{CATALOG}.{quote(name)}").locationUri
+        return self._spark.catalog.getDatabase(f"{jvm.OWN_CATALOG}.{quote(name)}").locationUri
 
     def _own_place(self, name: str) -> str:
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kit import ordered, table
+from kit import ordered, rows, table
 
 from acidsql.statements import reader
 from acidsql.storage.reading import partition_columns, scan
@@ -48,10 +48,15 @@ def run(acid):
     acid.sql("CREATE TABLE plain (id INT)")
     acid.sql("INSERT INTO plain VALUES (1), (2)")
     assert table(acid, "plain") == [(1,), (2,)]
+    only = "TBLPROPERTIES ('transactional_properties'='insert_only')"
+    acid.sql(f"CREATE TABLE only (id INT) PARTITIONED BY (p INT) {only}")
+    acid.sql("INSERT INTO only SELECT id, id DIV 900 FROM range(0, 1000, 1, 1)")
+    assert rows(acid, "SELECT p, count(*) FROM only GROUP BY p") == [(0, 900), (1, 100)]
     return table(acid, "t")
 
 
-def refuse(monkeypatch, used):
+def note(monkeypatch, used):
+    """Note the names of the functions that are called."""
     for place, name in FASTER:
         usual = getattr(place, name)
 
@@ -67,7 +72,7 @@ def refuse(monkeypatch, used):
 
 def test_the_reference_path_takes_no_faster_way(acid, monkeypatch):
     used: set[str] = set()
-    refuse(monkeypatch, used)
+    note(monkeypatch, used)
     acid.sql("SET acidsql.fast.paths = false")
     assert run(acid) == ordered(EXPECTED)
     assert used == set()
@@ -75,6 +80,6 @@ def test_the_reference_path_takes_no_faster_way(acid, monkeypatch):
 
 def test_the_faster_ways_are_taken_otherwise(acid, monkeypatch):
     used: set[str] = set()
-    refuse(monkeypatch, used)
+    note(monkeypatch, used)
     assert run(acid) == ordered(EXPECTED)
     assert used >= {"deletion_vectors", "Lookup", "plain_rows", "collect_few"}

@@ -35,6 +35,7 @@ from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.reader import Reader
+from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.tables import TableStatements
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
@@ -116,7 +117,8 @@ class Session:
         self.transactions = Transactions(store, self.txns, lambda *_: True)
         self.names = Names(NO_SPARK, self.transactions)  # type: ignore[arg-type]
         partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
-        known = store, self.txns, self.transactions, self.names, partitions
+        databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
+        known = store, self.txns, self.transactions, self.names, databases, partitions
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
         self.handlers = TableStatements(context).handlers()
         self.reader = Reader(context)

@@ -122,7 +122,8 @@ def reals(locations: Iterable[str]) -> Iterator[str]:
     for location in locations:
         directory, _, name = location.rpartition("/")
         is_odd = name in ("", ".", "..") or directory[-1:] in ("", "/", ":")
-        is_odd |= "/.." in directory  # where x is missing, no link is seen at x/../link
+        # If x is missing, islink does not see a link at x/../link.
+        is_odd = is_odd or ".." in directory
         if is_odd or (is_local(location) and os.path.islink(plain_path(location))):
             yield real(location)
         else:

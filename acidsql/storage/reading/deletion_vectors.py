@@ -1,12 +1,10 @@
-"""Delete events as bits: one bit for each row that a statement wrote into a bucket.
+"""Delete events as bits, in pages: a page has one bit for each of 8192 rows.
 
-Hive numbers the rows of a statement in each bucket from 0. So the bits lie in pages of 8192 rows,
-and only pages with a deleted row exist. Every task gets the pages as one array and an index of the
-pages as another, in scalar subqueries over one local row. Spark's generated code finds a row's bit
-by a few look-ups in these arrays: no job reads delete events, and there is no join. Delete events
-with row ids far apart would need too many pages; ``deletes`` handles them.
-
-The driver reads the files of delete events, because they hold row ids and no rows.
+Hive numbers the rows of a statement in each bucket from 0. So a row's number gives its page and its
+bit, and only pages with a deleted row exist. Every task gets the pages as one array and an index
+of the pages as another, in scalar subqueries over one local row. Spark's generated code finds a
+row's bit by a few look-ups in these arrays: no job reads delete events, and there is no join.
+Delete events with row ids far apart would need too many pages; ``deletes`` handles them.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ from acidsql.storage.spark.local_rows import local_rows
 
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
-_MODULI = 500
+_MODULI = 500  # moduli to try
 _FILES = 16  # files in memory at a time
 _RUNS_MAX = _FILES * PAGES_MAX
 _PAGE_BITS = 13  # the bits of a rowId that give the row's place in its page
@@ -55,45 +53,43 @@ _Page = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class _Index:
+    """How tasks find a row's page.
+
+    Attributes:
+        numbers: For each part of a page's number an index, then the places of the pages. A row
+            looks up one number in each index. Their sum is the position of the page's place.
+        is_alive: SQL that looks up a row's bit, and is true if the row is not deleted.
+    """
+
+    numbers: npt.NDArray[np.int32]
+    is_alive: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionVectors:
     """The bits of a scan's delete events, and how to find them.
 
     Attributes:
         pages: One column for each page: partition number, write id, bucket property, page number.
         words: One row for each page: words of 64 rows each; the lowest bit is the first row's.
-        modulus: The numbers of the scan's partitions differ modulo this number.
+        index: How tasks find a row's page.
     """
 
     pages: _Ints
     words: _Ints
-    modulus: int
-
-    @property
-    def parts(self) -> list[_Ints]:
-        """The numbers that ``_PARTS`` compute, for each page."""
-        partition, write_id, bucket_property, page = self.pages
-        bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
-        return [partition % self.modulus, write_id, bucket, statement, page]
-
-    @property
-    def index_size(self) -> int:
-        """How many numbers a task needs beside the words to find a page."""
-        if not len(self.words):
-            return 0
-        indexes = sum(int(part.max()) - int(part.min()) + 3 for part in self.parts)
-        return indexes + math.prod(len(np.unique(part)) for part in self.parts) + 1
+    index: _Index
 
     def without_deleted(self, events: DataFrame) -> DataFrame:
         """Leave out deleted rows. ``events``: insert events with the columns of a row id."""
         if not len(self.words):
             return events
-        index, is_alive = _index(self)
-        empty = np.zeros(_WORDS, np.int64)
-        sent = {_INDEX: index, _SENT: np.concatenate([empty, self.words.reshape(-1)])}
+        words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
+        sent = {_INDEX: self.index.numbers, _SENT: words}
         row = local_rows(events.sparkSession, pa.table({k: _one(v) for k, v in sent.items()}))
         # As columns first: so Spark plans each subquery once, however often the condition names it.
         arrays = [row.select(name).scalar().alias(name) for name in sent]
-        return events.select("*", *arrays).where(is_alive).drop(*sent)
+        return events.select("*", *arrays).where(self.index.is_alive).drop(*sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.
@@ -158,15 +154,12 @@ def deletion_vectors(
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
-    modulus = _modulus(np.unique(np.array([0, *numbers.values()], np.int64)))
-    if modulus is None:
-        return None
-    vectors = DeletionVectors(pages, bits.words[: len(bits.slots)], modulus)
-    return vectors if vectors.index_size <= INDEX_MAX else None
+    index = _index(pages, _modulus(np.unique(np.array([0, *numbers.values()], np.int64))))
+    return None if index is None else DeletionVectors(pages, bits.words[: len(bits.slots)], index)
 
 
 def _modulus(numbers: _Ints) -> int | None:
-    """The smallest modulus found that tells these numbers apart; None if none was found.
+    """A modulus that tells these numbers apart; None if none was found.
 
     The numbers of many partitions are checksums, which are too large for an index.
     """
@@ -258,22 +251,32 @@ def _one(numbers: npt.NDArray[Any]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
 
 
-def _index(bits: DeletionVectors) -> tuple[npt.NDArray[np.int32], str]:
-    """The array by which tasks find a page, and SQL that is true for rows that are not deleted.
+def _parts(pages: _Ints, modulus: int) -> list[_Ints]:
+    """The numbers that ``_PARTS`` compute, for each page."""
+    partition, write_id, bucket_property, page = pages
+    bucket, statement = bucket_property >> _STATEMENT_BITS, bucket_property & _STATEMENT_MASK
+    return [partition % modulus, write_id, bucket, statement, page]
 
-    The array has an index for each part of a page's number, then the places of the pages. The
-    entries that a row finds in the indexes are added up to the entry of its page's place. A part
-    that no page has leads to a page without bits, which is the first one.
 
-    Spark sends an array anew for each time that the SQL names it. So the SQL names the words once.
+def _index(pages: _Ints, modulus: int | None) -> _Index | None:
+    """The index of these pages; None if it would have too many numbers.
+
+    A part that no page has leads to a page without bits, which is the first one. Spark sends an
+    array anew for each time that the SQL names it, so the SQL names the words once.
     """
-    indexes, entry, size = [], np.zeros(len(bits.words), np.int64), 1
-    values = [np.unique(part, return_inverse=True) for part in bits.parts]
+    if modulus is None:
+        return None
+    if not pages.size:
+        return _Index(np.zeros(0, np.int32), "true")
+    values = [np.unique(part, return_inverse=True) for part in _parts(pages, modulus)]
+    ends = [(int(unique[0]) - 1, int(unique[-1]) + 1) for unique, _ in values]
     entries = math.prod(len(unique) for unique, _ in values)
-    begin, terms = 0, []
-    for sql, (unique, at) in zip(_PARTS, values, strict=True):
-        part = sql.format(modulus=bits.modulus)
-        low, high = int(unique[0]) - 1, int(unique[-1]) + 1
+    if sum(high - low + 1 for low, high in ends) + entries + 1 > INDEX_MAX:
+        return None
+    indexes, entry = [], np.zeros(pages.shape[1], np.int64)
+    size, begin, terms = 1, 0, []
+    for sql, (low, high), (unique, at) in zip(_PARTS, ends, values, strict=True):
+        part = sql.format(modulus=modulus)
         index = np.full(high - low + 1, entries, np.int32)
         index[unique - low] = np.arange(len(unique)) * size
         entry += at.reshape(-1) * size
@@ -282,7 +285,7 @@ def _index(bits: DeletionVectors) -> tuple[npt.NDArray[np.int32], str]:
         indexes.append(index)
         begin += len(index)
     places = np.zeros(entries + 1, np.int32)
-    places[entry] = _WORDS * np.arange(1, len(bits.words) + 1)
+    places[entry] = _WORDS * np.arange(1, pages.shape[1] + 1)
     place = f"{_INDEX}[least({' + '.join(terms)}, {entries}) + {begin}]"
     is_alive = f"shiftright({_SENT}[{place} + {_WORD}], {_BIT}) & 1L = 0L"
-    return np.concatenate([*indexes, places]), is_alive
+    return _Index(np.concatenate([*indexes, places]), is_alive)

@@ -83,7 +83,7 @@ def read_rows(
         raise history_is_gone(newer, write_ids)
     if table.is_insert_only:
         files, sizes = _plain_files(listings)
-        return read_inserts_only(spark, table, files, table.file_format, sizes)
+        return read_inserts_only(spark, table, files, table.file_format, sizes if is_fast else {})
     is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
         if is_little or not is_fast:

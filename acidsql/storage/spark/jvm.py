@@ -51,9 +51,12 @@ def substitute_variables(spark: SparkSession, text: str) -> str:
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
 
 
+OWN_CATALOG = "spark_catalog"  # the name of Spark's own catalog
+
+
 def is_own_catalog(spark: SparkSession) -> bool:
     """Whether the current catalog is Spark's own, where unqualified names may be ours."""
-    return spark.catalog.currentCatalog() == "spark_catalog"
+    return spark.catalog.currentCatalog() == OWN_CATALOG
 
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
