@@ -49,6 +49,13 @@ def test_what_no_condition_prunes_is_all_told_in_subqueries_too(t):
     assert "delete events" not in plan
 
 
+def test_a_query_is_explained_without_adaptive_execution(t, conf):
+    conf("spark.sql.adaptive.enabled", "false")
+    plan = explained(t, "EXPLAIN SELECT v FROM t")
+    assert "default.t: 5 of 5 files" in plan
+    assert "  delete events: 1 in 1 file\n" in plan
+
+
 def test_a_change_is_explained_with_its_locks_and_not_done(t):
     before = table(t)
     plan = explained(t, "EXPLAIN UPDATE t SET v = 'y' WHERE p = 1")

@@ -45,7 +45,7 @@ _WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # words in a page
 
 _STATEMENT_BITS = 16  # the low bits of a bucket property: Hive's statement id, or a bare bucket id
 _STATEMENT_MASK = (1 << _STATEMENT_BITS) - 1
-_SENT, _INDEX = f"{PREFIX}sent", f"{PREFIX}index"
+_SENT, _INDEX, _BOUNDS = f"{PREFIX}sent", f"{PREFIX}index", f"{PREFIX}bounds"
 
 _Ints = npt.NDArray[np.int64]
 # Partition number, write id, bucket property, page number.
@@ -57,13 +57,15 @@ class _Index:
     """How tasks find a row's page.
 
     Attributes:
-        numbers: For each part of a page's number an index, then the places of the pages. A row
-            looks up one number in each index. Their sum is the position of the page's place.
-        is_alive: SQL that looks up a row's bit, and is true if the row is not deleted.
+        bounds: For each part of a page's number: the lowest and the highest number of its index,
+            and the difference between a number and the number's position in ``numbers``. Then the
+            number of places, the position of the first place, and the modulus of partition numbers.
+        numbers: The index of each part, then the places of the pages. A row looks up one number in
+            each index. Their sum is the position of the page's place.
     """
 
+    bounds: _Ints
     numbers: npt.NDArray[np.int32]
-    is_alive: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,12 @@ class DeletionVectors:
         if not len(self.words):
             return events
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
-        sent = {_INDEX: self.index.numbers, _SENT: words}
-        row = local_rows(events.sparkSession, pa.table({k: _one(v) for k, v in sent.items()}))
+        bounds, numbers = self.index.bounds, self.index.numbers
+        sent = {_BOUNDS: _one(bounds), _INDEX: _one(numbers), _SENT: _one(words)}
+        row = local_rows(events.sparkSession, pa.table(sent))
         # As columns first: so Spark plans each subquery once, however often the condition names it.
         arrays = [row.select(name).scalar().alias(name) for name in sent]
-        return events.select("*", *arrays).where(self.index.is_alive).drop(*sent)
+        return events.select("*", *arrays).where(_IS_ALIVE).drop(*sent)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.
@@ -234,7 +237,7 @@ class _Bits:
 _PROPERTY = f"coalesce(CAST({BUCKET_PROPERTY} AS BIGINT), -1L)"
 _NUMBER = f"coalesce({ROW_ID}, {2**63 - 1}L)"
 _PARTS = (
-    f"(coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L) % {{modulus}}L)",
+    f"(coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L) % {_BOUNDS}[17])",
     f"coalesce({WRITE_ID}, -1L)",
     f"shiftright({_PROPERTY}, {_STATEMENT_BITS})",
     f"({_PROPERTY} & {_STATEMENT_MASK}L)",
@@ -242,6 +245,14 @@ _PARTS = (
 )
 _WORD = f"(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1}L)"
 _BIT = f"CAST({_NUMBER} & 63L AS INT)"
+_LOOK_UPS = " + ".join(
+    f"{_INDEX}[least(greatest({part}, {_BOUNDS}[{at}]), {_BOUNDS}[{at + 1}]) - {_BOUNDS}[{at + 2}]]"
+    for at, part in zip(range(0, 15, 3), _PARTS, strict=True)
+)
+_PLACE = f"{_INDEX}[least({_LOOK_UPS}, {_BOUNDS}[15]) + {_BOUNDS}[16]]"
+# True for rows that are not deleted. This text is the same for every scan, so Spark compiles it
+# once in a process; the numbers of a scan are in the arrays.
+_IS_ALIVE = f"shiftright({_SENT}[{_PLACE} + {_WORD}], {_BIT}) & 1L = 0L"
 
 
 def _one(numbers: npt.NDArray[Any]) -> pa.Array:
@@ -267,25 +278,22 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     if modulus is None:
         return None
     if not pages.size:
-        return _Index(np.zeros(0, np.int32), "true")
+        return _Index(np.zeros(0, np.int64), np.zeros(0, np.int32))
     values = [np.unique(part, return_inverse=True) for part in _parts(pages, modulus)]
     ends = [(int(unique[0]) - 1, int(unique[-1]) + 1) for unique, _ in values]
     entries = math.prod(len(unique) for unique, _ in values)
     if sum(high - low + 1 for low, high in ends) + entries + 1 > INDEX_MAX:
         return None
-    indexes, entry = [], np.zeros(pages.shape[1], np.int64)
-    size, begin, terms = 1, 0, []
-    for sql, (low, high), (unique, at) in zip(_PARTS, ends, values, strict=True):
-        part = sql.format(modulus=modulus)
+    bounds, indexes, entry, size, begin = [], [], np.zeros(pages.shape[1], np.int64), 1, 0
+    for (low, high), (unique, at) in zip(ends, values, strict=True):
         index = np.full(high - low + 1, entries, np.int32)
         index[unique - low] = np.arange(len(unique)) * size
+        indexes.append(index)
+        bounds += [low, high, low - begin]
         entry += at.reshape(-1) * size
         size *= len(unique)
-        terms.append(f"{_INDEX}[least(greatest({part}, {low}L), {high}L) - {low - begin}L]")
-        indexes.append(index)
         begin += len(index)
     places = np.zeros(entries + 1, np.int32)
     places[entry] = _WORDS * np.arange(1, pages.shape[1] + 1)
-    place = f"{_INDEX}[least({' + '.join(terms)}, {entries}) + {begin}]"
-    is_alive = f"shiftright({_SENT}[{place} + {_WORD}], {_BIT}) & 1L = 0L"
-    return _Index(np.concatenate([*indexes, places]), is_alive)
+    bounds += [entries, begin, modulus]
+    return _Index(np.array(bounds, np.int64), np.concatenate([*indexes, places]))

@@ -141,7 +141,8 @@ def _file_scans(plan: Any) -> Iterator[Any]:
             name = node.getClass().getSimpleName()
             if name == "FileSourceScanExec":
                 yield node
-            elif name == "AdaptiveSparkPlanExec" or name.endswith("SubqueryExec"):
+            # A ReusedSubqueryExec repeats another subquery of the plan, and is its own leaf.
+            elif name in ("AdaptiveSparkPlanExec", "SubqueryExec"):
                 yield from _file_scans(node)
 
 
