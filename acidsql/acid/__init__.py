@@ -14,12 +14,13 @@ below. Code cites them (``# I4``), and tests are named after them (``test_i4_…
 6. A transaction takes its snapshot after its first locks. The snapshot is never refreshed once
    the transaction has read or written. If another transaction then commits a change to something
    that this transaction changes too, the two are in conflict.
-7. Between scan and publish the driver receives one record for each file, and no rows (except
-   literal VALUES, up to a limit).
+7. Between scan and publish the driver receives one record for each file, and no rows. There are
+   bounded exceptions: literal VALUES; the few rows of a small change, which the driver writes
+   itself; names and values of partitions.
 8. Every read of an event file references all six event columns (otherwise Spark's ORC reader
    fails).
-9. A statement's events come from one evaluation of one query (so a source with ``rand()`` gives
-   one answer).
+9. A statement's events come from one evaluation of one query, so a source with ``rand()`` gives
+   one answer. The query reads a source twice only if the source gives the same rows each time.
 10. Compaction does not change the rows of any snapshot.
 11. The cleaner deletes only files that no live snapshot can see.
 12. In the store, a transaction's state and its locks change together or not at all.

@@ -1,7 +1,7 @@
-"""Predicates that a query demands of a table's rows. They serve only to skip files.
+"""Conditions on a table's rows by which a reader may skip data: partitions, buckets, files, rows.
 
-A predicate is never stronger than the query's own condition: a row that the query needs satisfies
-the predicate. Spark still evaluates the query's condition on each row.
+Such a predicate is never stronger than the query's own condition: every row that the query needs
+satisfies it. Other rows may satisfy it, too. So the query still evaluates its own condition.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """AND: all of these terms hold. Without terms it says nothing."""
+    """AND: all of these terms hold. Without terms it holds for every row (``ANYTHING``)."""
 
     terms: tuple[Predicate, ...] = ()
 
@@ -64,14 +64,14 @@ class Some:
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """NOT: this term does not hold (NOT of NULL is NULL)."""
+    """NOT: this term is false. If the term is NULL, so is NOT of it, as in SQL."""
 
     term: Comparison
 
 
 Predicate = Comparison | All | Some | No
 
-ANYTHING = All()
+ANYTHING = All()  # holds for every row, so no data is skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,13 @@ def any_of(demands: Sequence[Demand]) -> Demand:
 
 
 def all_of(terms: Sequence[Predicate]) -> Predicate:
-    """AND of these terms; terms that say nothing are left out."""
+    """AND of these terms, without those that hold for every row."""
     known = tuple(term for term in terms if term != ANYTHING)
     return known[0] if len(known) == 1 else All(known)
 
 
 def some_of(terms: Sequence[Predicate]) -> Predicate:
-    """OR of these terms. It says nothing if one of the terms says nothing."""
+    """OR of these terms. It holds for every row if one of the terms does."""
     if ANYTHING in terms:
         return ANYTHING
     return terms[0] if len(terms) == 1 else Some(tuple(terms))

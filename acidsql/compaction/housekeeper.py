@@ -1,4 +1,5 @@
-"""The housekeeper: it puts the entries of dead workers back into the queue, and purges history.
+"""The housekeeper: aborts timed-out transactions, queues entries of dead workers again, and deletes
+old history.
 
 Source: Hive ``AcidHouseKeeperService``, ``CompactionTxnHandler.revokeTimedoutWorkers``,
 ``PurgeCompactionHistoryFunction``.

@@ -80,8 +80,9 @@ def overlaps(one: Thing, other: Thing) -> bool:
 def must_wait(requested: Typed, earlier: Typed) -> bool:
     """True if ``requested`` cannot be granted while another transaction's ``earlier`` exists.
 
-    SHARED_READ on a whole database (CREATE TABLE takes it) only keeps the database from being
-    dropped. It and an EXCLUSIVE lock on a table of that database do not wait for each other.
+    SHARED_READ on a whole database (LOCK DATABASE takes it, and Hive's CREATE TABLE) only keeps the
+    database from being dropped. It and an EXCLUSIVE lock on a table of that database do not wait
+    for each other.
     """
     if not overlaps(requested, earlier):
         return False

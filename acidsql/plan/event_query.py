@@ -63,31 +63,35 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """A query over stand-ins whose rows are events.
+    """A query over stand-ins. Each of its rows gives one or two events, or marks a match.
 
-    ``storage.event_records`` names the columns that are not the user's; all of them have the
-    reserved prefix. If the query only inserts, it has the table's columns and the partition values
-    as text. Otherwise it also has ``action`` and the row id of the row that was read.
+    Beside the table's data columns, the query has columns with a reserved prefix, which
+    ``storage.event_records`` names. An INSERT has the data columns and the new row's partition
+    values as text. An UPDATE or MERGE also has ``KEYS``, which identify the row that was read, and
+    ``ACTION``. A DELETE, and a MERGE that only deletes, has ``KEYS`` and ``ACTION`` alone.
 
     Attributes:
         table: The target.
         query: Spark SQL, with a map to the user's text.
-        deletes: Some events may be delete events.
+        deletes: True for UPDATE, DELETE and MERGE: the query has ``KEYS`` and ``ACTION``.
         overwrite: The statement is an INSERT OVERWRITE.
         static_partition: A query of one row with the values of all partition columns as text, if
-            the statement names all of them; else None.
-        merge: The statement is a MERGE. A target row that is matched twice is a cardinality
-            violation then, and otherwise an internal error.
-        allow_duplicate_deletes: A target row may be matched twice nevertheless, because the only
-            WHEN MATCHED clause is an unconditional DELETE.
+            PARTITION (…) gives all of them; else None.
+        merge: The statement is a MERGE. If a target row occurs twice among the events, the error is
+            MergeCardinalityError; for other statements it is WriteError.
+        allow_duplicate_deletes: A target row may occur twice in a MERGE, because its only WHEN
+            MATCHED clause is a DELETE without a condition.
         literal_rows: The number of rows of a VALUES list; None for any other source.
         plain_rows: The rows by column, if they are known without Spark. The query is empty then.
-        partitions: A query over ``PARTITIONS`` for the partitions that the statement can change,
-            as far as its text tells; None means any partition.
-        maybe_few: There may be few events, and trying to collect them is cheap.
-        if_small: Try this only if Spark estimates that the events take few bytes.
-        source: The source of a MERGE, if the source is a view.
-        reduced: Another query for the same events, for a source that may be read twice; or None.
+        partitions: A query over ``PARTITIONS`` for the partitions that an UPDATE or DELETE can
+            change, as far as its WHERE tells. None: any partition.
+        maybe_few: The driver tries to collect the events, because there may be few.
+        if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
+            bytes.
+        source: The view over a MERGE's source. None for other statements, and for a MERGE that
+            must stay one query (see ``merge.derived_source``).
+        reduced: For a MERGE: another query for the same events, which may be used if the source
+            gives the same rows twice; or None.
     """
 
     table: Table

@@ -6,8 +6,10 @@
       └─ clause     the number of the first WHEN clause that is true
           └─ values     the values of this clause, and its action
 
-Every matched pair yields a row, even if no clause applies to the pair. The reason: a second match
-of the same target row is an error in any case, as in Hive and Spark. Step 2 of the write finds it.
+If the statement has a WHEN MATCHED clause, every matched pair yields a row. If no clause applies to
+the pair, the row only marks the match. By these rows the delete stage of the write finds target
+rows with two matches. They are an error, as in Hive and Spark, unless the only WHEN MATCHED clause
+is a DELETE without a condition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the columns by which MERGE's target and source are joined."""
+"""Finds the columns of MERGE's source that ON compares with columns of the target."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def joining_columns(
 ) -> frozenset[str]:
     """The source's columns that ON compares with the target's, in lower case.
 
-    They are found by name. If there are none, ON does not compare the two sides. Then looking for
-    partners before the join is of no use.
+    These are the source's columns in each term of ON that also names a column of the target. They
+    are found by name. If there are none, ON does not compare the two sides. Then it is of no use
+    to look for partners before the join.
     """
     theirs = {name.lower() for name, _ in source}
     mine = {column.name for column in planned.table.all_columns}

@@ -1,4 +1,8 @@
-"""Rewrites UPDATE to a query. Each row of the query is one delete event and one insert event."""
+"""Rewrites UPDATE to a query with one row for each row to change.
+
+The writer makes two events of each row of the query: a delete event with the row id of the old row,
+and an insert event with the new values.
+"""
 
 from __future__ import annotations
 

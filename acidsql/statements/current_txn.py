@@ -209,18 +209,23 @@ class Transactions:
     def need_unchanged(
         self, table: Table, partitions: Collection[str], seen: Snapshot, lost: Collection[str] = ()
     ) -> None:
-        """Check that the names meant, when the snapshot was taken, what has been listed since.
+        """Check, after files were listed, that the catalog's answers fit the snapshot.
+
+        The table was looked up first, then the snapshot was taken, then the files were listed.
+        Another session may have changed the catalog in between.
 
         Args:
-            table: The table as it was looked up before the listing.
-            partitions: The directories of its listed partitions.
-            seen: The snapshot of the listing.
-            lost: The partitions that were lost before, and so were not listed.
+            table: The table as it was looked up.
+            partitions: The directories of the listed partitions.
+            seen: The snapshot.
+            lost: The partitions that were lost already, and so were not listed.
 
         Raises:
-            SnapshotTooOldError: In a transaction: as ``refuse_lost``.
-            CatalogError: Outside of a transaction, or if the catalog changed between the look-up
-                of the table and the snapshot.
+            SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
+                table was changed, or one of the partitions was dropped. Outside of both: the
+                snapshot's lease has ended.
+            CatalogError: Outside of a transaction: the same changes. In every case: the table is
+                gone, or now has other columns, another directory or another layout.
         """
         ours, name = self._txn, table.name
         now = self._metastore.get_table(name)

@@ -32,11 +32,11 @@ class Context:
     Attributes:
         spark: The Spark session.
         metastore: Keeps tables and transactions.
-        txns: Opens transactions, and keeps the session's settings.
-        transactions: Decides which transaction a statement runs in.
-        names: Finds tables by name.
-        databases: The databases of Spark's catalog beside ours.
-        partitions: Finds the partitions that a statement means.
+        txns: Opens transactions, and has the session's settings.
+        transactions: The current transaction: which one a statement runs in, what its reads see.
+        names: Finds the ACID table of a name.
+        databases: The databases in Spark's own catalog with the names of ACID databases.
+        partitions: Finds the partitions that a statement names.
         host: The host of this process, shown to other sessions.
     """
 

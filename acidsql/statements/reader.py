@@ -68,7 +68,8 @@ class Events:
 
     Attributes:
         rows: One row for each event.
-        source: MERGE's source, if it is evaluated twice. Its files are checked after the write.
+        source: MERGE's source, if it is read more than once: to find partners or partitions of the
+            target, and for the events. Its files must be the same after the write as before.
         otherwise: See ``Writing.events``.
     """
 
@@ -77,7 +78,7 @@ class Events:
     otherwise: Callable[[], DataFrame] | None = None
 
     def unchanged(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Raise TransientTxnError if a file of the source changes while the events are written."""
+        """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
         return nullcontext() if self.source is None else self.source.unchanged(spark)
 
 
@@ -90,9 +91,11 @@ class Reader:
         self._sparks = context.databases
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
-        """The rows of a statement's stand-ins in a snapshot that matter to the statement, lazily.
+        """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
+        the statement's conditions rule out.
 
-        ``few``: see ``read_rows``. Greater than 0 only if the statement reads its target once.
+        ``few``: see ``scan``. The caller gives more than 0 only if the statement reads its target
+        once.
         """
         change, few = prepared.queries[0], 0 if _OF_FILES.search(said.text) else few
         return self._views(prepared.standins, snapshot, prepared.texts, said, change, few)

@@ -85,8 +85,9 @@ class Transaction:
     Attributes:
         works: One ``Work`` for each statement that was not undone.
         rolled_back: True if the session itself has rolled the transaction back.
-        takes: Another transaction, which ends after all else. It locks the directories that files
-            are taken from, because they are removed after the commit.
+        takes: For LOAD DATA: a second transaction, which locks the directories of the source files.
+            It ends last, because the source files are deleted after the commit, which ends the
+            locks of the transaction itself. None: no LOAD DATA.
         when_abandoned: Functions to call once it is certain that the transaction will never be
             committed.
         compaction: The compactor's messages about the tables that the transaction wrote to. The

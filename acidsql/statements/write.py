@@ -1,4 +1,8 @@
-"""*Do*: write the events of a statement's queries, and publish the files of each target."""
+"""*Do*, and the first part of *keep*: write the events of each query, then publish its files.
+
+The second part of *keep* is the commit, which ``runner`` calls. A multi-insert publishes the files
+of one target before it writes the events of the next.
+"""
 
 from __future__ import annotations
 

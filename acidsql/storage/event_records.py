@@ -30,7 +30,7 @@ VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new 
 
 INSERT, DELETE, MATCHED = 1, 2, 4
 
-# Columns that step 1 hands to step 2, and step 2 to the driver.
+# Columns that the insert stage hands to the delete stage, and the delete stage to the driver.
 BUCKET_ID = f"{PREFIX}bucket_id"  # 12 bits
 SOURCE_TASK = f"{PREFIX}task"
 SOURCE_ATTEMPT = f"{PREFIX}attempt"
@@ -109,10 +109,10 @@ class Record:
     """A message from a task to the driver.
 
     Attributes:
-        kind: ``insert`` or ``delete`` (a written file), ``done`` (step 1 of this task ended),
-            ``seen`` (step 2 read keys of this task), ``matched`` (rows matched without an action),
-            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls),
-            ``gone`` (a file of LOAD DATA that does not exist any more).
+        kind: ``insert`` or ``delete`` (a written file), ``done`` (this task of the insert stage has
+            ended), ``seen`` (the delete stage read keys of this task), ``matched`` (rows matched
+            without an action), ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column
+            had nulls), ``gone`` (a file of LOAD DATA that does not exist any more).
         rows: The number of events in the file, or of the rows that the record is about.
         updated: For an insert file, the number of events that are new versions of rows.
         detail: For ``null``, the column's name.

@@ -26,7 +26,7 @@ class TxnManager:
 
     Args:
         store: The store of transactions.
-        settings: Limits and time-outs; may be replaced between transactions (``SET``).
+        settings: Limits and time-outs. ``SET`` replaces them (see the property).
         user: The session's user. Sessions that wait for our locks see ``user``, ``host`` and
             ``agent_info``.
         host: The host of this process.
@@ -52,7 +52,11 @@ class TxnManager:
 
     @property
     def settings(self) -> Settings:
-        """Limits and time-outs. A new value holds from the next transaction on."""
+        """Limits and time-outs. A new value holds at once.
+
+        Two things of an open transaction keep the old values: its waits for locks, with the check
+        for conflicts after each wait, and its time-out, which the store has noted.
+        """
         return self._settings
 
     @settings.setter

@@ -1,20 +1,19 @@
 """One transaction, from ``TxnManager.open`` to its end; the session's own thread uses it.
 
-::
-
-              TxnManager.open
-                     │
-                     ▼        heartbeat, or any call: the store says it was aborted
-        ┌────────── OPEN ───────────────────────────────────────────────┐
-        │            │ │                                                │
-        │ Txn.commit │ │ Txn.abort (leaving ``with`` without commit)    │
-        │            │ └─────────────────────────────────────────────┐  │
-        │            │                                               ▼  ▼
-        │            │ Txn._ask_what_became: the reply was lost  → ABORTED
-        │            │          │             │
-        │            ▼          ▼             │ not even that was answered
-        └──────► COMMITTED ◄────┘             ▼
-                                           UNKNOWN (CommitUnknownError; it is left to time out)
+=========  ==========================================================================
+phase      a transaction gets into this phase when …
+=========  ==========================================================================
+OPEN       ``TxnManager.open`` opens it. It stays OPEN after a COMMIT that the store
+           refuses (WriteConflictError), or did not carry out (MetastoreError).
+COMMITTED  ``commit`` succeeds. If the reply to COMMIT is lost, ``commit`` asks the
+           store for the transaction's state.
+ABORTED    ``abort`` is called, a ``with`` block ends without ``commit``, or the store
+           tells the heartbeat or a call that others have aborted the transaction.
+UNKNOWN    The reply to COMMIT is lost, and the store does not answer the question
+           either (CommitUnknownError). The same if COMMIT was interrupted and the
+           store does not answer ``abort``. There are no more heartbeats: if the
+           transaction is not committed, it will time out.
+=========  ==========================================================================
 
 Inside OPEN the order is *lock, then look* (I6): ``lock`` → ``snapshot`` → ``write_id`` → other
 modules write and publish files → ``commit``, the only commit point.
@@ -61,7 +60,7 @@ MAX_STATEMENT_ID = 4095  # twelve bits of the bucket property (Hive: BucketCodec
 
 
 class Phase(Enum):
-    """The states of the diagram above."""
+    """The phases in the table above."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -91,7 +90,7 @@ class Txn:
 
     @property
     def phase(self) -> Phase:
-        """The transaction's state in the diagram above, as far as this process knows."""
+        """The transaction's phase in the table above, as far as this process knows."""
         return self._phase
 
     @property

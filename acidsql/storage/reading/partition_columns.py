@@ -3,9 +3,9 @@
 A scan of several partitions finds the partition of each row by the row's file. To parse the file's
 path for each row costs as much as to read the row (a regular expression costs many times as much),
 and to hash the path is not cheap either. But two files seldom have the same size, and a size is a
-number. So the SQL looks up the partition by the file's size, and parses paths only if files of
-several partitions have the same size. Spark prunes files by conditions on partition columns,
-because these expressions depend only on the file.
+number. So the SQL looks up the partition by the file's size. It parses paths only for sizes that
+files of several partitions have, or if the scan's files have more than 500 different sizes. Spark
+prunes files by conditions on partition columns, because these expressions depend only on the file.
 """
 
 from __future__ import annotations

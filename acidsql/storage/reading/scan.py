@@ -93,7 +93,11 @@ class Scan:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number of each partition directory; 0 for directories without delete events."""
+        """The number of each partition directory, by which rows are compared with delete events.
+
+        Directories with delete events have different numbers. All others have the number 0, which
+        one directory with delete events may have, too: no row of theirs is compared.
+        """
         return {
             **{listing.partition: 0 for listing in self.listings},
             **partition_numbers([one.partition for one in self.listings if one.deletes]),
@@ -106,16 +110,17 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     Args:
         spark: The session.
         what: The files and the snapshot.
-        few: How many rows the driver may read itself. If it finds cheaply that the demand may hold
-            for at most so many rows (ten times as many if only columns of the condition matter),
-            the result has these rows alone. In them, columns that do not matter are NULL.
+        few: How many rows the driver may find itself; 0: it does not search. If the driver can
+            evaluate a part of the demand's condition, and this part holds for at most so many rows,
+            the result has these rows alone. If the query needs no columns but the condition's, ten
+            times as many rows are allowed. Columns that the query does not need are NULL then.
 
     Returns:
-        One row for each live row, in no order. The columns are ``row__id`` (struct of writeid
-        bigint, bucketid int, rowid bigint), ``KEYS``, the table's columns and its partition
-        columns. ``KEYS`` has the fields of ``row__id`` again, because Spark would make the struct
-        for every row before it joins or filters rows, and the row's partition directory ("" if
-        unpartitioned). Timestamps are TIMESTAMP_NTZ, CHAR is padded.
+        The live rows in no order: at least all rows that the demand needs. The columns are
+        ``row__id`` (struct of writeid bigint, bucketid int, rowid bigint), ``KEYS``, the table's
+        columns and its partition columns. ``KEYS`` are the fields of ``row__id`` again, and the
+        row's partition directory ("" if unpartitioned). They spare Spark from making the struct for
+        every row before it joins or filters rows. Timestamps are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = jvm.zone_offset_micros(spark)
     vectors = None

@@ -1,8 +1,9 @@
 """Rows of events → files → published directories.
 
 ``save`` is the door: one statement's events, written and put into place. ``job`` runs the Spark
-job; ``event_writer`` and ``delete_writer`` are its two steps and run in Python workers. ``publish``
-renames a hidden staging directory into ``delta_…``, ``delete_delta_…`` and ``base_…``.
+job; ``event_writer`` and ``delete_writer`` are its two stages and run in Python workers (or in the
+driver, for few rows). ``publish`` moves the files into ``delta_…``, ``delete_delta_…`` and
+``base_…`` directories, each complete at once.
 ``bucketing`` says which bucket a row belongs to. ``load`` and ``adopt`` take over files that others
 wrote.
 

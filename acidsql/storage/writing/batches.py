@@ -21,8 +21,8 @@ _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _DEFAULTS = {_RECORDS: "10000", _BYTES: "67108864b"}
 _NOT_MEASURED = str(2**31 - 1)  # means "no limit" to Spark
 
-# So a batch has at most 128 MiB of texts. Spark's own bound is 64 MiB, but a batch of such long
-# rows only hardly exists.
+# An unmeasured batch has at most _ROWS rows with _TEXT_MAX bytes of text each: 128 MiB. Spark's own
+# bound for a batch is 64 MiB, but it seldom happens that all rows of a batch are so long.
 _ROWS = 8192
 _TEXT_MAX = 16 * 1024  # bytes of all texts of a row
 _COLUMNS_MAX = 512  # a column of fixed size has at most 16 bytes: 64 MiB for a batch
@@ -51,9 +51,9 @@ class Batches:
 
 
 def measured(rows: DataFrame) -> Batches:
-    """Rows of any length, in batches that Spark measures.
+    """Rows of any length, in batches that Spark measures: at most 64 MiB, unless the user set it.
 
-    A batch has more rows than Spark's default of 10,000, unless the user has set their number.
+    A batch may have more rows than Spark's default of 10,000, unless the user has set the number.
     """
     spark = rows.sparkSession
     is_chosen = spark.conf.get(_RECORDS) != _DEFAULTS[_RECORDS]
@@ -65,8 +65,8 @@ def unmeasured(rows: DataFrame) -> Batches | None:
 
     Returns:
         The batches. None if the user has set the size of batches, if the query may call the user's
-        code (it must get the batches that Spark would give it), or if a column is neither of fixed
-        size nor a text.
+        code (it must get the batches that Spark would give it), if a column is neither of fixed
+        size nor a text, or if there are too many columns.
     """
     spark = rows.sparkSession
     kinds = {column.name: column.dataType for column in rows.schema.fields}

@@ -1,4 +1,4 @@
-"""Step 2 of a statement's job (see ``event_writer``): delete keys → delete files.
+"""The delete stage of a statement's job (see ``event_writer``): delete keys → delete files.
 
 This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
@@ -42,7 +42,7 @@ from acidsql.storage.writing.staged_file import (
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Step 2: write sorted delete keys, and yield the records of both steps."""
+    """The delete stage: write sorted delete keys, and yield the records of both stages."""
     seen: set[tuple[int, int]] = set()
     with aborted_by_error(_DeleteWriter(spec, task)) as writer:
         for batch in batches:
@@ -162,7 +162,7 @@ class _DeleteFile:
 
 
 def _sources(keys: pa.RecordBatch) -> set[tuple[int, int]]:
-    """The tasks of step 1 that made these keys; empty if there was no step 1."""
+    """The tasks of the insert stage that made these keys; empty if there was no such stage."""
     pairs = pa.Table.from_batches([keys.select([SOURCE_TASK, SOURCE_ATTEMPT])]).drop_null()
     different = pairs.group_by(pairs.column_names, use_threads=False).aggregate([])
     return set(zip(*different.to_pydict().values(), strict=True))

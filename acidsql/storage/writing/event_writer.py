@@ -1,20 +1,23 @@
 """Events → files, in a Spark task (or in the driver, for few rows).
 
-One Spark job of two steps writes a statement's events::
+One Spark job with two stages writes a statement's events::
 
-    step 1   rows of the statement's query ─┬─► insert files, where the rows are
-                                            └─► delete keys and match marks ─► shuffle by bucket id
-    step 2   delete keys, sorted ─────────────► delete files
+    insert stage   rows of the query ────┬─► insert files
+                                         └─► delete keys and match marks ─► shuffle by bucket id
+    delete stage   delete keys, sorted ────► delete files
 
-Both steps report one record for each file they wrote and each task they saw. The records travel
+In a table with CLUSTERED BY, an earlier shuffle brings the rows of one bucket into one task of the
+insert stage. In other tables each task writes the rows that it has.
+
+Both stages report one record for each file they wrote and each task they saw. The records travel
 with the keys through the shuffle; the driver gets nothing else (I7). A record names the task
 attempt that made it. The driver refuses a statement if the records name two attempts of one task
 (see ``publish``), so the files of a retried or speculative task are never published beside those of
-the other attempt. If a query only deletes, and gives the same rows each time, there is no step 1:
-Spark makes the delete keys.
+the other attempt. If a query only deletes, and gives the same rows each time, there is no insert
+stage: Spark makes the delete keys. If a statement only inserts, there is no delete stage.
 
-Step 2 is in ``delete_writer``. Both modules run in workers: they import neither pyspark nor modules
-of the driver.
+The delete stage is in ``delete_writer``. Both modules run in workers: they import neither pyspark
+nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ from acidsql.storage.writing.staged_file import (
 def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Step 1 of a statement that only inserts: write all rows and yield the records."""
+    """The insert stage of a statement that only inserts: write all rows, yield the records."""
     with aborted_by_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if batch.num_rows:
@@ -71,7 +74,7 @@ def write_inserts(
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Step 1: write the inserted rows, and pass on the keys of deleted or matched rows."""
+    """The insert stage: write the new rows, and pass on the keys of deleted or matched rows."""
     with aborted_by_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if not batch.num_rows:

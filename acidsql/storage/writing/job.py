@@ -63,7 +63,8 @@ def write_events(
         events: One row for each event or match, with the columns that ``event_records`` names.
         table: The target.
         spec: The facts that the tasks need.
-        is_fast: False: measure all batches, compute buckets in Python, and run both steps.
+        is_fast: False: measure all batches, compute buckets in Python, and run both stages even
+            for a statement that only deletes.
 
     Returns:
         One record for each written file and each seen task; no rows (I7).
@@ -84,9 +85,9 @@ def _written(
     batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> list[ew.Record]:
     events = batches.rows
-    # A statement that only deletes has no rows to write, so it needs no step 1. Without step 1's
-    # records the driver would not see a task that ran twice. This is safe if the query is
-    # repeatable: the keys are the same each time.
+    # A statement that only deletes has no rows to write, so it needs no insert stage. Without the
+    # records of that stage the driver would not see a task that ran twice. This is safe if the
+    # query is repeatable: the keys are the same each time.
     may_skip = is_fast and ew.are_keys_alone(events.columns)
     keys_alone = repeatable(events) if may_skip else None
     if keys_alone is not None:
@@ -118,7 +119,10 @@ def _to_delete(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _keys(events: DataFrame) -> DataFrame:
-    """The delete keys that step 1 would make of events without rows, but no records."""
+    """The delete keys that the insert stage would make of events that only delete.
+
+    Here Spark's SQL makes them, so they name no task, and there are no records among them.
+    """
     # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
     coded = f"CAST(({ew.BUCKET_PROPERTY} & {mask}) DIV {unit} AS INT)"
@@ -133,13 +137,15 @@ def _keys(events: DataFrame) -> DataFrame:
 
 
 def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
-    """One number for each key. Spark sorts by the number, and reads the whole key only for ties.
+    """A number for each key, before the key's own columns in the sort order. It may be missing.
 
-    The number ascends with the key, except for the partition: keys of one partition must only stay
-    together, and a hash does that (``delete_writer`` handles partitions with the same hash). Row
-    numbers with too many bits give ties. If the write ids have too many bits, there is no prefix.
+    Spark compares the numbers first, which is fast, and the columns only if the numbers are equal.
+    Within a partition the numbers ascend as the keys do. A partition counts by a hash, because the
+    order of partitions is free: the keys of one partition must only stay together. If partitions
+    have the same hash, their keys may alternate (``delete_writer`` keeps several files open).
+    Large row numbers give equal numbers. If the write ids need too many bits, there is no number.
     """
-    # Of half a million partitions hardly ever more have one hash than files may be open.
+    # Even of half a million partitions hardly ever do more share a hash than files may be open.
     partition_bits = 20 if spec.partitions.columns else 0
     write_bits = spec.write_id.bit_length()
     bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
@@ -163,7 +169,7 @@ def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
-    """Write a few events in the driver: both steps as one task, without a Spark job."""
+    """Write a few events in the driver: both stages as one task, without a Spark job."""
     for name in _order(rows.column_names):
         values = rows.column(name)
         empty = pc.is_in(values, pa.array(_NULLS))
@@ -182,7 +188,7 @@ def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Reco
 
 
 def _sorted_keys(keys: pa.Table) -> pa.Table:
-    """The keys in the order of ``write_events``; the records of step 1 (no keys) come last."""
+    """The keys in the order of ``write_events``; the insert stage's records (no keys) come last."""
     acts = pc.bit_wise_and(keys.column(ew.ACTION), ew.DELETE)
     order = [(name, "ascending") for name in _KEY_ORDER]
     by = pc.sort_indices(keys.append_column("acts", acts), [*order, ("acts", "descending")])

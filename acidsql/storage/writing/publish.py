@@ -166,9 +166,11 @@ def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:
 
 
 def discard(fs: FileSystem, directories: Iterable[str]) -> None:
-    """Delete the directories of an aborted statement.
+    """Delete directories of a statement, as far as possible. It never raises.
 
-    A directory that cannot be deleted stays invisible for ever.
+    A hidden staging directory, and a directory of an aborted transaction, stay invisible if they
+    cannot be deleted now; the cleaner deletes them later. If the transaction goes on, the caller
+    must check that published directories are gone (``unit_of_work``).
     """
     for directory in directories:
         try:
@@ -190,7 +192,7 @@ def _raise_duplicate(rows: int, merge: bool) -> None:
 
 
 def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
-    """I9: delete keys and files must come from the same attempt of each task of step 1."""
+    """I9: delete keys and files must come from the same attempt of each task (insert stage)."""
     done: dict[int, set[int]] = {}
     for kind in ("done", "seen"):
         for record in by_kind.get(kind, []):

@@ -1,4 +1,4 @@
-"""Write a statement's events and publish them: the steps *do* and *keep*, without the commit."""
+"""Write a statement's events and publish them: the phases *do* and *keep*, without the commit."""
 
 from __future__ import annotations
 
