@@ -22,7 +22,8 @@ SELECT takes no lock: its snapshot and the files that it reads stay as they are 
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
 With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLUSIVE. A MERGE that
-only inserts takes the lock of INSERT, unless ``hive.txn.xlock.mergeinsert=true``.
+only inserts takes the lock of a MERGE that updates, because ``plan_merge`` gives every MERGE
+``deletes=True``. So ``hive.txn.xlock.mergeinsert`` has no effect.
 """
 
 from __future__ import annotations

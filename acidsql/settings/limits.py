@@ -64,8 +64,8 @@ class Settings(CompactorSettings):
     xlock_mergeinsert: bool = boolean(
         "hive.txn.xlock.mergeinsert",
         "false",
-        "true: a MERGE that only inserts takes the lock of a MERGE that updates, so that two of "
-        "them cannot both insert the same missing key.",
+        "It has no effect: a MERGE that only inserts always takes the lock of a MERGE that "
+        "updates, so that two of them cannot both insert the same missing key.",
     )
     xlock_iow: bool = boolean(
         "hive.txn.xlock.iow",
