@@ -1,4 +1,4 @@
-"""A real store with a clock moved by hand, behind a line that can be cut."""
+"""A real store with a clock that the test moves, behind a connection that the test can cut."""
 
 from types import SimpleNamespace
 

@@ -1,9 +1,9 @@
-"""A transaction store in dictionaries: what a transaction's life needs of ``TxnStore``, no more.
+"""A transaction store in dictionaries, with those methods of ``TxnStore`` that a transaction needs.
 
-It is there to be copied and compared in microseconds, so that every interleaving of two
-transactions can be tried. Its rules are acidsql's own pure ones (``lock_rules``,
-``conflict_rules``); how it keeps things is its own. ``test_interleavings`` runs it side by side
-with the real store and compares every answer.
+The store can be copied and compared in microseconds, so that every interleaving of two transactions
+can be tried. It uses acidsql's own pure rules (``lock_rules``, ``conflict_rules``), but keeps its
+data in its own way. ``test_interleavings`` also runs it beside the real store and compares every
+answer.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from acidsql.metastore.lock_rules import ByThing, blockers, find_circle, merge
 
 
 class DictStore:
-    """One table's transactions. Every value is immutable, so that a copy is a copy of references.
+    """The transactions of one table. Every value is immutable, so a copy only copies references.
 
     Attributes:
         states: Each transaction's state.
-        changes: What each has recorded; of a committed one, what was left of it.
-        locks: In the order in which they were asked for.
-        write_ids: Each transaction's.
+        changes: The changes that each transaction has recorded; after its commit, those that are
+            kept.
+        locks: The locks in the order of the requests.
+        write_ids: Each transaction's write id.
     """
 
     def __init__(self) -> None:
@@ -46,14 +47,14 @@ class DictStore:
         self._next_lock_id = 1
 
     def copy(self) -> DictStore:
-        """Another one in the same state."""
+        """A second store in the same state."""
         other = copy.copy(self)
         other.states, other.changes = self.states.copy(), self.changes.copy()
         other.write_ids = self.write_ids.copy()
         return other
 
     def key(self) -> object:
-        """Equal for stores that will answer all questions alike."""
+        """A key that is equal for two stores if they will answer all questions in the same way."""
         return (
             tuple(self.states.items()),
             tuple(sorted(self.changes.items())),
@@ -222,7 +223,8 @@ def _granted(lock: LockInfo) -> LockInfo:
 
 
 def said(answer: object) -> object:
-    """An answer without what only says who and when: what a store must not get wrong."""
+    """The part of an answer that a store must not get wrong: without the user, the host and the
+    time."""
     match answer:
         case LockResponse():
             return answer.lock_id, answer.state, answer.blocked_by and answer.blocked_by.txn_id

@@ -1,8 +1,8 @@
-"""Every interleaving of two scripts' store calls, each state of affairs visited once.
+"""Tries every interleaving of two scripts' store calls, and visits each state once.
 
-Two orders of calls that lead to the same store, the same answers so far on both sides and the same
-demands of the specification have the same future, so they go on as one, and it is counted how many
-they are. Thus some hundred thousand orders are tried in a thousand steps.
+Two orders of calls can lead to the same store, the same answers for both sides and the same demands
+of the specification. Then they have the same future, so they are followed as one, and their number
+is counted. So some hundred thousand orders are tried in a thousand steps.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from si_spec import Spec, alone, start
 from two_scripts import FIRST, Event, Script, Side, T, as_rows, live
 
 Scripts = tuple[Script, Script]
-Ends = tuple[tuple[str, str], frozenset[str]]  # how both ended; who has had to wait
-# What has been told so far (a number from here), a call, its answer → their number.
+# How both scripts ended; which scripts have had to wait.
+Ends = tuple[tuple[str, str], frozenset[str]]
+# (a number for the answers so far, a call, its answer) → a number for the answers with this one
 NUMBERS: dict[object, int] = {}
 
 
 @dataclass
 class State:
-    """Two transactions on their way.
+    """A state of two running transactions.
 
     Attributes:
-        store: Theirs.
-        spec: What it must do.
-        answers: For each side what the store has told it.
-        told: The same as numbers that are equal for equal answers.
-        sides: Where each stands; None: it has not begun.
-        trace: Which side made which call; where several ways lead here, of one of them.
+        store: The store of both.
+        spec: The specification, which says what the store must do.
+        answers: For each side, the store's answers so far.
+        told: For each side, a number that is equal for equal answers.
+        sides: The state of each script; None: it has not begun.
+        trace: Which side made which call. If several orders lead here, the trace of one of them.
     """
 
     store: Any
@@ -43,18 +44,18 @@ class State:
     trace: tuple[str, ...] = ()
 
     def key(self) -> object:
-        """Equal for states with the same future."""
+        """A key that is equal for states with the same future."""
         return self.store.key(), self.spec.key(), self.told
 
     def copy(self) -> State:
-        """The same state on a store of its own."""
+        """The same state, on its own copy of the store."""
         return State(
             self.store.copy(), self.spec.copy(), self.answers, self.told, self.sides, self.trace
         )
 
     def enabled(self) -> list[int]:
-        """The sides that can make a call. Who waits for a lock looks again when there is something
-        new to see, or when nobody can do anything else."""
+        """The sides that can make a call. A side that waits for a lock tries again when the store
+        has changed, or when the other side cannot go on either."""
         going = [number for number in (0, 1) if self._next(number) is not None]
         ready = [
             number
@@ -64,7 +65,7 @@ class State:
         return ready or going
 
     def step(self, number: int) -> None:
-        """Let a side make its next call, and judge the answer and the rows that it sees."""
+        """Let a side make its next call, and check the answer and the rows that the side sees."""
         script, other = self.spec.scripts[number], self.sides[1 - number]
         others: list[Event] = other.events if other else []
         name = self._next(number)
@@ -84,7 +85,7 @@ class State:
         self.sides = _with(self.sides, number, side)
 
     def ends(self) -> Ends:
-        """Judge the rows that are left; tell how both transactions ended."""
+        """Check the rows that are left, and tell how both transactions ended."""
         valid = self.store.valid_write_ids(self.store.valid_txns(), [T])[T]
         first, second = self.sides
         assert first and second and first.end and second.end
@@ -94,7 +95,8 @@ class State:
         return (first.end, second.end), frozenset(names)
 
     def is_serial(self) -> bool:
-        """Whether those that committed, one after the other, would have left the same rows."""
+        """Whether the committed transactions, run one after the other, would have left the same
+        rows."""
         pairs = zip(self.spec.scripts, self.sides, strict=True)
         done = [script for script, side in pairs if side and side.end == "committed"]
         for order in (done, done[::-1]):
@@ -112,13 +114,13 @@ class State:
 
 @dataclass
 class Found:
-    """What all orders of two scripts lead to.
+    """The results of all orders of two scripts.
 
     Attributes:
-        orders: How many there are.
-        steps: How many calls were made to try them.
-        ends: In how many orders they ended so.
-        not_serial: Orders after which the rows are not those of any serial execution.
+        orders: The number of orders.
+        steps: The number of calls that were made to try them.
+        ends: The number of orders that ended in each way.
+        not_serial: The orders whose rows no serial execution leaves.
     """
 
     orders: int = 0
@@ -130,12 +132,12 @@ class Found:
 def every_order(
     scripts: Scripts, store: Callable[[], DictStore] = DictStore, *, merging: bool = True
 ) -> Found:
-    """Try them all.
+    """Try all orders of two scripts.
 
     Args:
-        scripts: The two.
+        scripts: The two scripts.
         store: Makes their store.
-        merging: False: follow each order by itself.
+        merging: False: follow each order separately, also if states are equal.
     """
     found, first = Found(), State(store(), Spec(scripts))
     layer: dict[object, tuple[State, int]] = {None: (first, 1)}

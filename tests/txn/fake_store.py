@@ -1,13 +1,13 @@
-"""A store in front of the real one that fails when told to."""
+"""A wrapper around the real store that fails on demand."""
 
 from acidsql.errors import MetastoreError
 
 
 class Unreliable:
-    """Passes every call on; loses calls or replies by the name of the method.
+    """Passes every call on to the real store, except calls and replies that a test wants to lose.
 
-    ``lose_call[name] = n``: the next n calls never arrive. ``lose_reply[name] = n``: the next n
-    calls are done, and their replies are lost.
+    ``lose_call[name] = n``: the next n calls of this method never arrive. ``lose_reply[name] = n``:
+    the next n calls are done, and their replies are lost.
     """
 
     def __init__(self, store):

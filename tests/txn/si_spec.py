@@ -1,9 +1,9 @@
-"""What two transactions must be told at each store call, and which rows there must be.
+"""The specification: the right answer to each store call of two transactions, and the right rows.
 
-Written from the documents (ARCHITECTURE.md, hive-transactions.md §3 and §4), apart from acidsql's
-code: rows are a dictionary, a snapshot is a copy of it, a commit adds a transaction's changes to
-it. That is snapshot isolation; what two changed who did not see each other would be lost, so the
-second to commit fails.
+It is written from the documents (ARCHITECTURE.md, hive-transactions.md §3 and §4), apart from
+acidsql's code. Rows are a dictionary, a snapshot is a copy of it, and a commit adds a transaction's
+changes to it. That is snapshot isolation. If two transactions that do not see each other change the
+same row, one change would be lost. So the second transaction fails at COMMIT.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from acidsql.errors import TxnAbortedError, WriteConflictError
 from acidsql.metastore.interface import LockState, LockType, Operation
 
 X, W = LockType.EXCL_WRITE, LockType.SHARED_WRITE
-CLASH = {(X, X), (X, W), (W, X)}  # writers in each other's way; nobody waits for SHARED_READ here
+# The lock types of writers that block each other; here no statement waits for SHARED_READ.
+CLASH = {(X, X), (X, W), (W, X)}
 ONLY_ROWS = {Operation.UPDATE, Operation.DELETE}
 strength = [LockType.SHARED_READ, W, X].index
 # Calls whose answers do not depend on the other side.
 NEUTRAL = {"sleep", "abort_timed_out", "unlock"}
-Did = tuple[Operation, str | None]  # what was changed, and where; None: anywhere in the table
+Did = tuple[Operation, str | None]  # the changed partition; None: any partition of the table
 
 
 def start() -> dict[Key, int]:
-    """The rows that are there before anybody comes."""
+    """The rows before the first transaction."""
     return {event.row[0]: event.n for event in FIRST}
 
 
 def apply(rows: Rows, changes: Mapping[Key, int | None]) -> dict[Key, int]:
-    """Rows with changes made to them."""
+    """The rows after some changes."""
     return {key: n for key, n in {**rows, **changes}.items() if n is not None}
 
 
 def alone(script: Script, rows: Rows) -> dict[Key, int]:
-    """What a script makes of rows where nobody else is there."""
+    """The rows that a script leaves if no other transaction runs."""
     after = dict(rows)
     for name, place in zip(script.statements, script.places, strict=True):
         if name == "undo":
@@ -50,53 +51,54 @@ def alone(script: Script, rows: Rows) -> dict[Key, int]:
 
 @dataclass
 class Half:
-    """What the specification knows of one side; every value is immutable."""
+    """What the specification knows of one side. Every value is immutable."""
 
     state: str = "open"
-    opened: int = 0  # who came first
+    opened: int = 0  # the order in which the transactions were opened
     statement: int = 0
     snapshot: tuple[tuple[Key, int], ...] | None = None
     sees_other: bool = False
     changes: tuple[tuple[Key, int | None], ...] = ()
     did: tuple[Did, ...] = ()
-    new: tuple[Did, ...] = ()  # by the statement that it is in
-    asked: tuple[tuple[int, LockType, str | None], ...] = ()  # when, what, where
+    new: tuple[Did, ...] = ()  # the state before the running statement
+    asked: tuple[tuple[int, LockType, str | None], ...] = ()  # time, lock type, place
     waits: bool = False
     write_id: int | None = None
-    differs: bool = False  # its COMMIT was refused, but it has changed other rows
+    differs: bool = False  # its COMMIT was refused, although it has changed other rows
     views: tuple[frozenset[tuple[Key, int]], ...] = ()
 
     def view(self) -> dict[Key, int]:
-        """The rows that it sees: its snapshot, and what it has changed itself."""
+        """The rows that this side sees: its snapshot with its own changes."""
         return apply(dict(self.snapshot or ()), dict(self.changes))
 
 
 class Spec:
-    """Hears every call of both sides in the order in which they are made, and its answer."""
+    """Is told every call of both sides with its answer, in the order of the calls."""
 
     def __init__(self, scripts: tuple[Script, Script]) -> None:
         self.scripts, self.halves = scripts, (Half(), Half())
         self.rows = start()
-        self.clock = 0  # counts what has an order: opening, asking for locks, write ids
+        # A counter for events whose order matters: opening, lock requests, write ids.
+        self.clock = 0
 
     def copy(self) -> Spec:
-        """Another one that has heard the same."""
+        """A second specification that has been told the same calls."""
         other = copy.copy(self)
         other.halves = (Half(**vars(self.halves[0])), Half(**vars(self.halves[1])))
         return other
 
     def key(self) -> object:
-        """Equal for those that will demand the same from now on."""
+        """A key that is equal for specifications that will demand the same answers from now on."""
         halves = (tuple(vars(half).values()) for half in self.halves)
         return (*halves, frozenset(self.rows.items()))
 
     def hear(self, number: int, call: Call) -> None:
-        """A side has called the store. Raises AssertionError for an answer that is not right."""
+        """Note a store call of a side. Raises AssertionError if the answer is wrong."""
         name, answer = call
         me, other = self.halves[number], self.halves[1 - number]
         if name in NEUTRAL:
             return
-        if me.state == "aborted":  # by the other, to end a deadlock
+        if me.state == "aborted":  # aborted by the other side, to end a deadlock
             expected = TxnAbortedError
         else:
             expected = getattr(self, f"_{name}")(self.scripts[number], me, other)
@@ -105,7 +107,7 @@ class Spec:
         assert found == expected, f"{who}'s {name} is told {found}, not {expected}"
 
     def must_wait(self, number: int) -> bool:
-        """A side that waits for a lock cannot have it yet."""
+        """Whether a side that waits for a lock must go on waiting."""
         me, other = self.halves[number], self.halves[1 - number]
         return me.state == "open" and _must_wait(me, other)
 
@@ -155,7 +157,7 @@ class Spec:
         me.statement += 1
 
     def _commit_txn(self, script: Script, me: Half, other: Half) -> Any:
-        if not script.named:  # now it is known where
+        if not script.named:  # from now on the partition is known
             places = sorted({key[0] for key, _ in me.changes})
             me.did = tuple((operation, place) for operation, _ in me.did for place in places)
         met = _meetings(me, other, me.did)
@@ -181,7 +183,7 @@ class Spec:
 
 
 def _told(name: str, answer: Any) -> Any:
-    """The part of an answer that says yes or no; None: it has no such part."""
+    """The part of an answer that says yes or no; None if it has no such part."""
     if isinstance(answer, Exception):
         return type(answer)
     if name in ("lock", "check_lock"):
@@ -197,8 +199,8 @@ def _end(half: Half, state: str) -> None:
 
 
 def _must_wait(me: Half, other: Half) -> bool:
-    """Nobody overtakes: what the other has asked for earlier counts, granted or not. But nobody
-    waits for what he has already."""
+    """No lock overtakes: an earlier request of the other side counts, granted or not. But a side
+    does not wait for a lock that it has already."""
     return any(
         (mine, theirs) in CLASH and _overlap(where, there)
         for number, (when, mine, where) in enumerate(me.asked)
@@ -216,7 +218,8 @@ def _overlap(one: str | None, other: str | None) -> bool:
 
 
 def _meetings(me: Half, other: Half, mine: tuple[Did, ...]) -> set[str | None]:
-    """First committer wins: where the other has changed what I change, and I do not see it."""
+    """First committer wins: the changes of the other side that touch the same place and are not
+    visible."""
     if me.snapshot is None or other.state != "committed" or me.sees_other:
         return set()
     return {
@@ -236,12 +239,12 @@ def _cannot_both_be(
     if all(inserts) or Operation.OVERWRITE not in (mine, theirs) or my_id is None:
         return False
     assert their_id is not None
-    # A base hides every row whose write id is lower than its own.
+    # A base hides every row with a lower write id than its own.
     return my_id < their_id if inserts[0] else their_id < my_id
 
 
 def _same_rows(me: Half, other: Half, met: set[str | None]) -> bool:
-    """Whether a conflict by partition is one by row, too; only old rows can be compared."""
+    """Whether a conflict by partition is also one by row. Only old rows can be compared."""
     for place in met:
         there = {
             operation

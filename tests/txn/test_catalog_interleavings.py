@@ -1,7 +1,8 @@
-"""A transaction beside a session that changes the catalog, in every order of their store calls.
+"""One session reads in a transaction, another changes the catalog: every order of their store
+calls.
 
-What a statement in a transaction shows is what its snapshot has, or it fails by name. It never
-shows fewer rows, nor rows of another table, and never changes another table.
+A statement in the transaction shows the rows of its snapshot, or it fails with a named error. It
+never shows fewer rows or rows of another table, and it never changes another table.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from acidsql.storage.folding import compact as compacting
 from acidsql.storage.folding.fold import fold
 from acidsql.storage.reading import read as reading
 
-State = dict[str, frozenset[str] | None]  # of each name that matters; None: there is no such table
+# The rows of each name that matters; None: there is no such table.
+State = dict[str, frozenset[str] | None]
 TOO_OLD, CONFLICT = "ACID_NOT_ENOUGH_HISTORY", "WRITE_CONFLICT"
-# Told where a name was looked up, and changed before the snapshot was taken.
+# The error if a name was looked up, and then changed before the snapshot was taken.
 MEANWHILE = {"TABLE_OR_VIEW_NOT_FOUND", "TABLE_CHANGED_MEANWHILE"}
 A, U = frozenset({"a1", "a2"}), frozenset({"u1"})
 START: State = {"t": A, "u": U, "x": None}
@@ -44,14 +46,14 @@ def rename(name: str, new_name: str) -> tuple[str, Callable[[Session], None]]:
 
 
 def after(*changes: State) -> list[State]:
-    """The states that statements lead to, one after the other."""
+    """The states after each of these statements, one after the other."""
     states = [START]
     for change in changes:
         states.append(states[-1] | change)
     return states
 
 
-# Each statement with the call of the store that decides it, and the states between them.
+# Each statement with the store call that decides it, and the states before and after it.
 CHANGES = {
     "drop partition": ([DROP_PARTITION], after({"t": {"a2"}})),
     "drop partition, insert again": (
@@ -138,8 +140,9 @@ def warehouse(tmp_path_factory, new_metastore):
 
 
 class Run:
-    """One order: at the reader's call ``at`` the other session makes ``first`` steps, and then one
-    more at each call (``both``), or the rest when the reader is done."""
+    """One order of calls. At the reader's call ``at`` the other session makes ``first`` steps. Then
+    it makes one more step at each call (``both``), or all other steps after the reader has
+    ended."""
 
     def __init__(self, warehouse, monkeypatch, change, at, first, *, both=False):
         warehouse.reset()
@@ -148,7 +151,7 @@ class Run:
         for name in ("delete_directory", "delete_file"):
             self._stop_before(monkeypatch, name)
         self.calls, self._at, self._first, self._both = 0, at, first, both
-        self.seen: State | None = None  # what the snapshot has, once it is taken
+        self.seen: State | None = None  # the state of the snapshot, once the snapshot is taken
         self.session = Session(
             Announced(warehouse.stores[1], self._before, lambda _: None),
             lambda _: self.other.go_on_until_it_waits(),
@@ -181,7 +184,7 @@ class Run:
         assert self.other.fault is None
 
     def look(self, name):
-        """What a statement shows, or its error's name; and whether that is right."""
+        """The result of a statement, or the name of its error; and whether this result is right."""
         is_first, before = self.seen is None, self.other.decided
         try:
             shown = self.session.rows(name)
@@ -195,8 +198,8 @@ class Run:
 
 
 def orders(warehouse, monkeypatch, change, script):
-    """Runs, one after the other: from each of the reader's calls on the other session does all at
-    once, or goes on step by step, or stays in its midst until the reader is done."""
+    """Yield runs. From each of the reader's calls on, the other session does all its steps at once,
+    or goes on step by step, or stops in the middle until the reader has ended."""
     alone = Run(warehouse, monkeypatch, change, -1, 0)
     for name in script(alone.session):
         alone.look(name)

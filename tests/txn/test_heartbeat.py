@@ -1,4 +1,4 @@
-"""Heartbeats: they keep the living alive, and never the dead."""
+"""Heartbeats keep open transactions alive, and never transactions that have ended."""
 
 import gc
 import threading
@@ -67,7 +67,7 @@ def test_a_beat_that_finds_a_transaction_dead_is_remembered_for_the_next_call(ma
     manager.heartbeat.beat()
     store.calls.clear()
     manager.heartbeat.beat()
-    assert store.calls == []  # it does not beat for the dead
+    assert store.calls == []  # no heartbeat for the ended transaction
     with pytest.raises(TxnAbortedError, match="timed out"):
         txn.next_statement_id()  # a call that would not ask the store
     with pytest.raises(TxnAbortedError):
@@ -93,7 +93,7 @@ def test_one_lost_beat_does_not_end_the_thread(managers, store, clock):
 
 
 def test_an_unforeseen_error_ends_the_heartbeat_and_nothing_else(caplog):
-    """A session that is no longer whole must time out."""
+    """A session with an internal error must time out."""
 
     class Broken:
         def heartbeat(self, txn_id):
@@ -109,7 +109,7 @@ def test_an_unforeseen_error_ends_the_heartbeat_and_nothing_else(caplog):
 
 
 def test_stopping_is_quick_and_final(managers, store):
-    manager = managers()  # the next beat would be in 150 s
+    manager = managers()  # the next heartbeat would be in 150 s
     txn = manager.open()
     start = time.monotonic()
     manager.heartbeat.stop()
@@ -121,7 +121,7 @@ def test_stopping_is_quick_and_final(managers, store):
 
 
 def test_a_shorter_time_out_makes_the_heartbeat_faster_at_once(manager, store, clock):
-    txn = manager.open()  # the next beat would be in 150 s
+    txn = manager.open()  # the next heartbeat would be in 150 s
     clock.now += 1000
     manager.settings = manager.settings.with_("hive.txn.timeout", "40ms")
     eventually(lambda: heartbeats(store) == [clock.now])

@@ -1,11 +1,11 @@
-"""Every interleaving of two transactions, at every call of the store, and what must come of it.
+"""Every interleaving of two transactions, call by call of the store, and the right outcome.
 
-Two scripts run through ``Transaction`` and ``Txn``; before each store call each of them stands
-still, and whoever is chosen goes on (``two_scripts``). All choices are tried on a store in
-dictionaries (``every_order``, ``dict_store``), and some on the real one beside it, which must give
-the same answers. A specification in dictionaries of rows (``si_spec``) hears every call: it says
-who waits, who loses, what each statement sees and which rows are left. What two kinds of
-transactions may come to at all is said here, in ``expected``, and must be reached, too.
+Two scripts run through ``Transaction`` and ``Txn``. Each stops before each store call, and the
+chosen one goes on (``two_scripts``). All choices are tried on a store in dictionaries
+(``every_order``, ``dict_store``). Some are also tried on the real store, which must give the same
+answers. A specification in dictionaries of rows (``si_spec``) checks every call: which side waits,
+which side loses, what each statement sees, and which rows are left. ``expected`` says how two kinds
+of transactions may end; each of these ends must also be reached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockResponse, LockState, Operation
 from acidsql.txn import Txn
 
-# What transactions consist of. "undo" is ROLLBACK TO before the first statement.
+# The statements that transactions consist of. "undo" is ROLLBACK TO before the first statement.
 KINDS = {
     "read": ("read",),
     "insert": ("insert",),
@@ -52,14 +52,14 @@ KINDS_BY_ROW = {
 }
 PAIRS = list(itertools.combinations_with_replacement(KINDS, 2))
 PAIRS_BY_ROW = list(itertools.combinations_with_replacement(KINDS_BY_ROW, 2))
-# Partitions: the same; another; another, but the locks are on the whole table.
+# The partitions: the same one; different ones; different ones with locks on the whole table.
 PLACES = ["same", "other", "unnamed"]
 C, LOST, DEADLOCK = "committed", "WRITE_CONFLICT", "TXN_ABORTED"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Two kinds of transactions, and how they lock."""
+    """Two kinds of transactions, and the kind of their locks."""
 
     kinds: tuple[str, str]
     mode: str
@@ -77,7 +77,7 @@ class Case:
 
 
 def cases(kinds: tuple[str, str], modes: tuple[str, ...]) -> list[Case]:
-    # More calls have many more orders; in other partitions they show nothing more.
+    # More calls have many more orders. With different partitions these show nothing more.
     places = ["same"] if any(kind in LONG for kind in kinds) else PLACES
     return [Case(kinds, mode, place) for mode in modes for place in places]
 
@@ -86,7 +86,7 @@ def cases(kinds: tuple[str, str], modes: tuple[str, ...]) -> list[Case]:
 
 
 def clash(case: Case) -> bool:
-    """Whether one of them can have to wait for the other."""
+    """Whether one of the two may have to wait for the other."""
     waiting = {"overwrite", "merge"} if case.mode == "by row" else {"overwrite"}
     both_write = not any(kind in ("read", "insert") for kind in case.kinds)
     one_excludes = case.mode == "pessimistic" or any(kind in waiting for kind in case.kinds)
@@ -94,16 +94,16 @@ def clash(case: Case) -> bool:
 
 
 def can_lose(me: str, other: str, case: Case) -> bool:
-    """Whether the first one can fail because the second one was first to commit."""
+    """Whether the first can fail because the second has committed first."""
     both = {me, other}
-    has_looked = "," in me and "undo" not in me  # before it asks for its last lock
+    has_looked = "," in me and "undo" not in me  # before it requests its last lock
     change = not any(kind in ("read", "insert") or "undo" in kind for kind in both)
     if case.place == "other":
         return False
-    if case.place == "unnamed":  # the lock is compared as it is, the whole table
+    if case.place == "unnamed":  # the lock is compared as requested: the whole table
         return has_looked and change
     if both == {"insert", "overwrite"}:
-        return True  # the base hides the row, or would
+        return True  # the base hides the row, or would hide it
     if case.mode == "by row" and both <= {"update 1", "update 2", "delete", "read, update 1"}:
         change = ("2" in me) == ("2" in other)
     return change and (has_looked or not clash(case))
@@ -120,7 +120,7 @@ def expected(case: Case) -> set[tuple[str, str]]:
 
 
 def length(script: Script) -> int:
-    """How many calls it makes where nobody else is there."""
+    """The number of calls that a script makes if no other transaction runs."""
     answers: tuple[Any, ...] = ()
     store = DictStore()
     while True:
@@ -131,7 +131,8 @@ def length(script: Script) -> int:
 
 
 def judge(case: Case, found: Found) -> None:
-    """Compare what all orders came to with what they may, and must, come to."""
+    """Compare the ends of all orders with the ends that are allowed and those that must be
+    reached."""
     assert {ends for ends, _ in found.ends} == expected(case), case
     who_waited = set().union(*(waited for _, waited in found.ends))
     assert who_waited == ({"A", "B"} if clash(case) else set()), case
@@ -166,7 +167,7 @@ def test_by_row_only_those_lose_who_changed_a_common_row(kinds):
     ids=str,
 )
 def test_to_merge_equal_states_leaves_no_order_out(case, orders):
-    """Each order followed by itself, from its first call to its last, comes to the same."""
+    """Following each order separately, from its first call to its last, gives the same result."""
     merged, single = (every_order(case.scripts(), merging=merging) for merging in (True, False))
     assert (merged.orders, single.orders) == (orders, orders)
     assert merged.ends == single.ends
@@ -192,7 +193,8 @@ def test_two_that_lock_crosswise_are_a_deadlock_and_exactly_one_is_aborted(first
 
 
 def test_two_that_want_more_than_they_have_are_a_deadlock():
-    """SHARED_WRITE, then EXCL_WRITE of the same: who waits for the other's is in his way."""
+    """Both have SHARED_WRITE and then want EXCL_WRITE on the same: each waits for the other's
+    lock."""
     scripts = tuple(
         Script(who, ("update", "overwrite"), ("p", "p"), True, "optimistic") for who in "AB"
     )
@@ -202,7 +204,7 @@ def test_two_that_want_more_than_they_have_are_a_deadlock():
 
 
 def ends_by_waiting(found: Found) -> dict[str, set[tuple[str, str]]]:
-    """Who had to wait → how both ended then."""
+    """The ends, by the scripts that had to wait."""
     names = {waited: "".join(sorted(waited)) for _, waited in found.ends}
     return {
         name: {ends for ends, who in found.ends if who == waited} for waited, name in names.items()
@@ -212,7 +214,7 @@ def ends_by_waiting(found: Found) -> dict[str, set[tuple[str, str]]]:
 @pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
 @pytest.mark.parametrize("other", ["update", "merge", "overwrite", "read, update"])
 def test_who_holds_a_lock_gets_it_again_though_others_wait_for_it(mode, other):
-    """BEGIN; UPDATE t; UPDATE t; COMMIT is no deadlock with whoever waits for t."""
+    """BEGIN; UPDATE t; UPDATE t; COMMIT is no deadlock with a transaction that waits for t."""
     again = Script("A", ("update", "update"), ("p", "p"), True, mode)
     kind = KINDS[other]
     found = every_order((again, Script("B", kind, ("p",) * len(kind), True, mode)))
@@ -221,7 +223,8 @@ def test_who_holds_a_lock_gets_it_again_though_others_wait_for_it(mode, other):
 
 
 def test_snapshot_isolation_permits_write_skew_and_nothing_forbids_it():
-    """Each inserts the sum of all rows; who does not see the other's row inserts a smaller one."""
+    """Each inserts the sum of all rows. A transaction that does not see the other's row inserts
+    less."""
     scripts = tuple(
         Script(who, ("insert sum",), (place,), True, "pessimistic")
         for who, place in zip("AB", "pq", strict=True)
@@ -235,7 +238,8 @@ def test_snapshot_isolation_permits_write_skew_and_nothing_forbids_it():
 
 
 class Both:
-    """The real store and the one in dictionaries, asked the same; they must answer alike."""
+    """The real store and the store in dictionaries: both get the same calls and must answer
+    alike."""
 
     def __init__(self, real: EmbeddedMetastore) -> None:
         self._real, self._model = real, DictStore()
@@ -268,7 +272,7 @@ def both(tmp_path_factory):
 
 
 def one_order(scripts: Scripts, store: Any, seed: object) -> State:
-    """An order by chance; who has begun to run often goes on."""
+    """A random order. A script that has begun to run often goes on."""
     chance, state, last = random.Random(str(seed)), State(store, Spec(scripts)), 0
     while enabled := state.enabled():
         last = last if last in enabled and chance.random() < 0.6 else chance.choice(enabled)
@@ -336,7 +340,7 @@ def refresh_snapshots(patch):
 
 
 def never_both(patch, operations):
-    """Let pairs of these operations meet unseen."""
+    """Disable the conflict check for pairs of these operations."""
     real = conflict_rules.is_conflict
 
     def is_conflict(ours, theirs):

@@ -1,4 +1,5 @@
-"""Leases: few, old enough, and never longer than asked for."""
+"""Leases: there are few, each is older than the snapshot, and none lasts longer than its
+time-out."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Waiting for locks: back-off, the dead, the limit, and what the message says."""
+"""Waiting for locks: growing pauses, dead holders, the longest wait, and the error message."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SHORT = {"hive.lock.numretries": 3}  # 100 + 200 + 400 ms
 
 
 class Sleeper:
-    """Does not sleep; notes for how long, and does something after the n-th time."""
+    """Replaces ``sleep``: it notes the pauses, and calls a function after the n-th one."""
 
     def __init__(self, **after):
         self.slept, self.after = [], after

@@ -1,4 +1,4 @@
-"""The life of a transaction: every arrow of the diagram in ``acidsql.txn.txn``."""
+"""The life of a transaction: every change of phase in the table of ``acidsql.txn.txn``."""
 
 import pytest
 
@@ -104,7 +104,8 @@ def test_an_error_in_a_block_is_not_hidden_by_a_store_that_is_away(manager, stor
         store.lose_call["abort_txn"] = 1
         raise ValueError("the reason")
     assert txn.phase is Phase.ABORTED
-    assert store.txn_state(txn.id) is TxnState.OPEN  # it will time out: nobody beats for it
+    # It will time out, because there are no more heartbeats.
+    assert store.txn_state(txn.id) is TxnState.OPEN
     assert manager.heartbeat.beat() and store.calls[-1] != "heartbeat"
 
 
@@ -309,7 +310,8 @@ def test_housekeeping_is_done_with_the_heartbeat_and_when_a_session_closes(manag
 
 def test_a_commit_that_was_interrupted_but_happened_cannot_be_rolled_back(manager, store):
     txn = manager.open()
-    store.commit_txn(txn.id)  # our own, whose return somebody's stop button kept from us
+    # Our own transaction: the user has interrupted the call before it returned.
+    store.commit_txn(txn.id)
     with pytest.raises(TxnError):
         txn.abort("ROLLBACK")
     assert txn.phase is Phase.COMMITTED

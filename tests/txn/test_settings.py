@@ -1,4 +1,4 @@
-"""Settings: Hive's names, units and defaults; clear refusals."""
+"""Settings: Hive's names, units and defaults; clear errors for wrong values."""
 
 import dataclasses
 

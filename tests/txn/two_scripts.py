@@ -1,11 +1,11 @@
-"""Scripts of statements, run through ``Transaction`` one store call at a time, rows being data.
+"""Scripts of statements that run through ``Transaction``, one store call at a time. Rows are data.
 
-A script is stopped before each call by leaving it, and goes on by being run again from its start
-with the answers that it had: so there are no threads and nobody sleeps, and a state is what the
-store holds and which answers each side has. Waiting for a lock is a call named ``sleep``.
+To stop a script before a call, an exception leaves it. To go on, it runs again from its start with
+the answers that it had. So there are no threads and no sleeping, and a state is the store's
+contents and the answers of each side. Waiting for a lock is a call named ``sleep``.
 
-What a statement would write are *events* in a list; who sees them is decided by the write ids of
-snapshots alone, as with files.
+A statement appends its *events* to a list. The write ids of a snapshot decide which of them it
+sees, as with files.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ NO_HEARTBEAT = Heartbeat(None, 10**9)  # type: ignore[arg-type] - it watches nob
 
 @dataclass(frozen=True)
 class Statement:
-    """What a statement does to a partition.
+    """The effect of a statement on a partition.
 
     Attributes:
-        operations: What it records.
-        change: The partition, who does it, the rows that it sees → new values; None: gone.
+        operations: The operations that it records.
+        change: (partition, name of the script, visible rows) → new values by row; None: deleted.
     """
 
     operations: tuple[Operation, ...]
@@ -59,7 +59,7 @@ class Statement:
 
 
 def _of(place: str, rows: Rows, *keys: str) -> dict[Key, int]:
-    """The rows of a partition, or those of these keys."""
+    """The rows of a partition, or only those with these keys."""
     return {key: n for key, n in rows.items() if key[0] == place and (not keys or key[1] in keys)}
 
 
@@ -92,14 +92,14 @@ STATEMENTS = {
 }
 
 
-# It depends on rows that others may change: what snapshot isolation does not watch.
+# The result depends on rows that others may change; snapshot isolation does not watch such rows.
 STATEMENTS["insert sum"] = Statement(
     (Operation.INSERT,), lambda place, who, rows: {(place, who): sum(rows.values())}
 )
 
 
 def lock_type(statement: str, mode: str) -> LockType:
-    """The table of ``acidsql.plan.locking``."""
+    """The lock table of ``acidsql.plan.locking``."""
     if statement.startswith("insert"):
         return LockType.SHARED_READ
     by_itself = {"overwrite"} if mode == "optimistic" else {"overwrite", "merge"}
@@ -113,8 +113,8 @@ def lock_type(statement: str, mode: str) -> LockType:
 
 @dataclass(frozen=True)
 class Event:
-    """A row that comes or goes; or a base, which hides what has the same write id or a lower one,
-    and a row in it."""
+    """An inserted or deleted row; or a base, which hides rows with the same or a lower write id; or
+    a row in a base."""
 
     kind: str  # insert, delete, base, in base
     write_id: int
@@ -131,7 +131,8 @@ FIRST = tuple(
 
 
 def live(events: Iterable[Event], valid: ValidWriteIdList) -> Live:
-    """I1, on data: the visible rows. Write id 0 is from before there were transactions."""
+    """I1 on data: the visible rows. Write id 0 belongs to rows from before the first
+    transaction."""
     seen = [one for one in events if one.write_id == 0 or valid.is_valid(one.write_id)]
     gone = {one.row for one in seen if one.kind == "delete"}
     base = {"p": -1, "q": -1}
@@ -151,7 +152,7 @@ def live(events: Iterable[Event], valid: ValidWriteIdList) -> Live:
 
 
 def as_rows(found: Live) -> dict[Key, int]:
-    """Rows by key. Raises AssertionError for a key that two rows have: an update was lost."""
+    """Rows by key. Raises AssertionError if two rows have one key: an update was lost."""
     rows: dict[Key, int] = {}
     for (key, row_id), n in found.items():
         assert key not in rows, f"lost update: there are two rows {key}, one with row id {row_id}"
@@ -163,15 +164,15 @@ def as_rows(found: Live) -> dict[Key, int]:
 
 
 class Pause(BaseException):
-    """The script has come to a call that is not to be made yet."""
+    """The script has come to a call that it must not make yet."""
 
 
-Call = tuple[str, Any]  # its name and the answer
+Call = tuple[str, Any]  # the call's name, and the answer
 
 
 @dataclass
 class Line:
-    """Between a script and the store: gives the answers that are known, then makes one call."""
+    """Stands between a script and the store: gives the known answers, then makes one real call."""
 
     store: Any
     answers: tuple[Any, ...]
@@ -186,7 +187,8 @@ class Line:
         if self._given < len(self.answers):
             answer = self.answers[self._given]
         elif self.made is not None:
-            self.next = self.next or name  # what is cleaned up on the way out is not next
+            # A call that only cleans up after an exception is not the next one.
+            self.next = self.next or name
             raise Pause
         else:
             answer = self._make(name, args, keywords)
@@ -207,7 +209,7 @@ class Line:
 
 @dataclass
 class Writing:
-    """In place of acidsql's: no file is written."""
+    """Replaces acidsql's ``Writing``: no file is written."""
 
     place: str
     directories: tuple[str, ...] = ()
@@ -218,12 +220,12 @@ class Writing:
 
 @dataclass
 class Side:
-    """One transaction as far as it has come.
+    """The present state of one transaction.
 
     Attributes:
         made: The last call and its answer.
-        next: The call that it makes next; None: it is over.
-        events: What it has written.
+        next: The call that it makes next; None: the script has ended.
+        events: The events that it has written.
         views: The rows that each of its statements saw.
         end: How it ended.
     """
@@ -240,10 +242,10 @@ class Script:
     """A transaction to run.
 
     Attributes:
-        who: A name; the key of the row that it inserts.
-        statements: Of ``STATEMENTS``; "read"; "undo": all before it is undone.
+        who: The script's name; also the key of the row that it inserts.
+        statements: Names in ``STATEMENTS``; "read"; "undo": undo all statements before it.
         places: The partition of each statement.
-        named: Its locks name the partition; else they are on the whole table.
+        named: True: locks are on the partition. False: they are on the whole table.
         mode: pessimistic, optimistic, or by row.
     """
 
@@ -254,7 +256,7 @@ class Script:
     mode: str
 
     def components(self, number: int) -> list[LockComponent]:
-        """What a statement locks."""
+        """The locks of a statement."""
         name, place = self.statements[number], self.places[number]
         kind, partition = lock_type(name, self.mode), f"p={place}" if self.named else None
         return [
@@ -263,12 +265,12 @@ class Script:
         ]
 
     def step(self, store: Any, answers: tuple[Any, ...], others: Iterable[Event]) -> Side:
-        """Run it with these answers, make one call more, and stop before the next.
+        """Run the script with these answers, make one more call, and stop before the next.
 
         Args:
-            store: For that call.
-            answers: To the calls before it.
-            others: What the other side has written so far, visible or not.
+            store: The store for the new call.
+            answers: The answers to the calls before it.
+            others: The events of the other side so far, visible or not.
         """
         line, side = Line(store, answers), Side()
         with suppress(Pause):
@@ -280,7 +282,7 @@ class Script:
 
 @dataclass
 class _Run:
-    """A script on its way."""
+    """A running script."""
 
     script: Script
     line: Line
@@ -288,7 +290,7 @@ class _Run:
     others: list[Event]
 
     def end(self) -> str:
-        """Run all of it; returns how it ended."""
+        """Run the whole script, and return how it ended."""
         by_row = self.script.mode == "by row"
         txn_id = self.line.open_txn(user="u", host="h")
         waiter = LockWaiter(self.line, SETTINGS[by_row], self.line.sleep, lambda: 0.0)  # type: ignore[arg-type]
@@ -341,7 +343,8 @@ class _Run:
 def _events(
     name: str, place: str, changes: Mapping[Key, int | None], found: Live, write_id: int, first: int
 ) -> Iterator[Event]:
-    """The events of a statement: each old row of a key goes, the new one comes."""
+    """The events of a statement: for each changed key, the old row is deleted and the new one
+    inserted."""
     comes = "insert"
     if name == "overwrite":
         comes = "in base"

@@ -1,11 +1,11 @@
-"""Two sessions on one small warehouse without Spark, one of which goes on call by call.
+"""Two sessions on one small warehouse without Spark. One of them goes on call by call.
 
-The session that reads is the test's own thread. Before each of its calls of the store the other
-session may be let go on for some steps. A step of the other session ends before its next call of
-the store, before it deletes something, and where it would sleep for a lock.
+The reading session is the test's own thread. Before each of its store calls, the other session may
+go on for some steps. A step of the other session ends before its next store call, before it deletes
+something, or where it would sleep for a lock.
 
-The reader is acidsql's own, down to the listing. Instead of Spark, a loop over the listed files
-reads the rows, and only when they are asked for.
+The reader is acidsql's own code, down to the listing. Instead of Spark, a loop over the listed
+files reads the rows, at the moment when they are asked for.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NO_SPARK = SimpleNamespace(
 
 
 class Rows:
-    """In place of a DataFrame: a scan, which reads its files when it is asked to."""
+    """Replaces a DataFrame: a scan that reads its files only when it is asked for rows."""
 
     def __init__(self, scan: Any) -> None:
         self._listings, self._write_ids = scan.listings, scan.write_ids
@@ -84,7 +84,7 @@ class Rows:
 
 
 class Announced:
-    """A store; before each call of one thread, and after it, somebody is told the call's name."""
+    """A store that announces the name of each call of one thread, before and after the call."""
 
     def __init__(self, store: Any, before: Callable[[str], None], after: Callable[[str], None]):
         self._store, self._before, self._after = store, before, after
@@ -97,7 +97,7 @@ class Announced:
         what = getattr(self._store, name)
 
         def call(*args: Any, **options: Any) -> Any:
-            mine = threading.current_thread() is self._thread  # and not the heartbeat
+            mine = threading.current_thread() is self._thread  # but no calls of the heartbeat
             if mine:
                 self._before(name)
             answer = what(*args, **options)
@@ -109,7 +109,7 @@ class Announced:
 
 
 class Session:
-    """What one of the two has."""
+    """The parts of one session."""
 
     def __init__(self, store: Any, sleep: Callable[[float], None]) -> None:
         self.store = store
@@ -124,12 +124,12 @@ class Session:
         self.reader = Reader(context)
 
     def rows(self, name: str) -> frozenset[str] | None:
-        """What a query shows; None: there is no such table."""
+        """The rows that a query shows; None: there is no such table."""
         table = self.names.resolve(("d", name))
         return None if table is None else self.reader.table(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
-        """A statement without rows."""
+        """Run a statement that returns no rows."""
         statement = parse(text, is_acid=lambda parts: self.names.resolve(parts) is not None)
         self.handlers[type(statement)](statement, text)
 
@@ -159,10 +159,10 @@ class Other(threading.Thread):
     """The session that goes on step by step.
 
     Attributes:
-        steps: How many it has made.
-        is_over: It has done all that it had to.
-        decided: How many of its statements have happened.
-        fault: What went wrong in it.
+        steps: The number of steps that it has made.
+        is_over: It has run all its statements.
+        decided: The number of its statements that have happened.
+        fault: The exception that ended it.
     """
 
     def __init__(self, store: Any, script: list[tuple[str, Callable[[Session], None]]]) -> None:
@@ -190,7 +190,7 @@ class Other(threading.Thread):
         self._stopped.release()
 
     def go_on(self, steps: int = 1) -> None:
-        """Make so many steps, if there are as many to make."""
+        """Make this number of steps, or fewer if no more are left."""
         for _ in range(steps):
             if not self.is_over:
                 self.steps += 1
@@ -198,13 +198,13 @@ class Other(threading.Thread):
                 self._stopped.acquire()
 
     def go_on_until_it_waits(self) -> None:
-        """To its end, or to a lock that the reader holds."""
+        """Go on until it has ended, or waits for a lock that the reader holds."""
         self._sleeps = False
         while not self.is_over and not self._sleeps:
             self.go_on()
 
     def stop_before_deleting(self) -> None:
-        """Told of all deletions, whoever deletes."""
+        """Called before every deletion, by either session."""
         if threading.current_thread() is self:
             self._stop("delete")
 
@@ -223,7 +223,8 @@ class Other(threading.Thread):
 
 
 class Warehouse:
-    """A database d with the partitioned tables t (rows a1 in p=1, a2 in p=2) and u (u1 in p=1)."""
+    """A database d with the partitioned tables t (rows a1 in p=1, a2 in p=2) and u (row u1 in
+    p=1)."""
 
     def __init__(self, root: Path, new_metastore: bytes) -> None:
         self._data, self._kept, store = root / "d", root / "kept", root / "store.db"
@@ -247,13 +248,13 @@ class Warehouse:
         self._now.backup(self._first)
 
     def reset(self) -> None:
-        """As it was at first."""
+        """Restore the first state."""
         self._first.backup(self._now)
         shutil.rmtree(self._data, ignore_errors=True)
         shutil.copytree(self._kept, self._data)
 
     def rows(self, *names: str) -> set[str]:
-        """What a new session finds in these tables."""
+        """The rows that a new session finds in these tables."""
         session = Session(self.stores[0], lambda _: None)
         found = [session.rows(name) or () for name in names]
         session.txns.close()
