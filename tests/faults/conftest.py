@@ -15,15 +15,16 @@ from fault_world import World
 
 @pytest.fixture
 def copies(tmp_path: Path) -> Path:
-    """For copies of a warehouse."""
+    """A directory for copies of a warehouse."""
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def layer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layer]:
-    """Two tables and a session of the transaction layer alone."""
+    """Two tables and a session of the transaction layer, without Spark."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)  # the machine does not go down
+        # These tests have no power cut, so nothing must be synced.
+        patch.setattr(os, "fsync", lambda _: None)
         found = Layer(tmp_path_factory.mktemp("layer"))
         yield found
         found.let_go()
@@ -31,7 +32,7 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layer]:
 
 @pytest.fixture(scope="session")
 def _kept() -> Iterator[dict[str, Any]]:
-    """What modules hand on to one another: the warehouse and what Spark said of it."""
+    """Objects that are shared by modules: the warehouse and Spark's remembered answers."""
     kept: dict[str, Any] = {"memory": Memory()}
     yield kept
     if "world" in kept:
@@ -42,9 +43,9 @@ def _kept() -> Iterator[dict[str, Any]]:
 def world(
     spark: Any, tmp_path_factory: pytest.TempPathFactory, _kept: dict[str, Any]
 ) -> Iterator[World]:
-    """A warehouse to break; Spark is asked each question once."""
+    """A warehouse for fault tests. Spark is asked each question once."""
     with pytest.MonkeyPatch.context() as patch:
-        # The machine does not go down in these tests, so nothing has to reach the disk.
+        # These tests have no power cut, so nothing must be synced to the disk.
         patch.setattr(os, "fsync", lambda _: None)
         install(patch, _kept["memory"])
         if "world" not in _kept:

@@ -1,4 +1,5 @@
-"""A session of the transaction layer whose every step is compared with what may be true."""
+"""A session of the transaction layer. After every step its state is compared with the possible
+worlds."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from acidsql.errors import TxnError
 
 
 class Checked:
-    """Says steps, and strikes out the worlds that what is seen contradicts.
+    """Runs steps, and removes the worlds that do not agree with what is seen.
 
     Args:
-        layer: Is put back first.
+        layer: The layer; it is reset first.
     """
 
     def __init__(self, layer: Layer) -> None:
@@ -24,18 +25,18 @@ class Checked:
 
     @property
     def is_open(self) -> bool:
-        """The session has a transaction open, as far as it knows."""
+        """The session has an open transaction, as far as it knows."""
         return not self._is_dead and self._layer.side.transactions.current is not None
 
     def may_be(self, end: str) -> bool:
-        """The transaction may have come to this end."""
+        """The transaction may have ended in this way."""
         return any(world.inside is not None and world.inside.end == end for world in self.worlds)
 
     def do(self, step: Step, line: Line | None = None, *, look: bool = True) -> str:
-        """Say a step, and look; a session that died is followed by a new one."""
+        """Run a step, then look. If the session has died, the next step opens a new one."""
         line = line or Line()
         if step == "(beat)" and line.what is What.INTERRUPT:
-            line = Line()  # nobody interrupts that thread
+            line = Line()  # nothing interrupts the heartbeat's thread
         outcome = self._outcome(step, line)
         is_faulty = 0 < line.at <= len(line.calls)
         where = f" ({line.failed}: {line.what.value})" if is_faulty else ""
@@ -43,13 +44,15 @@ class Checked:
         self.worlds = after(self.worlds, step, outcome, faulty=is_faulty)
         assert self.worlds, f"{self.story}: that cannot be"
         if is_faulty and not self.is_open:
-            self._layer.time_out()  # what it could not end, or does not know of
+            # Transactions that the session could not end, or does not know of.
+            self._layer.time_out()
         if look:
             self.look()
         return outcome
 
     def look(self) -> None:
-        """Compare what is seen from outside and from within."""
+        """Compare the worlds with the rows that others see, and with those that the session
+        sees."""
         outside = self._layer.rows()
         left = {
             world
@@ -63,7 +66,7 @@ class Checked:
         self.worlds = left
 
     def end(self) -> None:
-        """COMMIT what is open; then everybody is gone, and nothing of them may be in the way."""
+        """COMMIT an open transaction. Then no transaction or lock may be left."""
         if self.is_open:
             self.do("COMMIT")
         self._layer.time_out()
@@ -72,7 +75,7 @@ class Checked:
 
     @property
     def story(self) -> str:
-        """All that was said."""
+        """All steps with their outcomes."""
         return "\n".join(self._said)
 
     def _outcome(self, step: Step, line: Line) -> str:
@@ -88,4 +91,4 @@ class Checked:
         try:
             return self._layer.rows_within()
         except TxnError:
-            return None  # it has ended
+            return None  # the transaction has ended

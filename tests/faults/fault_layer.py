@@ -1,7 +1,7 @@
-"""The transaction layer alone: a real store, real directories, and statements made by hand.
+"""The transaction layer without Spark: a real store, real directories, and statements made by hand.
 
-No Spark, no language: a statement locks, looks, writes rows of one number each and publishes, in
-the same steps as ``runner`` and ``commands`` do.
+There is no SQL. A statement locks, takes its snapshot, writes rows of one number each, and
+publishes them, in the same steps as ``runner`` and ``hold`` do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from acidsql.storage.writing.save import Save, Writing
 from acidsql.txn import Snapshot, TxnManager
 
 T, P = TableName("default", "t"), TableName("default", "p")  # P is partitioned
-Rows = tuple[tuple[int, str], ...]  # each a value, and its partition where the table has them
+# The rows: a value each, with its partition if the table is partitioned.
+Rows = tuple[tuple[int, str], ...]
 Found = tuple[tuple[str, int, str], ...]  # sorted: table, value, partition ("1" if it has none)
 
 
@@ -38,9 +39,9 @@ class Write:
     """A statement that writes to one table after the other.
 
     Attributes:
-        rows: What goes where.
-        overwrite: It replaces what is there.
-        fails: When all of it is published, the statement itself finds something wrong.
+        rows: The rows for each table.
+        overwrite: The rows replace the old ones.
+        fails: The statement fails by itself, after it has published everything.
     """
 
     rows: tuple[tuple[TableName, Rows], ...]
@@ -56,17 +57,17 @@ Step = Write | str  # BEGIN, COMMIT, ROLLBACK, SAVEPOINT a, ROLLBACK TO a, (beat
 
 
 def insert(table: TableName, *values: int, partition: str = "1") -> Write:
-    """Put rows into one table."""
+    """An INSERT into one table."""
     return Write(((table, tuple((value, partition) for value in values)),))
 
 
 @dataclass
 class Side:
-    """One session's layer.
+    """The transaction layer of one session.
 
     Attributes:
         txns: Opens its transactions.
-        transactions: What its statements run in.
+        transactions: The current transaction of its statements.
     """
 
     place: Place
@@ -105,8 +106,8 @@ class Side:
                 raise ValueError(step)
 
     def rows(self, tables: Sequence[Table]) -> Found:
-        """What the session itself sees."""
-        # The first look of a transaction takes its snapshot.
+        """The rows that the session itself sees."""
+        # The first read of a transaction takes its snapshot.
         snapshot = self.transactions.look([table.name for table in tables])
         current = self.transactions.current
         added = {} if current is None else current.partitions()
@@ -144,7 +145,7 @@ class Side:
 
 
 class Layer(Place):
-    """A place with two tables, ``t`` and the partitioned ``p``; each has the row 0."""
+    """A warehouse with two tables, ``t`` and the partitioned ``p``. Each has the row 0."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -164,7 +165,7 @@ class Layer(Place):
         self.is_ready()
 
     def run(self, step: Step, line: Line | None = None, *, same_session: bool = True) -> str:
-        """Run a statement; returns how it ended: ``done``, or the error's condition."""
+        """Run a statement. Returns how it ended: ``done``, or the error's condition."""
         self._line = line or Line()
         if same_session and isinstance(self.side.store, FaultyStore):
             self.side.store._line = self._line
@@ -178,17 +179,17 @@ class Layer(Place):
             except AcidSqlError as error:
                 return error.condition
             except OSError:
-                return "WRITE_FAILED"  # the runner says so
+                return "WRITE_FAILED"  # the runner raises this error
         return "done"
 
     def rows(self) -> Found:
-        """What everybody else sees."""
+        """The rows that other sessions see."""
         txns = self.theirs.valid_txns()
         write_ids = self.theirs.valid_write_ids(txns, [table.name for table in self._tables])
         return _flat(self.theirs, self._tables, Snapshot(txns, write_ids), {})
 
     def rows_within(self) -> Found:
-        """What the session itself sees."""
+        """The rows that the session itself sees."""
         self.side.store._line = self._line = Line()
         return self.side.rows(self._tables)
 

@@ -1,4 +1,4 @@
-"""A warehouse that is put back in a moment, its store with a clock moved by hand."""
+"""A warehouse that can be reset quickly. The test moves its store's clock."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from acidsql.storage.files.filesystem import FileSystem
 _START_MS = 1_700_000_000_000
 _NEVER_MS = 10**15
 SETTINGS = Settings.of({"hive.lock.numretries": "3"})
-LEASE = "a lease"  # what the open transactions that keep files for readers are called
+LEASE = "a lease"  # the agent_info of leases
 
 
 @dataclass
 class Clock:
-    """The store's clock, moved by hand."""
+    """The store's clock, which the test moves."""
 
     now_ms: int = _START_MS
 
@@ -34,7 +34,7 @@ class Clock:
         return self.now_ms
 
     def past_the_time_out(self) -> None:
-        """Who has not beaten until now is dead."""
+        """Move the clock so far that every transaction without a new heartbeat has timed out."""
         self.now_ms += SETTINGS.txn_timeout_ms + 1000
 
 
@@ -43,15 +43,15 @@ def _with_foreign(only: frozenset[str] | None) -> frozenset[str] | None:
 
 
 class Place:
-    """One warehouse at one place, and its store as two processes have it open.
+    """A warehouse in one directory. Two processes have its store open.
 
     Attributes:
-        warehouse: Its directory.
-        clock: The store's.
+        warehouse: The directory.
+        clock: The store's clock.
         mine: The store of the session that fails.
-        theirs: The store of everybody else.
-        foreign: A transaction of somebody else that is open, and holds a lock nobody wants.
-        disk: What stands between the sessions' file systems and the real one, if anything does.
+        theirs: The store of all other sessions.
+        foreign: An open transaction of another session. It holds a lock that no test asks for.
+        disk: A disk between the sessions' file systems and the real one, or None.
     """
 
     disk: Callable[[FileSystem], FileSystem] | None = None
@@ -64,7 +64,7 @@ class Place:
         self._line = Line()
 
     def is_ready(self) -> None:
-        """What is there now is what ``reset`` puts back."""
+        """``reset`` shall restore the present state."""
         self.clock.now_ms = _NEVER_MS
         self.foreign = self.theirs.open_txn(user="somebody", host="else")
         self.theirs.lock(self.foreign, [LockComponent(LockType.SHARED_READ, "elsewhere", "z")])
@@ -73,11 +73,11 @@ class Place:
         self.reset()
 
     def reset(self) -> None:
-        """Put everything back."""
+        """Restore the whole warehouse."""
         self.put_back(self._template)
 
     def put_back(self, copy: Path) -> None:
-        """Let the warehouse be what it was when this copy was made."""
+        """Restore the warehouse from this copy."""
         self.let_go()
         shutil.rmtree(self.warehouse)
         self.copy(copy, self.warehouse)
@@ -85,7 +85,7 @@ class Place:
 
     @staticmethod
     def copy(source: Path, target: Path) -> None:
-        """Copy a directory, but for SQLite's index of its log, which it makes anew."""
+        """Copy a directory without the index of SQLite's log, which SQLite makes again."""
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("*-shm"))
 
     def let_go(self) -> None:
@@ -96,7 +96,7 @@ class Place:
     # ── what is seen ─────────────────────────────────────────────────────────────────────────
 
     def state(self, only: frozenset[str] | None = None) -> State:
-        """What anybody else sees now; ``only`` as in ``state_of``."""
+        """The state that other sessions see now; ``only`` as in ``state_of``."""
         found = state_of(self.theirs, only)
         if self.foreign:
             is_open = self.theirs.txn_state(self.foreign) is TxnState.OPEN
@@ -105,21 +105,21 @@ class Place:
         return found
 
     def sees(self, state: State, only: frozenset[str] | None = None) -> bool:
-        """True if this is what anybody else sees now."""
+        """True if other sessions see this state now."""
         return self.state(only) == narrowed(state, _with_foreign(only))
 
     def open_txns(self) -> list[int]:
-        """Numbers of the open transactions, but for the foreign one, and for leases: these live
-        as long as their session."""
+        """The numbers of the open transactions, without the foreign one, and without leases, which
+        live as long as their session."""
         return [txn.txn_id for txn in self._open_txns() if not txn.agent_info.startswith(LEASE)]
 
     def is_at_rest(self) -> bool:
-        """Nobody holds or waits for a lock, but for the foreign transaction; none is open."""
+        """No transaction but the foreign one is open, and none holds or waits for a lock."""
         locks = {lock.txn_id for lock in self.theirs.show_locks()} - {self.foreign}
         return not locks and not self.open_txns()
 
     def time_out(self) -> None:
-        """Those whose session is dead are found out, as by anybody who waits for a lock."""
+        """Abort the transactions of dead sessions, as any session does that waits for a lock."""
         self.clock.past_the_time_out()
         self.theirs.abort_timed_out(SETTINGS.txn_timeout_ms)
 
@@ -131,7 +131,7 @@ class Place:
         return newest
 
     def committed(self) -> bool:
-        """True if the newest transaction is committed: nobody may take that back."""
+        """True if the newest transaction is committed. Then nothing may undo it."""
         newest = self.newest()
         return newest > self.foreign and self.theirs.txn_state(newest) is TxnState.COMMITTED
 
@@ -141,14 +141,14 @@ class Place:
                 yield txn
 
     def wrap(self, inner: Any) -> FaultyFileSystem:
-        """Put the present line in front of a file system."""
+        """Put the present line between a session and its file system."""
         return FaultyFileSystem(self.disk(inner) if self.disk else inner, self._line)
 
     def _open(self) -> EmbeddedMetastore:
         path = self.warehouse / ".acidsql" / "metastore.db"
         path.parent.mkdir(exist_ok=True)
         store = EmbeddedMetastore(sqlite_url(path), warehouse=str(self.warehouse), clock=self.clock)
-        # A crash in process loses nothing that was written: there is no need to sync.
+        # A process that dies loses nothing that was written, so syncs are left out.
         event.listen(
             store._store.engine, "connect", lambda c, _: c.execute("PRAGMA synchronous = OFF")
         )
@@ -158,16 +158,16 @@ class Place:
 
 @dataclass
 class Deaths:
-    """What a session would leave if it died at any of its calls: a copy of the warehouse before
-    each call that is not as it was before the one before.
+    """Copies of the warehouse before each call of a session, if something has changed since the
+    copy before.
 
-    To die is to do nothing more, so the session need not really die: it is watched while it runs
-    through, and what lies on the disk is kept. (What it has not yet handed to the system is lost
-    with it, as it should be.)
+    A session that dies at a call makes no later call. So such a copy is what the death leaves, and
+    the session itself can run on. (Data that it has not yet handed to the operating system is lost,
+    as after a real death.)
 
     Attributes:
-        place: What is watched.
-        found: The number of a call, its name, and what there was before it.
+        place: The warehouse to watch.
+        found: For each copy: the number of the call, its name, and the copy.
     """
 
     place: Place
@@ -176,7 +176,7 @@ class Deaths:
     _last: str = ""
 
     def __call__(self, number: int, name: str) -> None:
-        """Before a call: keep what there is, if it is new."""
+        """Called before each call: make a copy if the warehouse has changed."""
         now = self._print()
         if now != self._last:
             self._last = now
@@ -185,7 +185,7 @@ class Deaths:
             self.found.append((number, name, copy))
 
     def _print(self) -> str:
-        """A fingerprint of all that a reader can tell apart."""
+        """A fingerprint of everything that a reader can tell apart."""
         found = hashlib.md5()
         for path in sorted(self.place.warehouse.rglob("*")):
             if path.name.endswith("-shm"):

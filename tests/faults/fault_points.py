@@ -1,4 +1,5 @@
-"""The line between a session and the world: every call to files and store is counted, one fails."""
+"""The line between a session and its files and store: every call is counted, and one of them
+fails."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from acidsql.storage.files.filesystem import Entry, FileSystem
 
 
 class Crash(BaseException):
-    """The session died; not an Exception, so that nothing swallows it by accident."""
+    """The session has died. It is no Exception, so no code swallows it by accident."""
 
 
 class Interrupt(BaseException):
-    """Somebody pressed the stop button: the statement ends, the session lives on."""
+    """The user has pressed the stop button: the statement ends, and the session lives on."""
 
 
 class What(Enum):
-    """What happens at the chosen call."""
+    """The kind of fault at the chosen call."""
 
     CRASH = "the session dies"
     INTERRUPT = "the statement is interrupted"
@@ -38,16 +39,16 @@ class What(Enum):
 
 @dataclass
 class Line:
-    """What one session's calls go through.
+    """Passes on all calls of one session to its files and store.
 
     Attributes:
-        at: The number of the call that fails, from 1; 0 for none.
+        at: The number of the call that fails, from 1; 0: none fails.
         what: How it fails.
-        lost: Only after it took effect: its reply is lost.
-        in_sql: Count SQL statements and commits of the store instead of calls.
-        watch: Is told of each call, and each SQL statement, before it is done: how many calls
-            there are, and its name.
-        calls: Names of all calls so far.
+        lost: The call takes effect, and then its reply is lost.
+        in_sql: Count the SQL statements and commits inside the store instead of calls.
+        watch: Called before each call and each SQL statement, with the number of calls and the
+            name.
+        calls: The names of all calls so far.
     """
 
     at: int = 0
@@ -57,19 +58,20 @@ class Line:
     watch: Callable[[int, str], None] | None = None
     calls: list[str] = field(default_factory=list)
     dead: bool = False
-    _away: str | None = None  # which side of the world does not answer any more
+    # After an outage: "files", or the part of the store that does not answer any more.
+    _away: str | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def failed(self) -> str:
-        """The call that failed, for a message."""
+        """A description of the failed call, for messages."""
         when = "after" if self.lost else "before"
         if not 0 < self.at <= len(self.calls):
             return f"nowhere: {len(self.calls)} calls"
         return f"{when} call {self.at}, {self.calls[self.at - 1]}"
 
     def call(self, name: str, do: Callable[[], Any], *, sql: bool = False) -> Any:
-        """Do a call, or fail."""
+        """Make a call, or fail."""
         mine = False
         with self._guard:
             if self.dead:
@@ -87,7 +89,7 @@ class Line:
         return result
 
     def _fail(self, name: str) -> bool:
-        """Raise; False where that is the answer."""
+        """Raise an error. Return False if the call answers False in this case."""
         if self.what is What.CRASH:
             self.dead = True
             raise Crash(name)
@@ -109,7 +111,7 @@ def _side(name: str) -> str:
 
 
 class FaultyStore:
-    """A metastore at the other end of the line; every public method is a call."""
+    """A metastore behind the line. Every public method is a call."""
 
     def __init__(self, store: EmbeddedMetastore, line: Line) -> None:
         self._store, self._line = store, line
@@ -125,12 +127,12 @@ class FaultyStore:
         return call
 
     def close(self) -> None:
-        """Nothing: the store is used again."""
+        """Does nothing, because the store is used again."""
 
 
 @contextmanager
 def sql_faults(store: EmbeddedMetastore, line: Line) -> Iterator[None]:
-    """Let each SQL statement of a store, and each COMMIT, be a call too."""
+    """Make each SQL statement and each COMMIT inside a store a call, too."""
     engine = store._store.engine
 
     def statement(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
@@ -149,7 +151,7 @@ def sql_faults(store: EmbeddedMetastore, line: Line) -> Iterator[None]:
 
 
 class FaultyFileSystem(FileSystem):
-    """A file system at the other end of the line."""
+    """A file system behind the line."""
 
     def __init__(self, inner: FileSystem, line: Line) -> None:
         self._inner, self._line = inner, line
@@ -200,7 +202,7 @@ class FaultyFileSystem(FileSystem):
 
 
 class _FaultyFile:
-    """A file for writing: its writes and its close, which syncs it, are calls."""
+    """A file that is written. Its writes are calls, and so is its close, which syncs it."""
 
     def __init__(self, file: BinaryIO, path: str, line: Line) -> None:
         self._file, self._line = file, line

@@ -1,4 +1,4 @@
-"""A power cut: changes of names that were not synced are taken back, as a file system may do."""
+"""A power cut: changes of names that were not synced are undone, as a file system may do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from acidsql.storage.files.filesystem import Entry, FileSystem, local_path_of
 
 @dataclass
 class _Note:
-    """One change of a name: ``made``, ``moved`` here from elsewhere, or ``gone`` into the attic."""
+    """One change of a name: ``made``, ``moved`` here from another name, or ``gone`` into the
+    attic."""
 
     kind: str
     path: Path
@@ -21,10 +22,10 @@ class _Note:
 
 
 class Disk:
-    """What of a disk is not yet synced.
+    """The changes of a disk that are not synced yet.
 
     Args:
-        attic: Keeps what was deleted.
+        attic: The directory that keeps deleted files.
     """
 
     def __init__(self, attic: Path) -> None:
@@ -36,18 +37,18 @@ class Disk:
         return _Noting(inner, self)
 
     def note(self, kind: str, path: str, other: Path | None = None) -> None:
-        """A name has changed in the directory that ``path`` lies in."""
+        """Note that the name ``path`` has changed."""
         self._notes.append(_Note(kind, Path(path), other))
 
     def moved(self, source: str, target: str) -> None:
-        """A file or a directory has a new name; what was noted inside goes with it."""
+        """Note that a file or directory has a new name. Notes about names in it move with it."""
         for note in self._notes:
             if Path(source) in note.path.parents:
                 note.path = Path(target) / note.path.relative_to(source)
         self.note("moved", target, Path(source))
 
     def keep(self, path: str) -> None:
-        """Put what is to be deleted into the attic."""
+        """Move a file or directory into the attic instead of deleting it."""
         if os.path.lexists(path):
             self._number += 1
             kept = self._attic / str(self._number)
@@ -55,11 +56,11 @@ class Disk:
             self.note("gone", path, kept)
 
     def synced(self, path: str) -> None:
-        """The names in a directory are durable."""
+        """Forget the notes about the names in a directory: they are durable now."""
         self._notes = [note for note in self._notes if note.path.parent != Path(path)]
 
     def cut(self) -> None:
-        """The power is gone, and comes back."""
+        """Cut the power: undo all noted changes."""
         for note in reversed(self._notes):
             if note.kind == "made" and note.path.is_dir():
                 shutil.rmtree(note.path)
@@ -73,12 +74,12 @@ class Disk:
 
     @staticmethod
     def _rename(source: Any, target: Any) -> None:
-        if target.parent.is_dir():  # else it went with its directory
+        if target.parent.is_dir():  # otherwise it is gone together with its directory
             os.rename(source, target)
 
 
 class _Noting(FileSystem):
-    """Tells the disk of each change of a name."""
+    """A file system that tells the disk each change of a name."""
 
     def __init__(self, inner: FileSystem, disk: Disk) -> None:
         self._inner, self._disk = inner, disk

@@ -1,8 +1,8 @@
-"""Spark's answers, remembered: a statement that is run a hundred times asks Spark once.
+"""Remembers Spark's answers: a statement that runs a hundred times asks Spark once.
 
-Only pure questions are remembered (the analysis of a text over given stand-ins, the rows of given
-files), under keys that name everything the answer depends on; all that touches files or the store
-runs each time. A job's events are replayed through the functions that its tasks run.
+Only pure questions are remembered: the analysis of a text over given stand-ins, and the rows of
+given files. The keys name everything that the answer depends on. All code that touches files or the
+store runs each time. The events of a job are replayed through the functions that its tasks run.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _STANDIN = re.compile(r"__acidsql_[0-9a-f]+_\d+")
 
 
 class Memory:
-    """Answers by question; they live as long as this does, so that ``id`` is a name for them."""
+    """Answers by question. They live as long as this object, so ``id`` is a name for them."""
 
     def __init__(self) -> None:
         self._answers: dict[Any, Any] = {}
 
     def ask(self, key: Any, question: Callable[[], Any]) -> Any:
-        """The answer of the first time."""
+        """The remembered answer; the first time, the question is really asked."""
         if key not in self._answers:
             self._answers[key] = question()
         return self._answers[key]
@@ -66,7 +66,7 @@ def _remember_frames(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     ask_spark = lower.frame
 
     def frame(spark: Any, text: Any, views: Any, args: Any = None) -> Any:
-        # Stand-ins have new names each time; their order stays.
+        # Stand-ins have new names each time, but in the same order.
         numbers = {name: f"standin{i}" for i, name in enumerate(sorted(views, key=_by_number))}
         shown = tuple(sorted((numbers[name], id(view)) for name, view in views.items()))
         sql = _STANDIN.sub(lambda found: numbers.get(found[0], found[0]), text.sql)
@@ -108,7 +108,7 @@ def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
 
 
 def _scan_key(what: Any) -> Any:
-    """Everything that the rows depend on, the files' bytes included."""
+    """A key for everything that the rows depend on, the bytes of the files included."""
     files = []
     for listing in what.listings:
         for file in (*listing.data, *listing.deletes):
@@ -135,7 +135,7 @@ def _collect_few(
 
 @contextmanager
 def _staged(rows: Any, location: str, txn_id: int) -> Iterator[Any]:
-    """The rows themselves: they are remembered, so they stay what they are."""
+    """The rows themselves. They are remembered, so later changes of the source do not matter."""
     path = f"{location}/_tmp_source_{txn_id:07d}"
     try:
         filesystem_for(location).create_directory(path)
@@ -147,7 +147,7 @@ def _staged(rows: Any, location: str, txn_id: int) -> Iterator[Any]:
 def _write_events(
     memory: Memory, events: Any, table: Table, spec: ew.WriteSpec, *, is_fast: bool = True
 ) -> list[ew.Record]:
-    """``write.write_events`` with two tasks that run here, one after the other."""
+    """Replaces ``write.write_events``: two tasks run here, one after the other."""
     rows: pa.Table = memory.ask(
         ("events", id(events)),
         lambda: write._placed(events, table, spec, is_fast=is_fast).toArrow(),

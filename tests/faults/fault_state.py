@@ -1,4 +1,5 @@
-"""What anybody sees in a warehouse, found out without Spark and without our own reader."""
+"""The state of a warehouse as any session sees it, found without Spark and without acidsql's
+reader."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ Key = tuple[int, int, int]
 
 
 def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
-    """Databases, their tables, and of each table columns, properties, partitions and rows.
+    """The databases and tables, with the columns, properties, partitions and rows of each table.
 
     Args:
         store: The metastore.
-        only: Look into these tables only.
+        only: The tables to include; None: all.
     """
     txns = store.valid_txns()
     return {
@@ -51,7 +52,7 @@ def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
 
 
 def touched(*states: State) -> frozenset[str]:
-    """The tables that are not the same in all states."""
+    """The tables that differ between these states."""
     found = set()
     for database in {name for state in states for name in state}:
         seen = [state.get(database, {}) for state in states]
@@ -62,7 +63,7 @@ def touched(*states: State) -> frozenset[str]:
 
 
 def narrowed(state: State, only: frozenset[str] | None) -> State:
-    """What ``state_of`` would have given with ``only``."""
+    """The state that ``state_of`` would have given with ``only``."""
     return {
         database: {
             name: found if only is None or name in only else "not looked into"
@@ -73,13 +74,14 @@ def narrowed(state: State, only: frozenset[str] | None) -> State:
 
 
 def rows_of(state: State, name: str, database: str = "default") -> list[tuple[Any, ...]]:
-    """All rows of one table of a state, without its partition columns."""
+    """All rows of one table in a state, without partition columns."""
     partitions = state[database][name]["partitions"].values()
     return sorted((row for rows in partitions for row in rows), key=repr)
 
 
 def leftovers(root: str | Path) -> list[str]:
-    """Hidden directories and files below a table's: nobody reads them, but there they are."""
+    """Hidden directories and files that are left below a table's directory. No reader reads
+    them."""
     top = Path(root)
     return [
         str(path.relative_to(top))
@@ -92,13 +94,13 @@ def leftovers(root: str | Path) -> list[str]:
 def rows_by_partition(
     store: Metastore, table: Table, snapshot: Snapshot, added: Iterable[Partition] = ()
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """What lies in each partition of a table, in the one place ``""`` if it has none.
+    """The rows of each partition; the rows of an unpartitioned table are under ``""``.
 
     Args:
         store: The metastore.
         table: The table.
-        snapshot: What is committed, or what a transaction sees that is open.
-        added: Partitions that only this transaction knows.
+        snapshot: The write ids that are visible.
+        added: Partitions that only the snapshot's own transaction knows.
     """
     places = {"": Path(table.location)}
     if table.partition_columns:
@@ -160,7 +162,7 @@ def _rows(
 
 
 def _is_half(place: Path, name: str, names: set[str]) -> bool:
-    """One of the two directories of a minor compaction, without the other."""
+    """Whether this is one of the two directories of a minor compaction, without the other."""
     twin = name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
     return (place / name / PAIRED_FILE).exists() and twin not in names
 
@@ -178,7 +180,7 @@ def _events(
 
 
 def _plain(path: Path, write_id: int, statement_id: int = 0) -> list[tuple[Key, int, Any]]:
-    """Rows without event columns, as insert events."""
+    """The rows of a file without event columns, as insert events."""
     found = []
     for file in sorted(path.iterdir()):
         if is_original(file.name):
@@ -198,7 +200,8 @@ def _plain_rows(content: bytes) -> list[tuple[Any, ...]]:
 
 @functools.lru_cache(maxsize=10_000)
 def _parsed(content: bytes) -> list[tuple[int, Key, int, Any]]:
-    """The events of a file: write id, row id, operation, row; the same bytes are read once."""
+    """The events of a file: write id, row id, operation, row. The same bytes are parsed once
+    only."""
     return [
         (
             event["currentTransaction"],

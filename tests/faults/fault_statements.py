@@ -1,10 +1,11 @@
-"""Scripts: one statement of every kind, transactions of several; and what follows each."""
+"""Scripts: one statement of every kind, transactions of several statements, and probes after
+them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# What every warehouse begins with. ``t`` has delete deltas, ``p`` two partitions.
+# The first statements of every warehouse. ``t`` has delete deltas, ``p`` has two partitions.
 SETUP = (
     "CREATE TABLE t (id INT, v STRING)",
     "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
@@ -18,7 +19,7 @@ SETUP = (
     "CREATE TABLE shop.x (id INT)",
     "INSERT INTO shop.x VALUES (1)",
     "CREATE TABLE shop.y (id INT)",
-    "ALTER TABLE shop.y RENAME TO shop.z",  # its directory is called y for good
+    "ALTER TABLE shop.y RENAME TO shop.z",  # its directory keeps the name y
     "CREATE DATABASE bare",
     "CREATE TABLE m (id INT, v STRING) TBLPROPERTIES ('transactional_properties'='insert_only')",
     "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
@@ -38,15 +39,15 @@ class Kind:
     """A script.
 
     Attributes:
-        name: Of the test.
-        text: Its one statement, or its steps; ``{warehouse}`` is filled in. A step that is to fail
-            says with what in a comment at its end. ``(beat)`` is a heartbeat.
-        probe: Another statement on its table, run after it.
-        block: The first and the last step are the ends of a ``with acid.transaction()`` block;
-            where the last is ROLLBACK, an exception leaves it.
-        by_jobs: Few rows are left to Spark's jobs.
-        goes_on: A second run may finish a first one that was stopped behind the commit: Spark has
-            such a database, too, and drops it last.
+        name: The name of the test.
+        text: Its one statement, or its steps; ``{warehouse}`` is replaced. A comment at the end of
+            a step says with which error it must fail. ``(beat)`` is a heartbeat.
+        probe: Another statement on its table, which runs after it.
+        block: The first and the last step are the ends of a ``with acid.transaction()`` block. If
+            the last step is ROLLBACK, an exception leaves the block.
+        by_jobs: Spark's jobs write few rows, too; the driver writes none itself.
+        goes_on: After a first run that stopped behind the commit, a second run may succeed, because
+            Spark's own database still exists: it is dropped last.
     """
 
     name: str
@@ -58,11 +59,12 @@ class Kind:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What is said, one after the other."""
+        """The steps, in order."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
     def endings(self, outcome: str, *, happened: bool) -> set[str]:
-        """How it may end when it is run once more, where it would end so in peace."""
+        """The outcomes that a second run may have, if it would have this outcome without
+        faults."""
         return {outcome, "done"} if self.goes_on and happened else {outcome}
 
     def __str__(self) -> str:
@@ -70,7 +72,7 @@ class Kind:
 
 
 def expected(step: str) -> str:
-    """How a step is to end."""
+    """The outcome that a step must have."""
     return step.partition(" -- ")[2] or "done"
 
 
@@ -252,7 +254,7 @@ TRANSACTIONS = (
         (
             "BEGIN",
             "INSERT INTO t VALUES (5, 'e')",
-            # The first branch is published when the second finds the null.
+            # The first branch is published before the second branch finds the null.
             "FROM s INSERT INTO t SELECT id + 50, v INSERT INTO q SELECT nullif(id, 3)"
             " -- NOT_NULL_CONSTRAINT_VIOLATION",
             "MERGE INTO t USING (SELECT 5 AS id, v FROM s) AS s ON t.id = s.id "

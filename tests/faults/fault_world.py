@@ -1,4 +1,4 @@
-"""A warehouse whose sessions run scripts, and can be made to fail at any call."""
+"""A warehouse with sessions that run scripts and can be made to fail at any call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRIVER_ROWS = "acidsql.driver.max.rows"
 
 @dataclass(frozen=True)
 class Ending:
-    """How a script ended: ``done`` or the error's condition, and what is seen then."""
+    """How a script ended (``done`` or the error's condition), and the state afterwards."""
 
     outcome: str
     state: State
@@ -34,14 +34,14 @@ class Ending:
 
 @dataclass(frozen=True)
 class Course:
-    """A script's course without any fault.
+    """The run of a script without faults.
 
     Attributes:
-        before: What is seen first.
-        once: After the script, then after its probe.
-        twice: After it was run again, then after its probe.
-        calls: What it called.
-        begins: How many calls there were before each of its steps.
+        before: The state before.
+        once: The endings of the script and of its probe.
+        twice: The same after the script has run a second time.
+        calls: The names of its calls.
+        begins: The number of calls before each of its steps.
     """
 
     before: State
@@ -57,21 +57,21 @@ class Course:
         return touched(self.before, *(ending.state for ending in endings))
 
     def step(self, at: int) -> int:
-        """The step that a call belongs to."""
+        """The number of the step that a call belongs to."""
         return max(number for number, begin in enumerate(self.begins) if begin < at)
 
 
 class _LeftError(Exception):
-    """Leaves a block: a step did not end as it should."""
+    """Leaves a block, because a step did not end as it must."""
 
 
 class World(Place):
-    """One warehouse at one place, and a session in it.
+    """A warehouse with a session in it.
 
     Attributes:
-        session: The last one.
+        session: The newest session.
         stopped: The step at which the last script ended.
-        begins: How many calls the line had seen before each step of the last script.
+        begins: The number of calls before each step of the last script.
     """
 
     def __init__(self, spark: Any, root: Path) -> None:
@@ -82,7 +82,7 @@ class World(Place):
         self._courses: dict[Kind, Course] = {}
         for text in SETUP:
             assert self.run(text) == "done", text
-        # Files of a table that nobody knows, for CREATE TABLE … LOCATION.
+        # Files that belong to no table, for CREATE TABLE … LOCATION.
         self.copy(self.warehouse / "p", self.warehouse / "found")
         write_incoming(self.warehouse / "incoming")
         self.is_ready()
@@ -98,7 +98,7 @@ class World(Place):
         """Run a script, or one statement, in a new session or in the last one.
 
         Returns:
-            ``done`` if every step ended as it should; else how the first ended that did not.
+            ``done`` if every step ended as it must; otherwise the outcome of the first other step.
         """
         kind = Kind("", what) if isinstance(what, str) else what
         self._line = line or Line()
@@ -111,12 +111,13 @@ class World(Place):
 
     def _use_session(self, same: bool, settings: Settings) -> None:
         if same and self.session is not None:
-            self.session.metastore._line = self._line  # the session keeps its store
+            self.session.metastore._line = self._line  # the session goes on using its store
             return
         store = FaultyStore(self.mine, self._line)
         self.session = Session(self._spark, str(self.warehouse), store, settings, 0)
         self.session._runner._txns._sleep = lambda _: None
-        # No thread: it would count calls when nobody expects it. "(beat)" says when it beats.
+        # The heartbeat has no thread, which would make calls at random times. "(beat)" is a
+        # heartbeat.
         self.session._runner._txns.heartbeat._thread = threading.current_thread()
 
     def _steps(self, steps: tuple[str, ...], start: int = 0) -> str:
@@ -161,7 +162,7 @@ class World(Place):
         return _outcome(lambda: session.sql(text))
 
     def rehearse(self, kind: Kind) -> Course:
-        """Run a script without faults; once for all tests."""
+        """Run a script without faults. The result is remembered for all tests."""
         if kind not in self._courses:
             self._courses[kind] = self._rehearse(kind)
         return self._courses[kind]
@@ -172,7 +173,7 @@ class World(Place):
         once = Ending(self.run(kind), self.state())
         then = Ending(self.run(kind.probe), self.state())
         self.reset()
-        line = Line()  # only now: the first time, Spark had to be asked
+        line = Line()  # only now, because the first run also had to ask Spark
         self.run(kind, line)
         begins = self.begins
         twice = Ending(self.run(kind), self.state())
@@ -181,7 +182,7 @@ class World(Place):
 
 
 def write_incoming(directory: Path) -> None:
-    """Files of another writer, for LOAD DATA."""
+    """Write files as another writer does, for LOAD DATA."""
     directory.mkdir()
     for number, values in enumerate([{"id": [21, 22], "v": ["p", "q"]}, {"id": [23], "v": ["r"]}]):
         arrays = [pa.array(values["id"], pa.int32()), pa.array(values["v"])]
@@ -196,7 +197,7 @@ def _outcome(do: Any) -> str:
     except AcidSqlError as error:
         return error.condition
     except OSError:
-        return "OSError"  # which no test expects: it should be a WriteError
-    except PySparkException as error:  # what is no table of ours is passed on to Spark
+        return "OSError"  # no test expects this outcome: it should be a WriteError
+    except PySparkException as error:  # a name that is not an ACID table's goes to Spark
         return f"Spark: {error.getCondition()}"
     return "done"

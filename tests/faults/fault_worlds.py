@@ -1,8 +1,8 @@
-"""What may be true of a session and its tables when some of its calls failed: a small model.
+"""A small model: the possible states of a session and its tables after some of its calls failed.
 
 A fault leaves more than one possibility: the statement happened, or it did not, or the transaction
-can only be rolled back. So the model is a set of worlds; each step makes new ones of each, and what
-is seen from outside and from within strikes out those that are not so. None left: a bug.
+can only be rolled back. So the model is a set of worlds. Each step makes new worlds from each
+world. Worlds that do not agree with what is seen are removed. If no world is left, there is a bug.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fault_layer import Found, Rows, Step, Write
 
 from acidsql.acid.table import TableName
 
-Closed = frozenset[tuple[str, str]]  # what was overwritten: table, partition
+Closed = frozenset[tuple[str, str]]  # an overwritten table and partition
 
 CLOSED, BROKEN = "UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE", "IN_FAILED_TRANSACTION"
 NO_TXN, ACTIVE = "NO_ACTIVE_TRANSACTION", "ACTIVE_SQL_TRANSACTION"
 UNKNOWN, GONE, NOT_OPEN = "COMMIT_OUTCOME_UNKNOWN", "TXN_ABORTED", "TXN_NO_SUCH_TRANSACTION"
 WRONG, NO_SAVEPOINT = "CONSTRAINT_VIOLATION", "NO_SUCH_SAVEPOINT"
-# How a call that fails may show; the first two also say that nothing of it was committed.
+# The outcomes of a failed call. The first two also say that nothing of it was committed.
 FAULTS = frozenset({"WRITE_FAILED", "METASTORE_UNAVAILABLE", "Interrupt", UNKNOWN})
 _REFUSALS = {
     "broken": [BROKEN],
@@ -31,14 +31,14 @@ _REFUSALS = {
 
 @dataclass(frozen=True)
 class Inside:
-    """An open transaction, or what its session takes for one.
+    """An open transaction, or one that its session believes to be open.
 
     Attributes:
-        rows: What it sees.
-        closed: What it has overwritten.
-        savepoints: In order; each with what it goes back to.
-        end: ``broken``: it can only be rolled back; ``aborted``: by others; ``committed``: the
-            stop button was pressed when COMMIT had happened.
+        rows: The rows that it sees.
+        closed: The partitions that it has overwritten.
+        savepoints: The savepoints in order, each with the state to go back to.
+        end: ``broken``: it can only be rolled back. ``aborted``: others have aborted it.
+            ``committed``: the stop button was pressed after COMMIT had happened.
     """
 
     rows: Found
@@ -47,12 +47,13 @@ class Inside:
     end: str = ""
 
     def savepoint(self, name: str) -> Inside:
-        """With one more savepoint; one of the same name moves."""
+        """The transaction with one more savepoint. An older savepoint of this name is replaced."""
         others = tuple(one for one in self.savepoints if one[0] != name)
         return replace(self, savepoints=(*others, (name, replace(self, savepoints=()))))
 
     def back_to(self, name: str) -> Inside | None:
-        """As it was then, None if there is no such savepoint; later savepoints are gone."""
+        """The transaction as it was at a savepoint, without later savepoints; None if there is
+        none."""
         names = [one for one, _ in self.savepoints]
         if name not in names:
             return None
@@ -62,18 +63,18 @@ class Inside:
 
 @dataclass(frozen=True)
 class World:
-    """One possibility: what is committed, and the session's transaction."""
+    """One possibility: the committed rows, and the session's transaction."""
 
     committed: Found
     inside: Inside | None = None
 
 
 def after(worlds: Iterable[World], step: Step, outcome: str, *, faulty: bool) -> set[World]:
-    """The worlds that this outcome of a step leaves.
+    """The worlds that are possible after a step with this outcome.
 
     Args:
-        worlds: Before the step.
-        step: What was said.
+        worlds: The worlds before the step.
+        step: The step.
         outcome: ``done``, the condition of an error, ``Interrupt`` or ``Crash``.
         faulty: Some of its calls failed.
     """
@@ -107,7 +108,7 @@ def _touched(step: Write) -> Closed:
 
 
 def _without_fault(world: World, step: Step) -> Iterator[tuple[str, World]]:
-    """What may be said of a step, and what is then."""
+    """The outcomes that a step can have without faults, each with the world after it."""
     inside = world.inside
     if step == "(beat)":
         yield "done", world
@@ -143,7 +144,7 @@ def _without_fault(world: World, step: Step) -> Iterator[tuple[str, World]]:
 
 
 def _plain(world: World, step: Step) -> Iterator[tuple[str, World]]:
-    """No transaction is open: a statement is one of its own."""
+    """A step while no transaction is open: a statement is a transaction of its own."""
     if isinstance(step, Write):
         yield (WRONG, world) if step.fails else ("done", World(write(world.committed, step)))
     elif step == "BEGIN":
@@ -153,12 +154,13 @@ def _plain(world: World, step: Step) -> Iterator[tuple[str, World]]:
 
 
 def _ended(world: World, inside: Inside, step: Step) -> Iterator[tuple[str, World]]:
-    """A transaction that can do no more says so, and nothing changes."""
+    """A transaction that has ended raises an error, and nothing changes."""
     over = World(world.committed)
     if step == "ROLLBACK" and inside.end != "committed":
         yield "done", over
         return
-    # Who hears that a committed transaction is rolled back will do it all again.
+    # After the error that a committed transaction cannot be rolled back, a user runs all of it
+    # again.
     for refusal in _REFUSALS[inside.end]:
         yield refusal, over if step in ("COMMIT", "ROLLBACK") else world
     if step == "COMMIT" and inside.end == "committed":
@@ -176,7 +178,7 @@ def _ended(world: World, inside: Inside, step: Step) -> Iterator[tuple[str, Worl
 
 
 def _with_fault(world: World, step: Step, outcome: str) -> Iterator[World]:
-    """What may be, besides, if some of its calls failed."""
+    """Further worlds that are possible if some calls of the step failed."""
     normal = dict(_without_fault(world, step))
     inside, changed = world.inside, normal.get("done", world)
     in_doubt = outcome in ("Interrupt", "Crash", UNKNOWN)
@@ -201,7 +203,7 @@ def _with_fault(world: World, step: Step, outcome: str) -> Iterator[World]:
     elif isinstance(step, Write) or step.startswith(("ROLLBACK TO", "SAVEPOINT")):
         if outcome == "done":
             return
-        # Its own error may be told while it could not be undone.
+        # The statement may raise its own error although it could not be undone.
         yield from (world, replace(world, inside=replace(inside, end=inside.end or "broken")))
         if not isinstance(step, Write):
             yield changed
@@ -215,5 +217,5 @@ def _commit_failed(world: World, inside: Inside, changed: World, outcome: str) -
     if outcome == "Interrupt":
         yield replace(changed, inside=replace(inside, end=inside.end or "committed"))
         yield World(world.committed)
-        if inside.end:  # it was refused, and about to be rolled back
+        if inside.end:  # COMMIT was refused, and the transaction was about to be rolled back
             yield replace(world, inside=replace(inside, end="aborted"))

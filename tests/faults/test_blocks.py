@@ -1,4 +1,5 @@
-"""``with acid.transaction()``: a block is over when it is left, however it is left."""
+"""``with acid.transaction()``: after the block its transaction has ended, however the block was
+left."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def test_a_block_that_is_interrupted_while_it_is_rolled_back_is_over(layer: Laye
     with pytest.raises(Interrupt):
         transactions.end_block(transaction, failed=True)
     layer.side.store._line = Line()
-    # COMMIT and ROLLBACK are refused in a block, so nothing could end it any more.
+    # COMMIT and ROLLBACK are refused in a block, so no statement could end the transaction later.
     assert transactions.current is None
 
 

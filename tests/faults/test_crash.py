@@ -1,11 +1,11 @@
-"""The session dies at any moment: the tables are as they were, or as they were to be, and go on.
+"""The session dies at any moment: other sessions see the tables before or after, and can go on.
 
-Each script, one statement or a transaction of several, is run once and watched: before each call of
-files and store, and before each SQL statement inside the store, what lies on the disk is kept if it
-is new. That is what a death just then would leave. On each of these copies everybody else sees the
-state before or the state after; when the time-out is over, another session does the whole script,
-and a statement of another kind. By default that is done after one in three deaths in a transaction
-of several statements, and the other statement after one in three of all; ``ACIDSQL_FAULTS=all``
+Each script (one statement, or a transaction of several) runs once. Before each call of files and
+store, and before each SQL statement inside the store, the warehouse is copied if it has changed.
+Such a copy is what a death at this moment leaves. In each copy, other sessions must see the state
+before or the state after. When the time-out is over, another session runs the whole script, and
+then a statement of another kind. By default, transactions of several statements are run again after
+one death in three, and the other statement runs after one death in three. ``ACIDSQL_FAULTS=all``
 does all of it.
 """
 
@@ -40,8 +40,8 @@ def test_a_session_that_dies_at_any_moment_leaves_the_state_before_or_after(
 
 
 def _go_on(world: World, kind: Kind, course: Course, number: int, when: str) -> None:
-    """Look; after the time-out another session runs the script, then another statement."""
-    # What the script does not touch is looked into now and then.
+    """Look. After the time-out another session runs the script, then another statement."""
+    # Tables that the script does not touch are checked only now and then.
     only = None if ALL or number % 10 == 0 else course.touched
     is_before = world.sees(course.before, only) and not world.committed()
     assert is_before or world.sees(course.once[0].state, only), when

@@ -1,4 +1,4 @@
-"""What fails is not a call of the session: others abort its transaction, or the power is cut."""
+"""Faults outside of the session: others abort its transaction, or the power is cut."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _go_on(
 
 
 def _moments(course: Course) -> list[int]:
-    """The first and the last call of each step, and now and then one between."""
+    """The first and the last call of each step, and some calls between them."""
     last = len(course.calls)
     ends = {*course.begins, *(begin + 1 for begin in course.begins), last}
     return [at for at in range(1, last + 1) if ALL or at in ends or at % 9 == 0]

@@ -1,9 +1,9 @@
-"""A call fails, or somebody presses the stop button, and the session lives on.
+"""A call fails, or the user presses the stop button, and the session lives on.
 
-The statement says what went wrong in our own words and changes nothing; or, once the store has
-decided, it succeeds, whatever fails after that. What it wrote is cleared away, its transaction is
-over, and the same session does the statement the next time. ``ACIDSQL_FAULTS=all`` tries every
-call; by default every fifth, and of COMMIT and of what follows it all.
+The statement fails with an error of acidsql and changes nothing; or, once the store has decided, it
+succeeds, whatever fails after that. Its files are cleared away, its transaction has ended, and the
+same session can run the statement again. ``ACIDSQL_FAULTS=all`` tries every call. By default every
+fifth call is tried, and every call from COMMIT on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
-# Statements that write in every way there is; the others of their kind take the same way.
+# Statements that write in all the ways that exist. Others of their kinds take the same way.
 _CHOSEN = (
     "insert_new_partitions", "update", "update_by_jobs", "delete", "delete_by_jobs",
     "update_few_partitions", "merge", "multi_insert", "overwrite_partition", "create_table",
@@ -30,7 +30,7 @@ _CHOSEN = (
     "abort_transactions", "compact_minor", "compact_major",
 )  # fmt: skip
 SOME = KINDS if ALL else tuple(BY_NAME[name] for name in _CHOSEN)
-# Clearing away: where this fails, what lies about stays, and nobody minds.
+# Calls that clear away. If one of these fails, files are left, and that is allowed.
 _CLEARING = ("delete_directory", "delete_file", "remove_empty_directory", "list", "exists")
 LOOKS = (
     "list(", "exists(", "size(", "open_input(", "store.get_", "store.valid_", "store.partitions",
@@ -89,7 +89,7 @@ def _lost(world: World, kind: Kind, course: Course, at: int) -> None:
 def _stop(world: World, kind: Kind, course: Course, at: int, lost: bool) -> None:
     line = Line(at, What.INTERRUPT, lost)
     outcome = _fail(world, kind, line)
-    # Within a write it is pyarrow that is interrupted, and it calls that an error.
+    # Within a write pyarrow is interrupted, and it raises an error of its own.
     allowed = ["Interrupt", "WRITE_FAILED"] if "write(" in line.failed else ["Interrupt"]
     assert outcome in [*allowed, "done"], f"{outcome} {line.failed}"
     _go_on(world, kind, course, line)
@@ -102,21 +102,22 @@ def _points(course: Course) -> list[int]:
 
 
 def _of(course: Course, at: int) -> frozenset[str] | None:
-    """What to look into: all tables now and then, always those that the statement touches."""
+    """The tables to check: always those that the statement touches, and now and then all."""
     return None if ALL or at % 10 == 1 else course.touched
 
 
 def _fail(world: World, kind: Kind, line: Line) -> str:
     world.reset()
     outcome = world.run(kind, line)
-    # Whose number did not arrive is nobody's: it is left to time out.
+    # If the reply with the transaction's number was lost, no session knows it: it times out.
     nobodys = line.lost and line.calls[line.at - 1] == "store.open_txn"
     assert world.open_txns() == [] or nobodys, line.failed
     return outcome
 
 
 def _go_on(world: World, kind: Kind, course: Course, line: Line) -> None:
-    """The state is one of the two; the same session runs the statement, then another one."""
+    """The state is before or after. Then the same session runs the statement, and another
+    statement."""
     only = _of(course, line.at)
     is_before = world.sees(course.before, only) and not world.committed()
     assert is_before or world.sees(course.once[0].state, only), line.failed

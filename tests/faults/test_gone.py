@@ -1,6 +1,8 @@
-"""The file system says at some call that a file or directory is not there: a reader gets the right
-rows or an error, a statement happens wholly or not at all. ``ACIDSQL_FAULTS=all`` tries every call
-of every statement; by default every call of reads, and every second one of some writes.
+"""At some call the file system says that a file or directory is missing.
+
+A reader gets the right rows or an error, and a statement happens wholly or not at all.
+``ACIDSQL_FAULTS=all`` tries every call of every statement. By default every call of reads is tried,
+and every second call of some writes.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ _CHOSEN = (
     "compact_minor", "insert_only_overwrite", "create_table_on_files",
 )  # fmt: skip
 SOME = KINDS if ALL else tuple(BY_NAME[name] for name in _CHOSEN)
-# What may be asked for and be gone. To delete what is gone is no fault.
+# Calls for which a missing file is a fault. To delete a missing file is none.
 _ASKS = (
     "list(", "exists(", "size(", "open_input(", "rename(", "rename_file(", "delete_file(",
     "remove_empty_directory(", "sync_directory(",
 )  # fmt: skip
-# A name of ours that says what happened; never "done" with other rows.
+# Conditions of acidsql that say what has happened; the outcome is never "done" with other rows.
 _OURS = {"WRITE_FAILED", "ACID_NOT_ENOUGH_HISTORY", "LOAD_DATA_PATH_NOT_EXISTS"}
-# CREATE TABLE … LOCATION makes the directory that it does not find: nobody could tell.
+# If CREATE TABLE … LOCATION does not find the directory, it makes one: that is no error.
 _MAY_BE_MISSING = {"create_table_on_files": "found)", "create_table_on_sparks_files": "incoming)"}
 _READS = ("SELECT * FROM t", "SELECT * FROM p", "SELECT * FROM m", "SELECT * FROM c")
 
@@ -40,7 +42,7 @@ _READS = ("SELECT * FROM t", "SELECT * FROM p", "SELECT * FROM m", "SELECT * FRO
 @pytest.mark.parametrize("text", _READS)
 def test_a_reader_gets_the_right_rows_or_an_error(world: World, text: str) -> None:
     world.reset()
-    world.run("BEGIN")  # a session
+    world.run("BEGIN")  # opens a session
     line = Line()
     whole = _rows(world, text, line)
     outcomes = []

@@ -1,4 +1,4 @@
-"""An interrupted COMMIT that happened: the shortest ways to lose it, none of which does."""
+"""An interrupted COMMIT that has happened: in none of the shortest ways is it lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LOAD DATA without LOCAL takes files away: at no moment are their rows nowhere."""
+"""LOAD DATA without LOCAL deletes the source files: at every moment their rows are somewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_a_session_that_dies_at_any_moment_loses_no_file(world: World, copies: P
         world.put_back(copy)
         world.time_out()
         rows, files = loaded(world), waiting(world)
-        # All rows or none; and while there are none, every file is where it was.
+        # All rows or none are in the table. While there are none, every source file is in its
+        # place.
         assert rows in (set(), LOADED), f"before call {at}, {name}"
         assert rows or files == FILES, f"before call {at}, {name}"
         seen.append((bool(rows), len(files)))

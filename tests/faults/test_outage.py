@@ -1,4 +1,4 @@
-"""The metastore does not answer: the statement says so, and nothing has happened."""
+"""The metastore does not answer: the statement raises an error, and nothing has happened."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def locked_by_another_process(file: Path) -> Iterator[None]:
 
 @pytest.fixture
 def hurried(spark: Any, tmp_path: Path) -> Iterator[Any]:
-    """A session that waits a tenth of a second for the metastore; its table has two rows."""
+    """A session that waits a tenth of a second for the metastore. Its table has two rows."""
     settings = {"acidsql.metastore.busy.timeout": "100ms"}
     place = str(tmp_path / "warehouse")
     with acidsql.connect(spark, warehouse=place, settings=settings) as acid:
@@ -77,7 +77,7 @@ def test_a_metastore_that_another_process_keeps_is_a_clear_error(hurried: Any, t
 def test_an_outage_while_the_job_runs_aborts_by_time_out(
     hurried: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither COMMIT nor ABORT can be said: the transaction stays open, and dies alone."""
+    """Neither COMMIT nor ABORT reaches the store: the transaction stays open until it times out."""
     write, held = save.write_rows, []
 
     def write_rows(*args: Any) -> Any:
@@ -99,10 +99,10 @@ def test_an_outage_while_the_job_runs_aborts_by_time_out(
 def test_a_commit_of_which_nobody_can_tell_is_an_error_of_its_own(
     spark: Any, tmp_path: Path
 ) -> None:
-    """COMMIT happened, its reply was lost, and so is every later one: no file may be deleted."""
+    """COMMIT happened, its reply was lost, and so are all later ones: no file may be deleted."""
 
     class Gone(Line):
-        """After COMMIT nothing of the store is reached any more."""
+        """A store that cannot be reached any more after COMMIT."""
 
         gone = False
 

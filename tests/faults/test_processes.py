@@ -1,4 +1,4 @@
-"""Real processes: killed in the middle of a statement, and two at work on the same rows."""
+"""Real processes: some are killed in the middle of a statement, and two work on the same rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from acidsql.metastore.interface import LockComponent, LockType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 VICTIM, TESTS = Path(__file__).with_name("victim.py"), Path(__file__).parents[1]
-# Who is killed is noticed soon; who lives beats four times a second.
+# A killed process is noticed soon; a living one sends four heartbeats a second.
 SHORT = {"hive.txn.timeout": "4s", "acidsql.lock.poll.interval": "100ms"}
 BY_JOBS = {**SHORT, "acidsql.driver.max.rows": "0"}
 _A_WHILE = 300  # seconds; a machine may be busy
 
 
 def start(warehouse: Path, where: str, *statements: str, **environment: str) -> Any:
-    """A process of its own; ``where`` it is to die."""
+    """Start a process of its own; ``where`` says at which point it kills itself."""
     return subprocess.Popen(
         [sys.executable, str(VICTIM), str(warehouse), where, *statements],
         stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def start(warehouse: Path, where: str, *statements: str, **environment: str) -> 
 
 
 def answers(process: Any) -> list[dict[str, Any]]:
-    """What it said of each statement."""
+    """The process's answers to its statements."""
     out, err = process.communicate(timeout=_A_WHILE)
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     assert "ready" in (lines or [{}])[0], err
@@ -90,7 +90,7 @@ def test_a_killed_process_leaves_the_table_whole_and_its_locks_go(
         assert rows(acid, "SELECT count(*), count(DISTINCT id) FROM t") == [(4, 4)]
 
 
-# Over two tables; what is undone lies in two directories, one of a partition that is new.
+# Over two tables. The undone statement has two directories, one of them in a new partition.
 TRANSACTION = (
     "BEGIN",
     "UPDATE t SET n = n + 1 WHERE id <> 3",
@@ -197,7 +197,7 @@ def test_a_lock_that_is_not_granted_in_time_names_who_has_it(spark: Any, warehou
             for word in (f"Transaction {txn}", "ann", "h7", "default.t", "UPDATE t SET n = 99"):
                 assert word in caught.value.message
             assert [lock.txn_id for lock in other.metastore.show_locks()] == [txn]
-            other.sql("INSERT INTO t VALUES (9, 9)")  # does not have to wait
+            other.sql("INSERT INTO t VALUES (9, 9)")  # it does not have to wait
             acid.metastore.abort_txn(txn)
             other.sql("UPDATE t SET n = 1")
             assert rows(other, "SELECT DISTINCT n FROM t") == [(1,)]

@@ -1,11 +1,12 @@
-"""In a transaction of several statements a call fails, and the session lives on.
+"""A call fails in a transaction of several statements, and the session lives on.
 
-What a person does then is one of two things: say the failed statement again, and the rest; or
-ROLLBACK, and all of it again. Either ends in the right state, or a clear refusal says that only
-ROLLBACK is left. Meanwhile nobody else sees anything of it.
+Then a user does one of two things: run the failed statement again, and the rest; or ROLLBACK, and
+run everything again. Both end in the right state, or a clear error says that only ROLLBACK is
+possible. Until then no other session sees anything of the transaction.
 
-Tried are all calls of BEGIN, ROLLBACK, COMMIT and of undoing, and of the rest every ninth, the
-kinds of faults taking turns. ``ACIDSQL_FAULTS=all`` tries all faults at all calls, both ways.
+All calls of BEGIN, ROLLBACK, COMMIT and of undoing are tried, and every ninth of the other calls,
+with one kind of fault after the other. ``ACIDSQL_FAULTS=all`` tries all faults at all calls, in
+both ways.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _faults(kind: Kind, course: Course) -> Iterator[tuple[int, What, bool]]:
         decisive = _is_decisive(kind, course, at)
         if not (ALL or decisive or at % 9 == 4):
             continue
-        # To lose the answer to a mere look is not to look.
+        # A lost reply to a call that only reads is the same as a failed call.
         possible = [fault for fault in FAULTS if not (fault[1] and name.startswith(LOOKS))]
         turn += 1
         chosen = possible if ALL or decisive else [possible[turn % len(possible)]]
@@ -61,13 +62,13 @@ def _is_decisive(kind: Kind, course: Course, at: int) -> bool:
     text = kind.steps[step]
     if text.startswith(("BEGIN", "COMMIT", "ROLLBACK", "(")):
         return True
-    # A statement that is to fail is undone by its last calls.
+    # The last calls of a statement that must fail undo it.
     ends = [*course.begins, len(course.calls)][step + 1]
     return " -- " in text and at > ends - 4
 
 
 class _Try:
-    """One fault in one script, and what follows."""
+    """One fault in one script, and the steps after it."""
 
     def __init__(
         self, world: World, kind: Kind, course: Course, line: Line, *, again: bool
@@ -94,7 +95,8 @@ class _Try:
             self._roll_back()
 
     def _happened(self, outcome: str) -> bool:
-        """Ask, where nobody could tell; else it must not have happened."""
+        """Whether the script has happened. Ask the store if the outcome is unknown; otherwise it
+        must not have."""
         doubt = outcome in (UNKNOWN, "Interrupt") and self._step() == "COMMIT"
         if not doubt:
             self._need_state(once=False)
@@ -109,14 +111,14 @@ class _Try:
         return state == "committed"
 
     def _hear_of_it(self) -> None:
-        """The stop button came too late: a person says COMMIT again, and hears that it is done."""
+        """The stop button came too late: the user says COMMIT again, and COMMIT succeeds."""
         if self._in_transaction():
             assert self.world.run("COMMIT", same_session=True) == "done", self.story
         self._need_state(once=True)
         self._end()
 
     def _rest(self) -> None:
-        """The failed statement again, and the rest."""
+        """Run the failed statement again, and the rest."""
         outcome = self.world.run(self.kind, same_session=True, start=self.world.stopped)
         self.story += f"; again: {outcome}"
         if outcome == "done":
@@ -128,7 +130,7 @@ class _Try:
         self._roll_back()
 
     def _roll_back(self) -> None:
-        """ROLLBACK, and all of it again."""
+        """ROLLBACK, and run everything again."""
         if self._in_transaction():
             assert self.world.run("ROLLBACK", same_session=True) == "done", self.story
         self._need_state(once=False)
@@ -140,7 +142,7 @@ class _Try:
 
     def _all_again(self, *, once: bool) -> None:
         expected = self.course.twice if once else self.course.once
-        self.world.clock.past_the_time_out()  # BEGIN, or ROLLBACK, may not have got through
+        self.world.clock.past_the_time_out()  # BEGIN or ROLLBACK may not have reached the store
         assert self.world.run(self.kind, same_session=True) == expected[0].outcome, self.story
         assert self.world.sees(expected[0].state, self.only), self.story
 

@@ -1,9 +1,10 @@
-"""The transaction layer without Spark: every call of every step fails, is lost, kills.
+"""The transaction layer without Spark: at every call of every step, the call fails, its reply is
+lost, or the session dies.
 
-``fault_worlds`` says what may be true then; whatever is said next must lead on from there.
-``ACIDSQL_FAULTS=all`` tries every fault at every call with everything that may be said next; by
-default they take turns. ``ACIDSQL_FAULT_EXAMPLES`` sets how many random sessions there are; more
-than the default are random indeed.
+``fault_worlds`` says which states are possible then; all later steps must agree with one of them.
+``ACIDSQL_FAULTS=all`` tries every fault at every call with all possible next steps. By default they
+take turns. ``ACIDSQL_FAULT_EXAMPLES`` sets the number of random sessions; with more than the
+default number they differ from run to run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def overwrite(table, *values, partition="1"):
 
 
 def both(value, *, fails=False):
-    """One statement, two tables, a partition that is new."""
+    """One statement that writes to two tables, and to a new partition."""
     return Write(insert(T, value).rows + insert(P, value, partition=f"n{value}").rows, fails=fails)
 
 
@@ -48,7 +49,7 @@ SCRIPTS = {
 
 
 def next_steps(script: tuple[Step, ...], number: int) -> dict[str, tuple[Step, ...]]:
-    """What may be said after a step that failed."""
+    """The steps that may follow a failed step."""
     rest = script[number + 1 :]
     return {
         "it again, and the rest": (script[number], *rest),
@@ -78,7 +79,7 @@ def test_whatever_fails_and_whatever_is_said_next_only_whole_statements_count(la
 
 
 def faults_of(layer, script):
-    """The step that fails, and how."""
+    """The number of the step that fails, and the line that makes it fail."""
     layer.reset()
     turn = 0
     for number, step in enumerate(script):
@@ -86,8 +87,8 @@ def faults_of(layer, script):
         layer.run(step, line, same_session=number > 0)
         renamed = [at for at, name in enumerate(line.calls, 1) if name.startswith("rename")]
         for at, name in enumerate(line.calls, 1):
-            # At COMMIT all is tried, with all that may be said next; of the rest each call fails in
-            # one way, and what only prepares a statement's files is left out mostly.
+            # At COMMIT all faults are tried, with all next steps. The other calls fail in one way
+            # each. Calls that only prepare a statement's files are mostly left out.
             prepares = "_tmp" in name and at < max(renamed, default=0)
             is_commit = name == "store.commit_txn" and script is SCRIPTS["commit"]
             for _ in next_steps(script, number) if is_commit else [None]:

@@ -1,7 +1,7 @@
-"""A process of its own with a Spark of its own: runs one statement, or many, and may be killed.
+"""A process with a Spark of its own. It runs statements, and may be killed.
 
-``python victim.py <warehouse> <where to die> <statement> …``. The process kills itself with
-SIGKILL where it is told: a real death, of which no line of Python hears.
+``python victim.py <warehouse> <where to die> <statement> …``. At the named point the process kills
+itself with SIGKILL: a real death, after which no line of Python runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from acidsql.storage.writing.save import Writing
 
 
 def main(warehouse: str, where: str, *statements: str) -> None:
-    """Run statements one after the other; print how each ended, one JSON line each."""
+    """Run statements one after the other, and print how each ended, as one line of JSON."""
     use_java()
     spark = small_spark(f"{warehouse}-spark")
     with acidsql.connect(spark, warehouse=warehouse, settings=_settings(), compactor="off") as acid:
@@ -52,7 +52,7 @@ def _settings() -> dict[str, str]:
 
 
 def _wait_for(path: str | None) -> None:
-    """Until a file is there: so that two processes begin together."""
+    """Wait until a file exists, so that two processes begin together."""
     while path and not Path(path).exists():
         time.sleep(0.01)
 
@@ -67,7 +67,7 @@ def _after_open() -> None:
 
 
 def _in_the_job() -> None:
-    """When the job's first file lies in the staging directory."""
+    """Die when the job's first file is in the staging directory."""
     made = LocalFileSystem.create_directory
 
     def watch(staging: str) -> None:
@@ -84,7 +84,7 @@ def _in_the_job() -> None:
 
 
 def _in_the_drivers_writing() -> None:
-    """When this process, not a worker, has written one of two files and opened the other."""
+    """Die when this process, not a worker, has written one of two files and opened the other."""
     opened, seen = LocalFileSystem.open_output, []
 
     def die_at_the_second(self: Any, path: str) -> Any:
@@ -97,7 +97,7 @@ def _in_the_drivers_writing() -> None:
 
 
 def _between_renames() -> None:
-    """When the first of two directories is in its place."""
+    """Die when the first of two directories is in its place."""
     rename = LocalFileSystem.rename
 
     def die_after(self: Any, source: str, target: str) -> None:
@@ -109,7 +109,7 @@ def _between_renames() -> None:
 
 
 def _after_the_first_statement() -> None:
-    """When the second statement of a transaction is about to publish."""
+    """Die when the second statement of a transaction is about to publish."""
     publish, seen = Writing.publish, []
 
     def die_at_the_second(self: Any) -> Any:
@@ -120,7 +120,7 @@ def _after_the_first_statement() -> None:
 
 
 def _while_undoing() -> None:
-    """When the first of the directories that ROLLBACK TO takes back is gone."""
+    """Die when the first of the directories that ROLLBACK TO deletes is gone."""
     delete = LocalFileSystem.delete_directory
 
     def die_after(self: Any, path: str) -> None:
