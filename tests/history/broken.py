@@ -1,4 +1,4 @@
-"""acidsql with one thing broken: a checker that finds nothing then is worth nothing."""
+"""acidsql with one thing broken on purpose: a checker that finds nothing then is worth nothing."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ LAYERS: Mapping[str, Callable[[], None]] = {
 
 
 def install(layer: str) -> None:
-    """Break it, for the rest of this process's life."""
+    """Break it for the rest of this process's life."""
     LAYERS[layer]()
 
 
 def snapshot(layer: str, found: Snapshot) -> Snapshot:
-    """What a reader goes by: the snapshot, or everything."""
+    """The snapshot for a reader: the real one, or one that sees everything."""
     if layer != READS_DIRT:
         return found
     return Snapshot(ALL_TXNS, {name: ValidWriteIdList(10**6) for name in found.write_ids})

@@ -1,17 +1,17 @@
-"""Is a history of list appends snapshot isolation? If not: what happened, in words.
+"""Whether a history of list appends is snapshot isolation. If not: what happened, in words.
 
-From the reads follows the order in which each list's appends took effect, and from that who must
-have committed before whom began. A transaction has two moments, the one of its snapshot (S) and the
-one of its commit (C), and each fact orders two of them:
+The reads show in which order the appends of each list took effect. This order shows which
+transaction must have committed before which other one began. A transaction has two moments: its
+snapshot (S) and its commit (C). Each fact orders two moments:
 
-* *ww*: B appended directly after A: C(A) before S(B), for the first committer wins;
+* *ww*: B appended directly after A: C(A) before S(B), because the first committer wins;
 * *wr*: B read what A appended: C(A) before S(B);
 * *rw*: A read a list without what B appended to it: S(A) before C(B);
 * *rt*: A had ended before B began (also in the same session): C(A) before S(B).
 
 The history is snapshot isolation exactly if no moment is before itself (Cerone and Gotsman, "A
-Framework for Transactional Consistency Models with Atomic Visibility"). Write skew passes: its
-circle has two rw facts one after the other, and from C no way leads back to S.
+Framework for Transactional Consistency Models with Atomic Visibility"). Write skew is allowed: its
+circle has two rw facts one after the other, and no way leads from C back to S.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from typing import NamedTuple
 from history import Key, Transaction
 from observed import Anomaly, Facts, observe, place
 
-_MOST = 10  # circles that are told
+_MOST = 10  # the number of circles that are reported
 
 S, C = 0, 1
 Moment = tuple[int, int]  # a transaction's index, S or C; (-1, n): a moment of the clock
-_STAGES = ("ww", "wr", "rw", "rt")  # each adds facts; circles of the first that has any are told
+# Each stage adds facts. The circles of the first stage that has any are reported.
+_STAGES = ("ww", "wr", "rw", "rt")
 
 
 class Fact(NamedTuple):
@@ -36,13 +37,14 @@ class Fact(NamedTuple):
 
     before: Moment
     after: Moment
-    kind: str  # of _STAGES; "" for a transaction's own S and C, and the clock's running
+    # One of _STAGES; "" for the order of a transaction's own S and C, and of the clock's moments.
+    kind: str
     key: Key | None = None
     text: str = ""
 
 
 def check(history: Sequence[Transaction]) -> list[Anomaly]:
-    """All that is not snapshot isolation in a history; nothing if nothing is."""
+    """Everything in a history that is not snapshot isolation."""
     facts = observe(history)
     return list(dict.fromkeys([*facts.anomalies, *_circles(facts)]))
 
@@ -73,7 +75,7 @@ def _dependencies(facts: Facts) -> Iterator[Fact]:
 
 
 def _clock(history: Sequence[Transaction]) -> Iterator[Fact]:
-    """Who had ended before whom began, through the moments of the clock: few facts for many."""
+    """Facts of kind rt by moments of the clock: so there are few facts for many transactions."""
     moments = [(txn.began, 1, index) for index, txn in enumerate(history)]
     moments += [(t.ended, 0, index) for index, t in enumerate(history) if t.ended is not None]
     for number, (_, begins, index) in enumerate(sorted(moments)):
@@ -96,13 +98,15 @@ def _circles(facts: Facts) -> list[Anomaly]:
 
 
 def _shortest(facts: Iterable[Fact]) -> list[list[Fact]]:
-    """A shortest circle through each moment that has one, no two of the same moments."""
+    """For each moment that is in a circle, a shortest one; circles of the same moments only
+    once."""
     after: dict[Moment, list[Fact]] = defaultdict(list)
     before: dict[Moment, list[Fact]] = defaultdict(list)
     for one in facts:
         after[one.before].append(one)
         before[one.after].append(one)
-    # What has nothing before it or nothing after it is in no circle; take away as long as we can.
+    # A moment with nothing before it or nothing after it is in no circle: remove such moments until
+    # none is left.
     left, ends = {*after, *before}, deque({*after, *before})
     while ends:
         moment = ends.popleft()
@@ -134,7 +138,7 @@ def _way(start: Moment, after: dict[Moment, list[Fact]], left: set[Moment]) -> l
 
 
 def _told(facts: Facts, circle: list[Fact]) -> Anomaly:
-    """A circle's name, and its facts in words."""
+    """The name of a circle, and its facts in words."""
     hops = [*_hops(facts, circle)]
     kinds = [one.kind for one in hops]
     if "rt" in kinds:
@@ -155,7 +159,7 @@ def _told(facts: Facts, circle: list[Fact]) -> Anomaly:
 
 
 def _hops(facts: Facts, circle: list[Fact]) -> Iterator[Fact]:
-    """Facts between transactions: the clock's moments between two of them are left out."""
+    """The facts between transactions, without the moments of the clock between them."""
     first = next(number for number, one in enumerate(circle) if one.before[0] >= 0)
     ended = -1
     for one in circle[first:] + circle[:first]:

@@ -1,8 +1,8 @@
-"""Histories as plain data: what transactions have appended to lists, and read of them.
+"""Histories as plain data: what transactions have appended to lists, and read from lists.
 
-Every value is appended once in a history, so a list tells in which order its appends took effect
-and which of them a reader saw. After Elle (Kingsbury and Alvaro, VLDB 2020), whose histories of
-*list-append* these are.
+Every value is appended once in a history. So a list shows in which order its appends took effect,
+and which of them a reader saw. Such histories of *list-append* are Elle's (Kingsbury and Alvaro,
+VLDB 2020).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Key = tuple[str, int]  # a table, a key in it
+Key = tuple[str, int]  # a table, and a key in it
 Values = tuple[int, ...]
 
-OK, FAIL, INFO = "ok", "fail", "info"  # committed; certainly not; nobody knows
+OK, FAIL, INFO = "ok", "fail", "info"  # committed; certainly not committed; unknown
 
 
 @dataclass(frozen=True)
 class Append:
-    """A value put at the end of a list; the list begins with its first one."""
+    """A value that was put at the end of a list. The first append makes the list."""
 
     key: Key
     value: int
@@ -31,9 +31,9 @@ class Append:
 
 @dataclass(frozen=True)
 class Read:
-    """The lists that were found under a key: one, or none if there is no such row yet.
+    """The lists that were found under a key: one list, or none if there is no such row yet.
 
-    More than one means that two transactions have both replaced the same row.
+    Several lists mean that two transactions have replaced the same row.
     """
 
     key: Key
@@ -41,13 +41,13 @@ class Read:
 
     @property
     def values(self) -> Values:
-        """The list, if there is not more than one."""
+        """The list; None if several were found."""
         return self.lists[0] if self.lists else ()
 
 
 @dataclass(frozen=True)
 class Undo:
-    """ROLLBACK TO: of the operations that count, only so many first ones still do."""
+    """ROLLBACK TO: only this number of the first operations still counts."""
 
     kept: int
 
@@ -60,13 +60,13 @@ class Transaction:
     """What a transaction did.
 
     Attributes:
-        name: For people.
-        process: Who ran it; a process runs one after the other.
-        began: Before its first call, in seconds on a clock that all processes share.
-        ended: When its outcome was known; None: never.
+        name: The name in messages.
+        process: The process that ran it. A process runs one transaction at a time.
+        began: The time before its first call, in seconds on a clock that all processes share.
+        ended: The time when its outcome was known; None: it was never known.
         outcome: OK, FAIL or INFO.
-        operations: In order, with those that were undone.
-        why: What its last error said.
+        operations: The operations in order, also those that were undone.
+        why: The text of its last error.
     """
 
     name: str
@@ -79,13 +79,13 @@ class Transaction:
 
 
 class Log:
-    """One process's history, a JSON line for each thing as it happens.
+    """One process's history: one JSON line for each event, written as it happens.
 
-    A line is written before what it says can be seen by others (an append) or as soon as it is
-    known (a read, an outcome), so that a killed process leaves all that others may have seen of it.
+    An append is written before others can see it. A read or an outcome is written as soon as it is
+    known. So a killed process leaves all that others may have seen of it.
 
     Attributes:
-        count: Transactions that have begun.
+        count: The number of transactions that have begun.
     """
 
     def __init__(self, path: Path, process: str) -> None:
@@ -110,7 +110,7 @@ class Log:
         self._write(undo=kept)
 
     def commit(self) -> None:
-        """From here on it may be committed."""
+        """From now on the transaction may be committed."""
         self._write(commit=True)
 
     def end(self, outcome: str, why: str = "") -> None:
@@ -119,7 +119,7 @@ class Log:
 
     def _write(self, **what: Any) -> None:
         line = json.dumps({"n": self.count, **what}) + "\n"
-        os.write(self._file, line.encode())  # one call: a killed process leaves whole lines
+        os.write(self._file, line.encode())  # one call, so a killed process leaves whole lines
 
 
 def load(path: Path) -> list[Transaction]:
@@ -129,7 +129,7 @@ def load(path: Path) -> list[Transaction]:
         said = json.loads(line)
         if "begin" in said:
             name = f"{said['process']}.{said['n']}"
-            # What never came to its COMMIT cannot be committed.
+            # A transaction that never came to its COMMIT cannot be committed.
             found[said["n"]] = Transaction(name, said["process"], said["begin"], outcome=FAIL)
         else:
             _add(found[said["n"]], said)

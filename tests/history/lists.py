@@ -1,9 +1,9 @@
 """Tables of lists in real delta directories, read and written without Spark.
 
-A row is a key and a list of numbers as text, ``3,17,4``. To append is to replace the row: a delete
-event and an insert event. They go through acidsql's ``Writing``, but that the code of Spark's tasks
-(``event_writer``) runs in this process. To read is to list what a snapshot sees, and to take away
-what delete events name.
+A row is a key and a list of numbers as text, ``3,17,4``. An append replaces the row: it is a delete
+event and an insert event. They go through acidsql's ``Writing``, but the code of Spark's tasks
+(``event_writer``) runs in this process. A read lists the files of a snapshot, and leaves out the
+rows that delete events name.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from acidsql.txn import Snapshot
 
 RowId = tuple[int, int, int]
 _SORTED = [er.PARTITION, er.BUCKET_ID, er.WRITE_ID, er.BUCKET_PROPERTY, er.ROW_ID]
-_EVERYTHING = 10**9  # above any write id
+_EVERYTHING = 10**9  # above every write id
 
 
 @dataclass(frozen=True)
 class Row:
-    """A live row: where it lies, and what is in it."""
+    """A live row: its row id, and its contents."""
 
     row_id: RowId
     partition: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Change:
-    """A new list for a key; ``old`` is the row that it replaces, if there is one."""
+    """A new list for a key. ``old`` is the row that it replaces, or None."""
 
     key: int
     values: tuple[int, ...]
@@ -53,7 +53,7 @@ class Change:
 
 
 def define(warehouse: Path) -> list[Table]:
-    """Two plain tables, and one with a partition for each key."""
+    """Define two plain tables, and one with a partition for each key."""
     key, values = Column("key", "int"), Column("list", "string")
     plain = [
         Table(TableName("default", name), f"{warehouse}/{name}", (key, values)) for name in "ab"
@@ -63,7 +63,7 @@ def define(warehouse: Path) -> list[Table]:
 
 
 def partition_of(table: Table, key: int) -> str:
-    """The directory that a key's row lies in."""
+    """The partition directory of a key's row."""
     return f"key={key}" if table.partition_columns else ""
 
 
@@ -71,7 +71,7 @@ def partition_of(table: Table, key: int) -> str:
 
 
 class Reader:
-    """Reads lists. A file is written once (I2), so each is read once."""
+    """Reads lists. A file is written once (I2), so each file is read once."""
 
     def __init__(self) -> None:
         self._read: dict[object, list[Any]] = {}
@@ -81,8 +81,8 @@ class Reader:
 
         Args:
             table: The table.
-            snapshot: What is visible.
-            partitions: Directories below the table's; of a plain table it has none.
+            snapshot: The snapshot.
+            partitions: The partition directories; empty for a plain table.
         """
         write_ids = snapshot.write_ids[table.name]
         places = partitions if table.partition_columns else [""]
@@ -97,7 +97,8 @@ class Reader:
     def changed_a_common_row(
         self, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
     ) -> bool:
-        """Whether delete events of both name a common row of a partition ("": of the table)."""
+        """Whether delete events of both transactions name a common row of a partition ("": of the
+        table)."""
         place = f"{table.location}/{partition}".rstrip("/")
         found: dict[bool, set[RowId]] = {True: set(), False: set()}
         for entry in filesystem_for(place).list(place):
@@ -150,12 +151,12 @@ def _deleted(file: EventFile) -> Iterator[RowId]:
 
 @dataclass(frozen=True)
 class Events:
-    """What a statement writes, in place of the DataFrame that Spark would evaluate.
+    """The events of a statement. It replaces the DataFrame that Spark would evaluate.
 
     Attributes:
-        changes: New lists; all rows that stay, where it overwrites.
-        overwrites: No old row is deleted, since a base hides them all.
-        task: The number of the task, and so the bucket id of new rows.
+        changes: The new lists. For an overwrite: all rows that stay.
+        overwrites: No old row is deleted, because a base hides all old rows.
+        task: The number of the task, which is the bucket id of new rows.
     """
 
     changes: Sequence[Change]
@@ -166,7 +167,7 @@ class Events:
 def write_here(
     events: Events, table: Table, spec: er.WriteSpec, *, is_fast: bool = True
 ) -> list[er.Record]:
-    """In place of ``job.write_events``: both steps of the job, without Spark."""
+    """Replaces ``job.write_events``: both stages of the job, without Spark."""
     task, batch = er.Task(events.task, 0), _batch(table, events.changes)
     if events.overwrites or not any(change.old for change in events.changes):
         return [*write_inserts(spec, task, [batch.drop_columns(_OF_OLD_ROWS)])]
@@ -180,7 +181,7 @@ _OF_OLD_ROWS = [er.ACTION, er.PARTITION, er.WRITE_ID, er.BUCKET_PROPERTY, er.ROW
 
 
 def _batch(table: Table, changes: Iterable[Change]) -> pa.RecordBatch:
-    """The rows of an event query, new ones sorted by partition."""
+    """The rows of an event query; new rows are sorted by partition."""
     rows = [
         {
             "key": change.key,

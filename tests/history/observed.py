@@ -1,8 +1,9 @@
-"""What a history of list appends says about its values, and what is wrong with them on first sight.
+"""The facts that a history of list appends shows directly, and the anomalies that are seen at once.
 
-Who appended a value, which appends count, what each transaction read of others, and in which order
-each list's appends took effect. Found on the way: reads of what was never committed or of half a
-transaction, appends that are gone, two rows of one key, transactions that disagree with themselves.
+The facts are: which transaction appended a value, which appends count, what each transaction read
+of others, and in which order each list's appends took effect. The anomalies are: reads of what was
+never committed or of half a transaction, lost appends, two rows of one key, and transactions that
+disagree with themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from history import FAIL, INFO, Append, Key, Read, Transaction, Undo, Values
 
 
 class Anomaly(NamedTuple):
-    """What is not snapshot isolation: its name, and what happened."""
+    """Something that is not snapshot isolation: its name, and what happened."""
 
     kind: str
     text: str
@@ -24,16 +25,16 @@ class Anomaly(NamedTuple):
 
 @dataclass
 class Facts:
-    """What a history says about its values; made by ``observe``.
+    """The facts of a history about its values; made by ``observe``.
 
     Attributes:
         history: The transactions.
-        author: Who appended a value.
+        author: The transaction that appended a value.
         final: Each transaction's appends that were not undone, by key.
-        undone: Values that were.
-        outside: What each transaction read, without what it had appended itself.
-        anomalies: What was wrong on first sight.
-        order: Each key's values in the order of their appends.
+        undone: The values whose append was undone.
+        outside: What each transaction read, without its own appends.
+        anomalies: The anomalies that are seen at once.
+        order: The values of each key in the order of their appends.
     """
 
     history: Sequence[Transaction]
@@ -48,7 +49,7 @@ class Facts:
         return self.history[index].name
 
     def committed(self, index: int) -> bool:
-        """It is said to be, or somebody has seen what it did."""
+        """Whether the transaction says that it is committed, or others have seen its appends."""
         txn = self.history[index]
         if txn.outcome != INFO:
             return txn.outcome != FAIL
@@ -57,7 +58,7 @@ class Facts:
 
 
 def observe(history: Sequence[Transaction]) -> Facts:
-    """Read a history."""
+    """The facts of a history."""
     facts = Facts(history)
     for index, txn in enumerate(history):
         facts.final.append({})
@@ -72,7 +73,7 @@ def observe(history: Sequence[Transaction]) -> Facts:
 
 
 def _walk(facts: Facts, index: int, txn: Transaction) -> None:
-    """Note what it appended and read; see that it agrees with itself."""
+    """Note a transaction's appends and reads, and check that it agrees with itself."""
     counting: list[Append | Read] = []
     seen: dict[Key, Values] = {}
     for operation in txn.operations:
@@ -147,7 +148,7 @@ def _bad_reads(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _find_order(facts: Facts) -> None:
-    """The longest read of each list; the others must be beginnings of it."""
+    """The longest read of each list. All other reads must be beginnings of it."""
     reads: dict[Key, list[tuple[Values, int]]] = defaultdict(list)
     for reader, key, values in facts.outside:
         reads[key].append((values, reader))
@@ -166,7 +167,7 @@ def _find_order(facts: Facts) -> None:
 
 
 def _lost(facts: Facts) -> Iterator[Anomaly]:
-    """Committed appends that somebody who began later does not find."""
+    """Committed appends that a transaction which began later does not find."""
     for index, txn in enumerate(facts.history):
         for key, values in facts.final[index].items() if facts.committed(index) else ():
             missing = set(values) - set(facts.order.get(key, values))
@@ -184,12 +185,12 @@ def _lost(facts: Facts) -> Iterator[Anomaly]:
 
 
 def place(key: Key) -> str:
-    """A list's name."""
+    """The name of a list."""
     return f"[{key[0]}/{key[1]}]"
 
 
 def shown(values: Iterable[int]) -> str:
-    """The end of a list."""
+    """The end of a list, as text."""
     found = list(values)
     if len(found) > 12:
         return f"(… {' '.join(map(str, found[-12:]))})"

@@ -1,7 +1,7 @@
-"""A process with a Spark of its own that appends to lists in SQL, and writes its history.
+"""A process with its own Spark that appends to lists in SQL, and writes its history.
 
-``python spark_worker.py <JSON>``: see ``Job``. Its tables hold ``key INT, list STRING``, where
-``,3,17`` is the list (3 17).
+``python spark_worker.py <JSON>``: see ``Job``. Its tables have the columns ``key INT, list
+STRING``; the text ``,3,17`` is the list (3 17).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ TABLES, KEYS = ("a", "b"), range(2)
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is told.
+    """The job of a process.
 
     Attributes:
-        warehouse: Where the tables are.
-        log: Where its history goes.
-        number: Of the process.
-        seed: All chance comes from it and the number.
-        txns: How many transactions.
-        start: It waits until this file is there, so that all begin together.
-        settings: Of acidsql.
+        warehouse: The directory of the tables.
+        log: The file of its history.
+        number: The number of the process.
+        seed: The random numbers depend on it and on the process's number only.
+        txns: The number of transactions.
+        start: The process waits until this file exists, so that all processes begin together.
+        settings: acidsql's settings.
     """
 
     warehouse: str
@@ -48,7 +48,7 @@ class Job:
 
 
 def read(acid: Any, log: Log) -> int:
-    """Read all lists of all tables; returns how many."""
+    """Read all lists of all tables, and return the number of lists."""
     count = 0
     for table in TABLES:
         found: dict[int, list[list[int]]] = {key: [] for key in KEYS}
@@ -61,7 +61,7 @@ def read(acid: Any, log: Log) -> int:
 
 
 def run(acid: Any, job: Job) -> None:
-    """All transactions, one after the other."""
+    """Run all transactions, one after the other."""
     log = Log(Path(job.log), f"s{job.number}")
     chance, value = random.Random(f"{job.seed} {job.number}"), (job.number + 1) * 1000
     for _ in range(job.txns):
@@ -90,7 +90,7 @@ def run(acid: Any, job: Job) -> None:
 
 
 def main(job: Job) -> None:
-    """Start Spark, wait for the others, do the job."""
+    """Start Spark, wait for the other processes, and run the job."""
     use_java()
     spark = small_spark(f"{job.warehouse}-spark")
     with acidsql.connect(spark, warehouse=job.warehouse, settings=job.settings) as acid:

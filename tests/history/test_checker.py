@@ -1,4 +1,4 @@
-"""The checker itself: each anomaly in the smallest history that has it, and none where none is."""
+"""The checker itself: it finds each anomaly in the smallest history that has it, and no others."""
 
 from __future__ import annotations
 
@@ -204,8 +204,8 @@ def test_a_history_of_snapshot_isolation_has_no_anomaly(history):
 
 
 def test_write_skew_is_snapshot_isolation_and_not_reported():
-    """Both read both lists and append to one each: no serial order explains it, two snapshots do.
-    Its circle has two rw facts one after the other; ``long fork`` has none such."""
+    """Both read both lists and append to one each. No serial order explains it; two snapshots do.
+    Its circle has two rw facts one after the other; the one of ``long fork`` has not."""
     skew = [txn("A", "x=", "y=", "x+1"), txn("B", "x=", "y=", "y+2"), txn("R", "x=1", "y=2")]
     assert check(skew) == []
 

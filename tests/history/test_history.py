@@ -1,11 +1,11 @@
-"""Isolation, shown: processes run transactions by chance, and the history is snapshot isolation.
+"""Isolation: processes run random transactions, and the history is snapshot isolation.
 
 Several processes append to the same few lists on a real store, in real delta directories
-(``worker``); one of them is killed now and then. Then ``checker`` looks for anything that snapshot
-isolation does not allow. That it would find it is shown with acidsql broken on purpose.
+(``worker``). Now and then one of them is killed. Then ``checker`` looks for everything that
+snapshot isolation does not allow. Tests with acidsql broken on purpose show that it would find it.
 
-``ACIDSQL_HISTORY_TXNS`` says how many transactions each process runs, ``ACIDSQL_HISTORY_SEED`` with
-which chances; both are in every message.
+``ACIDSQL_HISTORY_TXNS`` sets the number of transactions of each process, ``ACIDSQL_HISTORY_SEED``
+the random numbers. Every message has both.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from acidsql.txn import TxnManager
 TXNS = int(os.environ.get("ACIDSQL_HISTORY_TXNS", "30"))
 SEED = int(os.environ.get("ACIDSQL_HISTORY_SEED", "1"))
 PROCESSES = 4
-SECONDS = 600  # for a process, at most; a machine may be busy
+SECONDS = 600  # the most time for a process; the machine may be busy
 SETTINGS = {
-    "hive.txn.timeout": "2s",  # who is killed is not waited for long
+    "hive.txn.timeout": "2s",  # so a killed process does not block others for long
     "hive.lock.numretries": "5",  # 3.1 s
     "acidsql.lock.poll.interval": "50ms",
-    # What can be forgotten is forgotten while others work.
+    # The housekeeper forgets old transactions while others work.
     "metastore.acid.housekeeper.interval": "300ms",
     "acidsql.txn.history.retention": "1s",
 }
-# How a transaction may end. It can be forgotten before its session hears that it was aborted, and a
-# statement that failed cannot be undone in one that was.
+# The ways in which a transaction may end. An aborted transaction may be forgotten before its
+# session hears of it, and in an aborted transaction a failed statement cannot be undone.
 FORESEEN = {
     OK, FAIL, INFO, "GivenUpError", "WRITE_CONFLICT", "TXN_ABORTED", "LOCK_ACQUIRE_TIMEDOUT",
     "TXN_NO_SUCH_TRANSACTION", "IN_FAILED_TRANSACTION",
     "UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
 }  # fmt: skip
-# Forked off a process that has imported what they need: that takes longer than their work.
+# Processes are forked from one that has done their imports, which take longer than their work.
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.statements.unit_of_work"])
 
 
 @dataclass
 class Run:
-    """Processes at work, and what they left.
+    """Running processes, and what they leave.
 
     Attributes:
-        job: What all of them are told, but for their numbers.
-        jobs: What each was told.
-        killed: The names of those that were, or killed themselves.
+        job: The job of all processes, without their numbers.
+        jobs: The job of each process.
+        killed: The names of processes that were killed, or killed themselves.
     """
 
     job: Job
@@ -72,7 +72,7 @@ class Run:
     killed: list[str] = field(default_factory=list)
 
     def start(self, dies: int | None = None) -> BaseProcess:
-        """One process more."""
+        """Start one more process."""
         job = replace(self.job, number=len(self.jobs), dies=dies)
         self.jobs.append(job)
         if dies is not None:
@@ -82,7 +82,7 @@ class Run:
         return process
 
     def history(self) -> list[Transaction]:
-        """What all of them did; a process that was killed early has left nothing."""
+        """The history of all processes. A process that was killed early has left nothing."""
         return [txn for job in self.jobs if job.log.exists() for txn in load(job.log)]
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Run:
 
 
 def store_url(kind: str, place: Path) -> str:
-    """A store of that kind, yet to be made. Skips where there can be none."""
+    """The URL of a new store of this kind. The test is skipped if there can be none here."""
     if kind == "sqlite":
         return sqlite_url(place / "store.db")
     if reason := servers.missing(kind):
@@ -102,9 +102,9 @@ def work(job: Job, processes: int, *, kill: bool = False) -> tuple[Run, list[Tra
     """Let processes run to their ends, then read everything once more.
 
     Args:
-        job: What each of them is told.
-        processes: How many.
-        kill: One is killed, and another takes its place; one more kills itself in a COMMIT.
+        job: The job of each process.
+        processes: The number of processes.
+        kill: One process is killed, and another takes its place. One more kills itself in a COMMIT.
     """
     store = EmbeddedMetastore(job.url, warehouse=job.warehouse)
     for table in define(Path(job.warehouse)):
@@ -125,7 +125,7 @@ def work(job: Job, processes: int, *, kill: bool = False) -> tuple[Run, list[Tra
 
 
 def _kill_one(run: Run, going: list[BaseProcess]) -> None:
-    """Kill a process in the midst of its work, at a moment by chance; another takes its place."""
+    """Kill a process at a random moment of its work, and start another one in its place."""
     chance = random.Random(run.job.seed)
     victim = chance.randrange(len(going) - 1)
     log, some = run.jobs[victim].log, chance.randint(1, max(1, run.job.txns // 2))
@@ -139,7 +139,7 @@ def _kill_one(run: Run, going: list[BaseProcess]) -> None:
 
 
 def _read_all(job: Job, store: EmbeddedMetastore) -> list[Transaction]:
-    """A last transaction that reads all lists."""
+    """Run a last transaction that reads all lists."""
     log, reader = Log(Path(job.warehouse, "last.jsonl"), "last"), Reader()
     manager = TxnManager(store, Settings.of(job.settings), user="last", host="h")
     log.begin()
@@ -157,7 +157,7 @@ def _read_all(job: Job, store: EmbeddedMetastore) -> list[Transaction]:
 
 
 def outcomes(history: list[Transaction]) -> Counter[str]:
-    """Conditions of errors, and what became of the others."""
+    """The conditions of errors, and the other outcomes, with their numbers."""
     return Counter(txn.why.partition(":")[0] or txn.outcome for txn in history)
 
 
@@ -184,7 +184,7 @@ def test_each_mode_by_itself_is_snapshot_isolation(mode, tmp_path):
 
 
 def _was_worth_checking(run: Run, history: list[Transaction]) -> None:
-    """A history in which nothing met would show nothing."""
+    """Check that transactions have met: otherwise the history would show nothing."""
     assert outcomes(history).keys() <= FORESEEN, run
     counts = Counter(txn.outcome for txn in history)
     assert counts[OK] > len(history) / 3, (run, outcomes(history))
@@ -213,7 +213,7 @@ def _was_worth_checking(run: Run, history: list[Transaction]) -> None:
 )
 def test_what_is_broken_is_found(layer, mode, statements, kind, tmp_path):
     found = set()
-    for seed in range(SEED, SEED + 3):  # by chance nothing may meet
+    for seed in range(SEED, SEED + 3):  # in a random history there may be no conflict
         where = tmp_path / str(seed)
         where.mkdir()
         job = Job(

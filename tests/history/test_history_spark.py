@@ -1,4 +1,4 @@
-"""The same with Spark: two processes append to lists in SQL, between BEGIN and COMMIT."""
+"""The same test with Spark: two processes append to lists in SQL, between BEGIN and COMMIT."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEED = int(os.environ.get("ACIDSQL_HISTORY_SEED", "1"))
 SECONDS = 900
 HERE = Path(__file__).parent
 SETTINGS = {"acidsql.lock.poll.interval": "100ms", "hive.lock.numretries": "8"}
-# One waits for others' updates, the other one compares when it commits.
+# In one mode updates wait for each other, in the other mode COMMIT finds conflicts.
 MODES = [{}, {"hive.txn.xlock.write": "false"}]
 
 

@@ -1,8 +1,8 @@
-"""A process that runs transactions by chance on the tables of ``lists``, and writes its history.
+"""A process that runs random transactions on the tables of ``lists``, and writes its history.
 
-``main`` does a ``Job``. All is real but for Spark: the store, locks, snapshots,
-write ids, files. A statement does what acidsql's runner does: lock, look, write, publish; a
-transaction is ``acidsql.statements.unit_of_work.Transaction``.
+``main`` runs a ``Job``. Everything but Spark is real: the store, locks, snapshots, write ids,
+files. A statement has the steps of acidsql's runner: lock, snapshot, write, publish. A transaction
+is an ``acidsql.statements.unit_of_work.Transaction``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from acidsql.storage.writing import save
 from acidsql.storage.writing.save import Save, Writing
 from acidsql.txn import Snapshot, TxnManager
 
-KEYS = range(3)  # that all processes append to, in each table
+KEYS = range(3)  # the keys in each table, to which all processes append
 PESSIMISTIC, OPTIMISTIC, BY_ROW = "pessimistic", "optimistic", "by row"
 OPERATIONS = {
     "insert": (Operation.INSERT,),
@@ -55,22 +55,23 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is told.
+    """The job of a process.
 
     Attributes:
-        url: Of the store.
-        warehouse: Where tables lie; the history goes beside them.
-        number: Of the process, from 0 on.
-        seed: All chance comes from it and the number.
-        txns: How many transactions.
-        modes: Lock modes, of which each transaction takes one.
-        settings: Of acidsql.
-        statements: Of a transaction, at most.
-        reads: How many of a transaction's statements only read.
-        pause: In seconds, the longest between two statements; so others come between.
-        dies: It kills itself in the first COMMIT from this transaction on, before the store has
-            done it or after.
-        broken: What is broken on purpose (``broken.LAYERS``), or "".
+        url: The store's URL.
+        warehouse: The directory of the tables; the history is beside them.
+        number: The number of the process, from 0 on.
+        seed: The random numbers depend on it and on the process's number only.
+        txns: The number of transactions.
+        modes: Lock modes; each transaction takes one of them.
+        settings: acidsql's settings.
+        statements: The greatest number of statements in a transaction.
+        reads: The fraction of a transaction's statements that only read.
+        pause: The longest pause between two statements, in seconds, in which other processes may
+            work.
+        dies: In the first COMMIT from this transaction on, the process kills itself, before or
+            after the store has committed.
+        broken: The name of the thing that is broken on purpose (``broken.LAYERS``), or "".
     """
 
     url: str
@@ -96,7 +97,7 @@ class Job:
 
 
 class GivenUpError(Exception):
-    """The transaction ends here by chance."""
+    """The transaction is given up here, at random."""
 
 
 class Worker:
@@ -104,7 +105,7 @@ class Worker:
 
     Args:
         job: The job.
-        store: Opened from its URL.
+        store: The store.
     """
 
     def __init__(self, job: Job, store: EmbeddedMetastore) -> None:
@@ -117,11 +118,11 @@ class Worker:
         )
         self._tables = define(Path(job.warehouse))
         self._next_value = (job.number + 1) * 100_000
-        self._counting = 0  # the transaction's operations that were not undone
+        self._counting = 0  # the transaction's operations, without those that were undone
         self._mode = PESSIMISTIC
 
     def run(self) -> None:
-        """All transactions, one after the other."""
+        """Run all transactions, one after the other."""
         for _ in range(self._job.txns):
             self._mode = self._chance.choice(self._job.modes)
             detection = "row" if self._mode == BY_ROW else "partition"
@@ -137,14 +138,14 @@ class Worker:
     # ── transactions ─────────────────────────────────────────────────────────────────────────
 
     def _look(self) -> None:
-        """SELECT outside of a transaction, of all tables in one snapshot."""
+        """Run a SELECT of all tables in one snapshot, outside of a transaction."""
         self._begin()
         snapshot = self._manager.snapshot([table.name for table in self._tables])
         try:
             for table in self._tables:
                 self._read(table, snapshot, self._partitions(table))
             self._log.end(OK)
-        except OSError as error:  # only a broken layer reads files that somebody deletes
+        except OSError as error:  # only a broken layer reads files that another process deletes
             self._log.end(FAIL, repr(error))
 
     def _transaction(self) -> None:
@@ -189,7 +190,7 @@ class Worker:
                 self._append(table, transaction)
 
     def _undone(self, table: Table, transaction: Transaction) -> None:
-        """A statement, then ROLLBACK TO a savepoint before it."""
+        """Run a statement, then ROLLBACK TO a savepoint before it."""
         transaction.savepoint("s")
         kept = self._counting
         self._append(table, transaction)
@@ -203,7 +204,7 @@ class Worker:
         kind, key = self._chance.choice(kinds), self._chance.choice(KEYS)
         value = self._next_value = self._next_value + 1
         if kind == "insert":
-            key = value  # nobody else inserts this one
+            key = value  # no other process inserts this one
         with self._going_on(), transaction.statement() as work:
             transaction.txn.lock(self._locks(table, kind, key), agent_info=f"{kind} {table.name}")
             snapshot = transaction.txn.snapshot([table.name])
@@ -223,7 +224,7 @@ class Worker:
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """A statement that fails is undone; the transaction goes on, or is given up."""
+        """If a statement fails it is undone. Then the transaction goes on, or is given up."""
         kept = self._counting
         try:
             yield
@@ -235,7 +236,7 @@ class Worker:
     def _changes(
         self, table: Table, kind: str, key: int, value: int, rows: list[Row]
     ) -> list[Change]:
-        """What a statement makes of the rows that it sees."""
+        """The changes that a statement makes to the rows that it sees."""
         mine = [row for row in rows if row.key == key]
         if not mine:
             new = Change(key, (value,))
@@ -262,7 +263,7 @@ class Worker:
         )
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
-        """As ``acidsql.storage.reading.row_conflicts``, without Spark."""
+        """Replaces ``acidsql.storage.reading.row_conflicts``, without Spark."""
         (table,) = (table for table in self._tables if table.name == conflict.table)
         if conflict.write_id is None or (table.partition_columns and not conflict.partition):
             return True
@@ -271,7 +272,8 @@ class Worker:
         )
 
     def _locks(self, table: Table, kind: str, key: int) -> list[LockComponent]:
-        """As ``acidsql.plan.locking``; of the partition or, as if that were not known, of all."""
+        """The locks of ``acidsql.plan.locking``: on the partition or, as if it were not known, on
+        the table."""
         excluding = {
             PESSIMISTIC: ("update", "merge", "overwrite"),
             OPTIMISTIC: ("overwrite",),
@@ -302,7 +304,7 @@ class Worker:
         return self._reader.rows(table, broken.snapshot(self._job.broken, snapshot), partitions)
 
     def _partitions(self, table: Table, transaction: Transaction | None = None) -> list[str]:
-        """Those that the catalog knows, and the transaction's own."""
+        """The partitions that the catalog knows, and the transaction's own."""
         if not table.partition_columns:
             return []
         own = transaction.partitions().get(table.name, []) if transaction else []
@@ -321,8 +323,8 @@ class Worker:
 
 
 def main(job: Job) -> None:
-    """Do a job, with what it says broken."""
-    # The machine does not go down in these tests, so nothing has to reach the disk.
+    """Run a job, with the thing broken that it names."""
+    # These tests have no power cut, so nothing must be synced to the disk.
     os.fsync = lambda _: None  # type: ignore[assignment]
     save.write_events = write_here  # type: ignore[assignment] - no Spark here
     broken.install(job.broken)

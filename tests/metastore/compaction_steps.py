@@ -1,4 +1,4 @@
-"""What the contracts of compactions do to a store, in one word each."""
+"""Short functions for the contracts of compactions: each brings the store into a certain state."""
 
 from contract_base import INSERT, T, begin, on
 
@@ -30,20 +30,20 @@ def lease(store):
 
 
 def queue(store, *args, **keywords):
-    """Queue one; returns its number."""
+    """Queue a compaction, and return its number."""
     enqueued = store.compact(request(*args, **keywords))
     assert enqueued.accepted
     return enqueued.id
 
 
 def take(store, **keywords):
-    """A worker's transaction and what it takes."""
+    """Open a worker's transaction, and take an entry of the queue."""
     txn = worker(store)
     return txn, store.take_next(txn, "h1-7", **keywords)
 
 
 def done(store, *args, highest=1, message="", **keywords):
-    """One that is compacted; returns its number."""
+    """Queue and finish a compaction, and return its number."""
     number = queue(store, *args, **keywords)
     txn, _ = take(store, only=number)
     store.commit_txn(txn, compacted=Compacted(number, highest, message))
@@ -107,7 +107,7 @@ def places(store):
 
 
 def change(store, name=T, partition=None, *, commit=True):
-    """A transaction that inserts; returns its write id."""
+    """Run a transaction that inserts, and return its write id."""
     txn = begin(store)
     store.lock(txn, [on(LockType.SHARED_READ, name, partition, INSERT)])
     write_id = store.allocate_write_id(txn, name)

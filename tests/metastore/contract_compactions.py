@@ -52,7 +52,8 @@ class CompactionContract:
         assert (found.initiator_id, found.message) == ("h1-3", "11 deltas")
         assert (found.buckets, found.order_by) == (8, "a DESC, b")
         assert found.properties == asked.properties
-        assert found.pool == "night"  # as in Hive; workers' pools are compared so, too
+        # As in Hive; the pools of workers are compared in this way, too.
+        assert found.pool == "night"
         for unknown in ("started_ms", "ended_ms", "worker_id", "txn_id", "committed_ms"):
             assert getattr(found, unknown) is None
 
@@ -290,7 +291,7 @@ class CompactionContract:
     def test_an_aborted_compaction_is_never_forgotten_since_its_number_hides_what_it_wrote(
         self, store, clock
     ):
-        """``base_5_v17`` has a write id that is valid."""
+        """``base_5_v17`` has a valid write id, so only the number of its transaction hides it."""
         txn = worker(store)
         store.abort_txn(txn)
         clock.now += LONG

@@ -10,7 +10,7 @@ from acidsql.metastore.interface import LockType, Operation, TxnState
 DELETE, OVERWRITE = Operation.DELETE, Operation.OVERWRITE
 READ, WRITE = LockType.SHARED_READ, LockType.SHARED_WRITE
 
-# Ours, then whether it conflicts with their i, u, d, o where their write id is the lower one.
+# Our operation; then whether it conflicts with their i, u, d, o if their write id is lower.
 MATRIX = {
     INSERT: (False, False, False, False),
     UPDATE: (False, True, True, True),
@@ -22,7 +22,7 @@ CASES = [
     for ours, row in MATRIX.items()
     for theirs, conflict in zip((INSERT, UPDATE, DELETE, OVERWRITE), row, strict=True)
 ]
-# Partitions of one and the other change, and where they meet (None: not at all).
+# The partitions of both changes, and the common thing (None: there is none).
 PLACES = [
     (None, None, "whole"),
     ("p=1", None, "p=1"),
@@ -37,7 +37,7 @@ def partition(value):
 
 
 class Statement:
-    """A transaction with one statement, in the usual order: lock, look, write."""
+    """A transaction with one statement, in the usual order: lock, snapshot, write."""
 
     def __init__(self, store, *operations, name=T, partition=None, info=""):
         self.store, self.id = store, begin(store, info)
@@ -87,7 +87,7 @@ class ConflictContract:
     def test_an_insert_and_an_overwrite_conflict_if_the_base_hides_the_rows(
         self, store, first, lower
     ):
-        """base_N hides what has a write id up to N, whoever of the two commits first."""
+        """base_N hides rows with a write id up to N, whichever of the two commits first."""
         both = {INSERT: Statement(store, INSERT), OVERWRITE: Statement(store, OVERWRITE)}
         winner = both[first]
         for operation in (lower, *(both.keys() - {lower})):
@@ -103,7 +103,7 @@ class ConflictContract:
         inserter.write().commit()
 
     def test_an_overwrite_without_a_write_id_may_have_hidden_everything(self, store):
-        """It cannot be told, so the worst is supposed."""
+        """This cannot be known, so it counts as a conflict."""
         overwriter, inserter = Statement(store, OVERWRITE), Statement(store, INSERT)
         inserter.write()
         overwriter.commit()
@@ -127,7 +127,7 @@ class ConflictContract:
     # ── exact snapshot isolation ─────────────────────────────────────────────────────────────
 
     def test_what_the_snapshot_sees_is_no_conflict(self, store):
-        """Committed after the transaction began, but before it looked."""
+        """It committed after the transaction began, but before its snapshot was taken."""
         early = begin(store)
         Statement(store, UPDATE).write().commit()
         store.lock(early, [on(WRITE, operation=UPDATE)])
@@ -167,7 +167,7 @@ class ConflictContract:
         store.commit_txn(two.id)
 
     def test_a_statement_can_ask_before_it_writes(self, store):
-        """The second statement of a transaction sees the snapshot of the first."""
+        """The second statement of a transaction uses the snapshot of the first."""
         ours = Statement(store, UPDATE, name=U)
         rival = Statement(store, DELETE).write()
         rival.commit()
@@ -308,7 +308,7 @@ class ConflictContract:
         assert {lock.table for lock in store.show_locks()} == {"t"}  # its locks stay
 
     def test_restored_components_have_the_transactions_write_id(self, store):
-        """Else an INSERT that an OVERWRITE hides would not be known to be hidden."""
+        """Otherwise an INSERT that an OVERWRITE hides would not be known to be hidden."""
         ours, rival = Statement(store, INSERT).write(), Statement(store, OVERWRITE).write()
         store.restore_components(ours.id, ours.components)
         rival.commit()

@@ -1,4 +1,4 @@
-"""The contract of ``check_lock`` where transactions wait for each other in a circle."""
+"""The contract of ``check_lock`` if transactions wait for each other in a circle."""
 
 import pytest
 from contract_base import T, U, begin, exclusive, on, shared_read
@@ -76,7 +76,8 @@ class DeadlockContract:
         assert states(store, [one, two]) == [TxnState.OPEN, TxnState.ABORTED]
 
     def test_a_waiter_in_the_queue_may_close_the_circle(self, store):
-        """Nobody overtakes: who reads behind a waiting DROP waits for it, not for the reader."""
+        """No lock overtakes: a reader behind a waiting DROP waits for the DROP, not for the older
+        reader."""
         reader, dropper = begin(store), begin(store)
         store.lock(reader, [shared_read()])
         drop = store.lock(dropper, [exclusive()]).lock_id

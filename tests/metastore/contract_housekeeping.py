@@ -1,4 +1,5 @@
-"""The contract of ``house_keep``: it forgets what nobody can ask for any more, and nothing else."""
+"""The contract of ``house_keep``: it forgets facts that no session can ask for any more, no
+others."""
 
 import pytest
 from contract_base import T, U, begin, on, seen, shared_read, table, write
@@ -75,7 +76,7 @@ class HousekeepingContract:
         assert begin(store) > txn
 
     def test_an_aborted_transaction_that_wrote_is_never_forgotten(self, store, clock):
-        """Its files may be there, or still come."""
+        """Its files may exist, or may still be published."""
         store.create_table(table())
         hidden = write(store, commit=False)
         clock.now += 10**9
@@ -150,7 +151,7 @@ class HousekeepingContract:
         assert not store.valid_write_ids(snapshot, [T])[T].is_valid(number)
 
     def test_a_write_id_below_an_aborted_one_stays_visible_when_its_row_is_gone(self, store, clock):
-        """The highest row that is left says nothing about what lies above it."""
+        """The highest row that is left says nothing about write ids above it."""
         store.create_table(table())
         aborted = write(store, commit=False)
         committed = [write(store), write(store)]

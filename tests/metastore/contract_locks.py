@@ -24,7 +24,7 @@ PAIRS = [
     for earlier, waits in zip((READ, WRITE, EXCL_WRITE, EXCLUSIVE), row, strict=True)
 ]
 
-# (table, partition) of one and the other, and whether they are about a common thing
+# (table, partition) of both, and whether they overlap
 SCOPES = [
     (("t", None), ("t", None), True),
     (("t", "p=1"), ("t", None), True),
@@ -58,9 +58,9 @@ class LockContract:
     def test_a_waiting_lock_is_in_the_way_as_much_as_a_granted_one(
         self, store, requested, earlier, expected
     ):
-        """Nobody overtakes: else a stream of readers would starve a DROP."""
+        """No lock overtakes: otherwise a stream of readers would keep a DROP waiting for ever."""
         holder, second, third = begin(store), begin(store), begin(store)
-        # A partition that ``earlier`` waits for and ``requested`` is not about.
+        # ``earlier`` waits for this partition, and ``requested`` has nothing to do with it.
         store.lock(holder, [on(EXCLUSIVE, partition="p=1")])
         middle = store.lock(second, [on(EXCLUSIVE, partition="p=1"), on(earlier, U)])
         assert waits(middle)
@@ -74,7 +74,7 @@ class LockContract:
 
     @pytest.mark.parametrize("inside", [("t", None), ("t", "p=1")])
     def test_using_a_database_and_dropping_a_table_in_it_do_not_meet(self, store, inside):
-        """Hive's footnotes: CREATE TABLE takes SHARED_READ on the database."""
+        """In Hive CREATE TABLE takes SHARED_READ on the database (Hive's footnotes)."""
         of_database = LockComponent(READ, "default")
         of_table = LockComponent(EXCLUSIVE, "default", *inside)
         for first, second in itertools.permutations([of_database, of_table]):
@@ -104,7 +104,8 @@ class LockContract:
     def test_who_holds_a_lock_gets_as_much_again_though_somebody_waits(
         self, store, again, partition
     ):
-        """BEGIN; UPDATE t; UPDATE t: whoever waits in between waits for this very transaction."""
+        """BEGIN; UPDATE t; UPDATE t: a lock that waits in between waits for this very
+        transaction."""
         holder, waiter = begin(store), begin(store)
         store.lock(holder, [on(EXCL_WRITE)])
         waiting = store.lock(waiter, [exclusive()]).lock_id
@@ -137,7 +138,7 @@ class LockContract:
         assert not waits(store.check_lock(two, response.lock_id))
 
     def test_a_later_lock_of_an_earlier_transaction_waits(self, store):
-        """The order is that of the locks, not of the transactions."""
+        """The order of the locks counts, not the order of the transactions."""
         early, late = begin(store), begin(store)
         store.lock(late, [exclusive()])
         assert waits(store.lock(early, [exclusive()]))

@@ -144,7 +144,7 @@ class TxnContract:
         assert not valid.is_valid(1) and not valid.is_valid(late)
 
     def test_a_younger_transaction_that_has_committed_is_seen(self, store):
-        """It may have held the lock that we waited for: "lock, then look" must see it."""
+        """It may have held the lock that we waited for. "Lock, then look" must show its changes."""
         early = begin(store)
         late = write(store)
         assert seen(store, txn_id=early).is_valid(late)

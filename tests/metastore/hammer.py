@@ -1,4 +1,4 @@
-"""What one of several processes does that use a store as fast as they can."""
+"""The work of several processes that use one store as fast as they can."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ EAGER = Settings.of({"acidsql.lock.poll.interval": "100ms"})
 
 
 def take_turns(url: str, counter: str, rounds: int) -> list[tuple[int, int]]:
-    """Transactions one after the other; each adds one to a file, under the table's lock."""
+    """Run transactions one after the other. Each adds one to a file, under the table's lock."""
     store = EmbeddedMetastore(url, warehouse="/wh")
     manager = TxnManager(store, EAGER, user="u", host="h")
     done = []
     for _ in range(rounds):
         with manager.open() as txn:
             txn.lock([LOCK])
-            # Read, then write: two inside at once would lose a count.
+            # Read, then write: two processes in here at once would lose a count.
             Path(counter).write_text(str(int(Path(counter).read_text()) + 1))
             done.append((txn.id, txn.write_id(T)))
             txn.commit()
@@ -34,7 +34,7 @@ def take_turns(url: str, counter: str, rounds: int) -> list[tuple[int, int]]:
 
 
 def rush(url: str, rounds: int) -> list[tuple[int, int, bool]]:
-    """Transactions that need not wait for each other; every fifth is aborted."""
+    """Run transactions that need not wait for each other. Every fifth is aborted."""
     store = EmbeddedMetastore(url, warehouse="/wh")
     done = []
     for number in range(rounds):
@@ -50,7 +50,7 @@ def rush(url: str, rounds: int) -> list[tuple[int, int, bool]]:
 
 
 def compact(url: str, tables: int) -> list[int]:
-    """Take compactions until there are none; those of the dead are taken again."""
+    """Run compactions until there are none. Those of dead workers are taken again."""
     store = EmbeddedMetastore(url, warehouse="/wh")
     done = []
     for number in range(tables):

@@ -1,4 +1,4 @@
-"""Every kind of database that the embedded metastore can be kept in."""
+"""Every kind of database in which the embedded metastore can be."""
 
 import functools
 import tempfile
@@ -10,12 +10,12 @@ from sqlalchemy import delete, insert, select
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.schema import metadata
 
-# Those that can be had here. ``test_embedded_contract`` says which are missing, once.
+# The kinds that exist here. ``test_embedded_contract`` says once which are missing.
 KINDS = ["sqlite", *(kind for kind in servers.KINDS if not servers.missing(kind))]
 
 
 def store_url(kind, path):
-    """The URL of a store of that kind, which is yet to be made; one for each directory."""
+    """The URL of a new store of this kind; one for each directory."""
     if kind == "sqlite":
         return sqlite_url(path / "store.db")
     return servers.server(kind).url(path)
@@ -26,8 +26,8 @@ def open_store(kind, path, **keywords):
 
 
 def open_recycled(kind, path, **keywords):
-    """A store that is as new for each new directory, but ready made: to make 26 tables takes
-    longer than most tests."""
+    """Open a store that is like new for each new directory. It is reused, because to make 26 tables
+    takes longer than most tests."""
     if kind != "sqlite":
         return EmbeddedMetastore(_recycled(kind).url(path), warehouse="/wh", **keywords)
     if not (path / "store.db").exists():
@@ -48,7 +48,7 @@ def _recycled(kind):
 
 
 class Recycled:
-    """One store on a server for many tests, one after the other."""
+    """One store on a server that many tests use, one after the other."""
 
     def __init__(self, kind):
         self._url, self._path = servers.server(kind).url(self), None
@@ -65,7 +65,7 @@ class Recycled:
         return self._url
 
     def _empty(self):
-        """Back to the rows with which it was made."""
+        """Restore the rows with which the store was made."""
         with self._store.write() as connection:
             for table in reversed(self._tables):
                 connection.execute(delete(table))

@@ -1,4 +1,5 @@
-"""Who waits for whom, said in the plainest way: every lock is compared with every other."""
+"""Which transaction waits for which, in the simplest way: every lock is compared with every
+other."""
 
 import itertools
 
@@ -7,7 +8,7 @@ from acidsql.metastore.lock_rules import must_wait, strength
 
 
 def waits(locks):
-    """(transaction, transaction): the one waits for the other to end."""
+    """Pairs (transaction, transaction): the first waits for the second to end."""
     return {
         (lock.txn_id, other.txn_id)
         for lock, other in itertools.product(locks, locks)
@@ -20,7 +21,8 @@ def waits(locks):
 
 
 def has_as_much(held, wanted):
-    """The one is granted to the same transaction, as strong, and for all that the other is for."""
+    """``held`` is granted to the same transaction, is as strong, and covers the thing of
+    ``wanted``."""
     return (
         held.txn_id == wanted.txn_id
         and held.state is LockState.ACQUIRED
@@ -28,7 +30,7 @@ def has_as_much(held, wanted):
         and held.database == wanted.database
         and held.table in (None, wanted.table)
         and held.partition in (None, wanted.partition)
-        # It says that the database must stay, nothing of what is in it.
+        # The lock only keeps the database from being dropped, and covers nothing in it.
         and not (only_keeps_database(held) and wanted.table)
     )
 
@@ -48,7 +50,7 @@ def quarrels(locks):
 
 
 def closure(edges):
-    """(transaction, transaction): the one waits, through others perhaps, for the other."""
+    """Pairs (transaction, transaction): the first waits for the second, perhaps through others."""
     known = set(edges)
     while True:
         more = {(a, d) for (a, b), (c, d) in itertools.product(known, known) if b == c}

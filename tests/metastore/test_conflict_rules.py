@@ -1,4 +1,4 @@
-"""``conflict_rules`` against the plainest way to say the same."""
+"""``conflict_rules`` compared with the simplest way to compute the same."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from acidsql.metastore.lock_rules import overlaps
 INSERT, UPDATE, DELETE, OVERWRITE = RECORDED
 PARTITIONS = (None, "p=1", "p=2")
 
-# One write id for each table, as a transaction has: (database, table, partition), operation.
+# One write id for each table, as in a transaction: (database, table, partition), operation.
 places = strategies.tuples(
     strategies.just("d"), strategies.sampled_from("tu"), strategies.sampled_from(PARTITIONS)
 )
@@ -53,7 +53,8 @@ def expected(ours, theirs):
 
 
 def is_conflict(one, other):
-    """The table in words: changes of old rows always, an INSERT only with a base above it."""
+    """The table in words: changes of old rows always conflict, an INSERT only with a base above
+    it."""
     operations = {one.operation, other.operation}
     if INSERT not in operations:
         return True

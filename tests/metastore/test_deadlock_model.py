@@ -1,8 +1,9 @@
-"""Deadlocks in the embedded store against a graph in which every lock is compared with every other.
+"""Deadlocks in the embedded store, compared with a graph in which every lock is compared with every
+other.
 
-A transaction is aborted only by somebody who waits with it in a circle, and whoever has looked and
-waits on waits in none. And once everybody has looked, everybody who is left can come to an end.
-Meanwhile no two hold what they must not hold together.
+A transaction is aborted only if it is in a circle with the transaction that checks its lock. A
+transaction that has checked its lock and still waits is in no circle. When all have checked, all
+that are left can end. No two transactions ever hold locks that exclude each other.
 """
 
 from contextlib import closing
@@ -26,7 +27,7 @@ ACTIONS = ["open", "lock", "lock", "lock", "look", "look", "commit", "give_up"]
 
 
 class Locks:
-    """A store in which transactions take locks; ``pick`` chooses from a list."""
+    """A store in which transactions take locks. ``pick`` chooses from a list."""
 
     def __init__(self, path, pick):
         self.store = EmbeddedMetastore(sqlite_url(path / "s.db"), warehouse="/wh")
@@ -38,7 +39,7 @@ class Locks:
 
     @property
     def waiting(self):
-        """(transaction, lock) of those that wait."""
+        """(transaction, lock) of each waiting lock."""
         return sorted(
             {
                 (lock.txn_id, lock.lock_id)
@@ -49,7 +50,7 @@ class Locks:
 
     @property
     def free(self):
-        """Transactions that do not wait."""
+        """Transactions without a waiting lock."""
         return sorted(set(self.open_txns) - {txn for txn, _ in self.waiting})
 
     def open(self):
@@ -57,7 +58,8 @@ class Locks:
             begin(self.store)
 
     def lock(self):
-        """Mostly one that does not wait; a session with threads may well ask twice."""
+        """Request a lock, mostly for a transaction that does not wait. A session with threads may
+        request two."""
         if self.open_txns:
             txn = self.pick(self.free * 3 + self.open_txns)
             self.store.lock(txn, [self.pick(COMPONENTS) for _ in range(self.pick([1, 1, 2]))])
@@ -92,7 +94,7 @@ class Locks:
         assert not quarrels(self.store.show_locks())
 
     def finish(self):
-        """Everybody looks, and who waits for nobody commits."""
+        """All check their locks, and transactions that wait for nothing commit."""
         while self.open_txns:
             for txn, lock_id in self.waiting:
                 if (txn, lock_id) in self.waiting:

@@ -1,4 +1,4 @@
-"""The contract suite, run on every kind of database that can be had here."""
+"""The contract suite, on every kind of database that exists here."""
 
 import pytest
 import servers
@@ -10,7 +10,7 @@ from kinds import KINDS, open_recycled
 def test_a_server_for_the_suite_can_be_had(kind):
     reason = servers.missing(kind)
     if reason:
-        pytest.skip(reason)  # said here, once, instead of at each test
+        pytest.skip(reason)  # reported here once, instead of at each test
 
 
 class TestSqlite(MetastoreContract):

@@ -1,4 +1,4 @@
-"""What the embedded store's operations cost: SQL statements, BEGIN and COMMIT not counted.
+"""The costs of the embedded store's operations: SQL statements, without BEGIN and COMMIT.
 
 A statement is a round trip to a database server, and a store transaction that writes keeps all
 others waiting.
@@ -139,7 +139,7 @@ def test_a_compaction_costs_few_statements(meter):
     assert meter.cost(store.compact, request()) == 4
     txn = worker(store)
     assert meter.cost(store.take_next, txn, "h1-7") == 4
-    # Three more than a commit that changed nothing, whatever else the store knows.
+    # Three more than a commit that changed nothing, however much else the store has.
     assert meter.cost(store.commit_txn, txn, compacted=Compacted(1, 1, "")) == 5 + 3
     for number in range(50):
         queue(store, TableName("d", f"t{number}"))

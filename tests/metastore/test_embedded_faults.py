@@ -29,11 +29,11 @@ from acidsql.metastore.interface import Database, LockType
 
 V = TableName("sales", "v")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
-BEFORE_ALL = ValidTxnList(0)  # it sees nobody
+BEFORE_ALL = ValidTxnList(0)  # no other session is open
 
 
 class Crash(BaseException):
-    """Not an Exception, so that nothing can swallow it by accident."""
+    """It is no Exception, so no code swallows it by accident."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ def dump(store):
 
 
 def prepared(tmp_path):
-    """A store with a bit of everything; transactions 1 (holds locks, wrote) and 2 (waits)."""
+    """A store with some rows of every kind; transactions 1 (holds locks, wrote) and 2 (waits)."""
     clock = Clock()
     store = EmbeddedMetastore(sqlite_url(tmp_path / "s.db"), warehouse="/wh", clock=clock)
     store.create_database(Database("sales", "/wh/sales.db"))
@@ -93,12 +93,12 @@ def prepared(tmp_path):
 
 
 def with_a_circle(store):
-    """Transaction 1 wants to write (lock 3) what it reads, and 2 waits for it to end."""
+    """Transaction 1 wants to write (lock 3) a table that it reads, and 2 waits for 1 to end."""
     store.lock(1, [exclusive(T)])
 
 
 def with_a_winner(store):
-    """Transaction 3 has committed an update of what 1 changes, too."""
+    """Transaction 3 has committed an update of something that 1 changes, too."""
     winner = begin(store)
     for txn in (winner, 1):
         store.lock(txn, [on(LockType.SHARED_WRITE, U, operation=UPDATE)])
@@ -106,7 +106,8 @@ def with_a_winner(store):
 
 
 def with_a_past(store):
-    """Transactions that ended long ago, with and without data; 2 is dead and does not know it."""
+    """Transactions that ended long ago, with and without data. 2 has timed out, and its session
+    does not know."""
     for end in (store.commit_txn, store.abort_txn):
         end(begin(store))
         writer = begin(store)
@@ -118,7 +119,7 @@ def with_a_past(store):
 
 
 def with_compactions(store):
-    """Entries 2 (of a dead worker), 3 (at work), 4 (waiting), 5 (ready) and 6 (failed)."""
+    """Entries 2 (of a dead worker), 3 (being compacted), 4 (waiting), 5 (ready) and 6 (failed)."""
     for name in ("a", "b", "c"):
         queue(store, TableName("default", name))
     dead, _ = take(store)
@@ -247,7 +248,7 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
             assert dump(store) == before, f"after a crash at {fault.statements}"
         else:
             break
-    assert at > 3  # BEGIN, something, COMMIT
+    assert at > 3  # BEGIN, one statement, COMMIT
     fault.arm(0)
     assert dump(store) != before
     begin(store)

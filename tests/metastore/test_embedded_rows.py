@@ -1,4 +1,4 @@
-"""What the embedded store keeps in Hive's tables, row by row, and when it forgets it."""
+"""The rows that the embedded store keeps in Hive's tables, and when it forgets them."""
 
 import pytest
 from contract_base import INSERT, UPDATE, Clock, T, U, begin, on, shared_read, table, write
@@ -21,7 +21,7 @@ def store(tmp_path):
 
 
 def rows(store, sql_table, *columns):
-    """Those columns, by name without the prefix, of all rows."""
+    """These columns of all rows, by name without the prefix."""
     chosen = [column for column in sql_table.c if column.name.partition("_")[2] in columns]
     with store._store.read() as connection:
         return sorted(map(tuple, connection.execute(select(*chosen))), key=repr)
@@ -44,7 +44,7 @@ def keep(store, retention=0):
 
 
 def test_each_transaction_notes_the_lowest_that_was_open_when_it_began(store):
-    """A reader has a row of its own, and is nobody else's lowest: it writes nothing."""
+    """A reader has such a row, too, but is not the lowest for others, because it writes nothing."""
     reader, one, two = lease(store), begin(store), begin(store)
     assert rows(store, hive.MIN_HISTORY_LEVEL, "TXNID", "MIN_OPEN_TXNID") == [
         (reader, reader), (one, one), (two, one),
@@ -166,7 +166,7 @@ def test_an_open_transaction_keeps_what_it_may_ask_for_and_no_more(store):
 
 
 def test_a_lease_keeps_write_ids_for_its_snapshots_but_no_write_sets(store):
-    """It never commits a change that could meet another."""
+    """It never commits a change that could conflict with another."""
     early, reader = begin(store), lease(store)
     store.lock(early, change(UPDATE))
     store.allocate_write_id(early, T)
@@ -188,7 +188,7 @@ def test_an_aborted_transaction_does_not_keep_those_after_it(store):
 
 
 def test_aborted_components_are_kept_for_whoever_will_clean_up(store):
-    """Nothing was written yet as far as the store knows, but a directory may be there."""
+    """As far as the store knows, nothing was written yet; but a directory may exist."""
     txn = begin(store)
     store.lock(txn, change(INSERT))
     store.abort_txn(txn)

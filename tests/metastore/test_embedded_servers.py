@@ -1,4 +1,4 @@
-"""What only a store on a server can get wrong: connections that break, hang, or cannot be had."""
+"""What only a store on a server can get wrong: connections that break, hang, or are refused."""
 
 import os
 import re
@@ -33,7 +33,7 @@ with store._store.write():
 
 
 def disconnect_all(kind, path):
-    """What a restart of the server, or a firewall, does to connections."""
+    """Break all connections, as a restart of the server or a firewall does."""
     sql = servers.server(kind).sql
     if kind == "postgresql":
         ours = "datname = current_database() AND pid <> pg_backend_pid()"

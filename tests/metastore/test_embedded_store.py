@@ -79,7 +79,7 @@ def test_a_writer_waits_for_another_instead_of_failing(tmp_path):
 
 
 def test_a_snapshot_reads_only_the_rows_of_open_and_aborted_transactions(tmp_path):
-    """However long the history: no question scans or sorts a table's write ids."""
+    """However long the history is: no query scans or sorts all write ids of a table."""
     store, plans = connect(tmp_path / "s.db"), []
 
     @event.listens_for(store._store.engine, "before_cursor_execute")
@@ -97,7 +97,7 @@ def test_a_snapshot_reads_only_the_rows_of_open_and_aborted_transactions(tmp_pat
 
 
 def test_a_blocker_that_holds_its_lock_is_named_before_one_that_waits(tmp_path):
-    """Ending it helps; ending the one in the queue may not."""
+    """To end the holder helps. To end a transaction in the queue may not help."""
     store = connect(tmp_path / "s.db")
     store.create_table(table())
     holder, waiter, asker = begin(store), begin(store), begin(store)
@@ -200,7 +200,7 @@ NAMES = ["A", "Z", "a", "a ", "ab", "b", "zoë", "zoé", "ß", "ss", "名", "�
 
 @every_kind
 def test_names_are_told_apart_and_sorted_by_code_point(tmp_path, kind):
-    """No database's idea of a language may enter: 'a' is not 'A', nor 'a ', nor 'á'."""
+    """No database's collation may matter: 'a' is not 'A', nor 'a ', nor 'á'."""
     store = open_store(kind, tmp_path)
     for name in NAMES:
         store.create_database(Database(name, f"/wh/{name}.db"))
@@ -232,7 +232,8 @@ def test_partitions_and_properties_are_told_apart_by_code_point(tmp_path, kind):
 
 @every_kind
 def test_long_names_and_texts_come_back_whole(tmp_path, kind):
-    """Type, comment and property may be longer than MySQL's TEXT; a partition's name 766."""
+    """A type, comment or property may be longer than MySQL's TEXT; a partition's name may have 766
+    characters."""
     store, long = open_store(kind, tmp_path), "é😀" * 50_000
     name = TableName("default", "t" * 256)
     columns = [Column("c" * 766, f"struct<{long}:int>", comment=long)]
@@ -250,7 +251,7 @@ def test_long_names_and_texts_come_back_whole(tmp_path, kind):
 @every_kind
 def test_what_is_too_long_for_a_name_is_an_error_and_never_cut_off(tmp_path, kind):
     store = open_store(kind, tmp_path)
-    if kind == "sqlite":  # which knows no lengths
+    if kind == "sqlite":  # SQLite has no limits of lengths
         store.create_database(Database("d" * 300, "/wh/d.db"))
         assert store.get_database("d" * 300) is not None
     else:
@@ -265,7 +266,7 @@ def test_what_is_too_long_for_a_name_is_an_error_and_never_cut_off(tmp_path, kin
 
 @every_kind
 def test_processes_never_lose_or_double_an_id_nor_enter_a_lock_together(tmp_path, kind):
-    """Two real processes, begun at one moment, on a store that neither has made yet."""
+    """Two real processes begin at one moment, on a store that does not exist yet."""
     rounds, counter = 30, tmp_path / "counter"
     counter.write_text("0")
     done = in_processes(2, hammer.take_turns, store_url(kind, tmp_path), str(counter), rounds)
@@ -305,7 +306,7 @@ def test_under_load_every_transaction_is_accounted_for_and_nobody_sees_an_error(
 
 @every_kind
 def test_of_two_workers_never_both_get_one_compaction(tmp_path, kind):
-    """One may be queued anew when it is done, by the process that comes later."""
+    """When a compaction has ended, the process that comes later may queue it again."""
     tables = 20
     done = in_processes(2, hammer.compact, store_url(kind, tmp_path), tables)
     assert len(done) == len(set(done)) >= tables
@@ -315,7 +316,7 @@ def test_of_two_workers_never_both_get_one_compaction(tmp_path, kind):
 
 
 def in_processes(count, work, *args):
-    """The results of as many processes that do the same at one time, one after the other."""
+    """The results of several processes that do the same at the same time, one after the other."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["acidsql.metastore.embedded", "acidsql.txn"])
     with context.Pool(count) as pool:

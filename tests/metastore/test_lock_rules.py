@@ -1,4 +1,4 @@
-"""``lock_rules`` against the plainest way to say the same."""
+"""``lock_rules`` compared with the simplest way to compute the same."""
 
 import itertools
 
@@ -29,7 +29,7 @@ components = strategies.builds(
 
 @strategies.composite
 def locks_of_transactions(draw):
-    """In the order of their numbers, and in any state: more than a store would let happen."""
+    """Locks in the order of their numbers, in any state: more states than a store would allow."""
     found = []
     for lock_id in range(1, draw(strategies.integers(1, 8)) + 1):
         txn_id, state = draw(strategies.integers(1, 5)), draw(strategies.sampled_from(LockState))
@@ -70,7 +70,8 @@ def test_a_circle_is_found_exactly_for_those_that_wait_for_themselves(locks):
 
 
 def test_who_has_as_much_already_waits_only_for_those_who_wait_for_him_anyway():
-    """So it hurts nobody that he overtakes them: all pairs of locks, all that may be between."""
+    """So overtaking harms no waiter. All pairs of locks are tried, with all that may be between
+    them."""
     every = [LockComponent(kind, *thing) for kind in LockType for thing in THINGS]
     overtaken = 0
     for had, wanted in itertools.product(every, every):

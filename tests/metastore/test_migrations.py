@@ -1,4 +1,4 @@
-"""Making the schema and bringing it up to date: from nothing, from half of it, from 1 and 3."""
+"""Making and upgrading the schema: from nothing, from half a schema, from versions 1 and 3."""
 
 import sqlite3
 import subprocess
@@ -41,12 +41,12 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 class Crash(BaseException):
-    """Not an Exception, so that nothing can swallow it by accident."""
+    """It is no Exception, so no code swallows it by accident."""
 
 
 @contextmanager
 def statements():
-    """All that any engine executes meanwhile."""
+    """All statements that any engine executes inside the block."""
     seen = []
 
     def note(_connection, _cursor, statement, *_others):
@@ -70,7 +70,8 @@ def difference(store):
 
 
 def is_overlooked(change):
-    """SQLAlchemy reads no line of SHOW CREATE TABLE with PARTITION in it; a test below looks."""
+    """SQLAlchemy reads no line of SHOW CREATE TABLE that contains PARTITION; a test below checks
+    these."""
     return change[0] in ("add_fk", "add_index") and "PARTITION" in repr(change)
 
 
@@ -100,7 +101,7 @@ def test_the_last_revision_is_the_schemas_version():
 
 @every_kind
 def test_a_difference_would_be_found(tmp_path, kind, monkeypatch):
-    """The comparison is worth something: it sees a type, an index, a column, a table."""
+    """The comparison works: it notices a different type, index, column or table."""
     store = open_store(kind, tmp_path)
     with store._store.read() as connection:
         changed = steps.dressed(metadata, connection.dialect)
@@ -151,11 +152,11 @@ def test_an_opened_store_is_asked_one_question_and_alembic_stays_away(tmp_path, 
 
 @every_kind
 def test_of_several_that_open_a_new_store_at_once_one_makes_it(tmp_path, kind):
-    """And Alembic, which keeps what it works on in globals, is used by one thread at a time."""
+    """Alembic works with global variables, so only one thread uses it at a time."""
     (tmp_path / "other").mkdir()
     paths, opened = [tmp_path, tmp_path / "other"] * 3, []
     for path in paths:
-        store_url(kind, path)  # to make the database is not what is tested
+        store_url(kind, path)  # to make the database itself is not tested here
     threads = [
         threading.Thread(target=lambda path=path: opened.append(open_store(kind, path)))
         for path in paths
@@ -172,7 +173,7 @@ def test_of_several_that_open_a_new_store_at_once_one_makes_it(tmp_path, kind):
 
 
 def test_a_store_can_be_made_by_code_in_a_zip(tmp_path):
-    """As ``spark-submit --py-files`` has it."""
+    """As with ``spark-submit --py-files``."""
     root = Path(acidsql.__file__).parent
     with zipfile.ZipFile(tmp_path / "acidsql.zip", "w") as archive:
         for path in root.rglob("*.py"):
@@ -189,7 +190,7 @@ def test_a_store_can_be_made_by_code_in_a_zip(tmp_path):
 
 
 def crash_at(number, prefix):
-    """A listener that lets the process die just before the number-th statement of a sort."""
+    """A listener that lets the process die just before the number-th statement of a kind."""
     count = 0
 
     def strike(_connection, _cursor, statement, *_others):
@@ -204,9 +205,10 @@ def crash_at(number, prefix):
 @every_kind
 @pytest.mark.parametrize("prefix", ["CREATE", "ALTER", "INSERT", "UPDATE"])
 def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path, kind, prefix):
-    """Where DDL commits by itself, each attempt adds one table or index, and the next finds it."""
+    """If DDL commits by itself, each attempt adds one table or index, and the next attempt finds
+    it."""
     for attempt in range(1, 100):
-        # On MySQL what stands is not created again: it is always the second that is new.
+        # On MySQL existing tables are not created again: the second one is always the new one.
         once = kind in ("sqlite", "postgresql") or prefix not in ("CREATE", "ALTER")
         number = attempt if once else 2
         strike = crash_at(number, prefix)
@@ -234,7 +236,7 @@ def test_a_store_whose_making_died_anywhere_is_made_by_the_next_attempt(tmp_path
 
 @pytest.fixture
 def old_store(tmp_path):
-    """A file of acidsql's before Alembic; see the dump for what is in it."""
+    """A file that acidsql made before it used Alembic; the dump says what is in it."""
     with sqlite3.connect(tmp_path / "s.db") as connection:
         connection.executescript(V1.read_text())
     connection.close()
@@ -292,7 +294,8 @@ def test_a_store_of_version_1_keeps_its_transactions_and_they_go_on(old_store):
 
 
 def test_what_the_open_transactions_of_version_1_see_is_not_forgotten(old_store):
-    """Nobody knows what was open when they began, so until they end nothing is."""
+    """It is unknown what was open when these transactions began. So nothing is forgotten until they
+    end."""
     with old_store._store.read() as connection:
         assert connection.execute(select(MIN_HISTORY_LEVEL)).all() == [(3, 1), (4, 1)]
     snapshot = old_store.valid_txns()
@@ -351,7 +354,7 @@ OLD_COLUMNS = (
 
 @pytest.fixture
 def version_3(tmp_path, monkeypatch):
-    """Makes a store of a kind as acidsql made it then, with directories of dropped tables."""
+    """Makes a store of version 3 of this kind, with directories of dropped tables."""
 
     def make(kind):
         up = run_revisions.command.upgrade
@@ -415,7 +418,7 @@ def test_an_upgrade_from_version_3_that_died_anywhere_is_done_by_the_next_attemp
 ):
     version_3(kind)
     for attempt in range(1, 100):
-        # On MySQL each attempt adds one more column, and does what comes after them again.
+        # On MySQL each attempt adds one more column, and repeats the statements after the columns.
         number = attempt if kind in ("sqlite", "postgresql") else 2 + max(0, attempt - 14)
         strike = crash_at(number, ("ALTER", "CREATE", "UPDATE", "INSERT"))
         event.listen(Engine, "before_cursor_execute", strike)
@@ -442,7 +445,7 @@ def condition_of_opening(kind, path):
 
 
 def run(kind, path, statement):
-    """Something that another program does to the database."""
+    """Run a statement of another program in the database."""
     if kind == "sqlite":
         connection = sqlite3.connect(path / "store.db")
         connection.execute(statement)

@@ -1,10 +1,11 @@
-"""Snapshots of the embedded store against a model in plain dictionaries.
+"""Snapshots of the embedded store compared with a model in plain dictionaries.
 
-The model knows what no store knows: which files lie in which directory, and who wrote them. A file
-must be visible in the table that has its directory exactly when its transaction was committed at
-the snapshot (I1), whatever was dropped, created anew, adopted, or renamed in between, however late
-a writer publishes that does not know that it was aborted, and whatever the housekeeper forgot. An
-old snapshot is held by an open transaction: by the one that took it, or by a session's lease.
+The model knows what no store knows: the files in each directory, and the transaction that wrote
+each file. A file must be visible in the table that has its directory exactly if its transaction was
+committed at the time of the snapshot (I1). This must hold whatever was dropped, created again,
+adopted or renamed in between, however late an aborted writer publishes, and whatever the
+housekeeper has forgotten. An open transaction holds an old snapshot: the one that took it, or a
+session's lease.
 """
 
 import itertools
@@ -21,11 +22,11 @@ from acidsql.metastore.interface import LockType, TxnType
 
 NAMES = [TableName("default", name) for name in ("a", "b", "c")]
 STEPS = 50
-MOST_OPEN = 3  # so that the lowest one ends now and then, and something can be forgotten
+MOST_OPEN = 3  # so the oldest transaction ends now and then, and something can be forgotten
 
 
 class Snapshots:
-    """A store, the model, and what may happen; ``pick`` chooses from a list."""
+    """A store, the model, and the actions. ``pick`` chooses from a list."""
 
     def __init__(self, kind, path, pick):
         self.clock, self.pick = Clock(), pick
@@ -34,7 +35,7 @@ class Snapshots:
         self.location = {}  # table → directory
         self.files = {}  # directory → {(write id, transaction)}
         self.unpublished = {}  # transaction → [(directory, write id)], not yet in the directory
-        self.old = []  # (holder, snapshot, committed transactions then)
+        self.old = []  # (holder, snapshot, the committed transactions at that time)
         self.leases = []
         self.foreign = itertools.count(1)
 
@@ -116,7 +117,7 @@ class Snapshots:
             self.location[new_name] = self.location.pop(name)
 
     def has_writers(self, name):
-        """An open transaction that wrote to it holds a lock, and DDL waits."""
+        """Whether an open transaction wrote to the table: it holds a lock, and DDL waits."""
         return any(
             directory == self.location[name]
             for txn, writes in self.unpublished.items()
@@ -127,7 +128,7 @@ class Snapshots:
     # ── snapshots and what is forgotten ──────────────────────────────────────────────────────
 
     def lease(self):
-        """As a session has for its DataFrames: it writes nothing, and is nobody's exception."""
+        """Open a lease, as a session does for its DataFrames: it writes nothing."""
         self.leases.append(self.store.open_txn(user="u", host="h", txn_type=TxnType.READ_ONLY))
 
     def end_lease(self):
@@ -138,7 +139,7 @@ class Snapshots:
             self.let_go(lease)
 
     def take_a_snapshot(self):
-        """Now or long after its holder began; a lease holds many."""
+        """Take a snapshot, at once or long after its holder began. A lease holds many snapshots."""
         holders = self.leases + self.some("o")
         if holders:
             self.old.append((self.pick(holders), self.store.valid_txns(), self.committed()))
@@ -147,7 +148,7 @@ class Snapshots:
         self.old = [held for held in self.old if held[0] != holder]
 
     def house_keep(self):
-        """Nothing that anybody can ask is answered otherwise afterwards, to the letter."""
+        """Housekeeping changes no answer that a session can still ask for, not even one letter."""
         self.clock.now += 1
         snapshots = [self.store.valid_txns(), *(snapshot for _, snapshot, _ in self.old)]
         before = self.conflicts(), [self.store.valid_write_ids(one, NAMES) for one in snapshots]
@@ -175,7 +176,7 @@ class Snapshots:
                     assert valid.is_valid(write_id) is expected, (name, write_id, txn, str(valid))
 
 
-# How often each happens, so that there is mostly something to see, and to forget.
+# How often each action happens, so that mostly there is something to see and to forget.
 ACTIONS = [
     *["open", "commit", "take_a_snapshot"] * 3,
     *["write"] * 5,
@@ -186,7 +187,7 @@ HISTORIES = strategies.lists(strategies.sampled_from(ACTIONS), min_size=STEPS, m
 
 
 def live(kind, path, history, data):
-    """A world with this history; all that must hold is looked at after each step."""
+    """Run this history, and check everything after each step."""
     world = Snapshots(kind, path, lambda found: data.draw(strategies.sampled_from(found)))
     with closing(world.store):
         for name in ["create", *history]:
@@ -203,7 +204,7 @@ def test_a_snapshot_shows_exactly_what_was_committed_when_it_was_taken(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sqlite"])
-@settings(max_examples=10, deadline=None)  # the same SQL, whose meaning may be another
+@settings(max_examples=10, deadline=None)  # the same SQL, which may mean something else now
 @given(history=HISTORIES, data=strategies.data())
 def test_so_it_does_on_a_server(tmp_path_factory, kind, history, data):
     live(kind, tmp_path_factory.mktemp("store"), history, data)
