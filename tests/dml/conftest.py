@@ -27,5 +27,5 @@ def conf(spark: Any) -> Iterator[Callable[[str, str], None]]:
 
 @pytest.fixture
 def by_jobs(acid: Any) -> None:
-    """Spark's jobs write all but VALUES, however few rows there are."""
+    """Spark's jobs write everything but VALUES, even few rows."""
     acid.sql("SET acidsql.driver.max.rows = 0")

@@ -1,4 +1,4 @@
-"""What the tests of DML share."""
+"""Functions that the tests of DML share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acidsql.errors import SqlError
 
 
 def fill(acid: Any, ddl: str, *rows: str) -> None:
-    """Make a table and put rows into it, each a VALUES row without brackets."""
+    """Create a table and insert rows, each given as a row of VALUES without brackets."""
     acid.sql(f"CREATE TABLE {ddl}")
     if rows:
         name = ddl.split("(")[0].strip()
@@ -20,12 +20,12 @@ def fill(acid: Any, ddl: str, *rows: str) -> None:
 
 
 def rows(acid: Any, query: str, args: Any = None) -> list[tuple[Any, ...]]:
-    """A query's rows in an order of their own, so that they can be compared."""
+    """The rows of a query, sorted, so that they can be compared."""
     return ordered(tuple(row) for row in acid.sql(query, args).collect())
 
 
 def calls_of(monkeypatch: Any, module: Any, name: str) -> list[tuple[Any, ...]]:
-    """The arguments of each call of a function from now on; it does what it did."""
+    """The arguments of each later call of a function, which still does its work."""
     found: list[tuple[Any, ...]] = []
     real = getattr(module, name)
 
@@ -38,7 +38,7 @@ def calls_of(monkeypatch: Any, module: Any, name: str) -> list[tuple[Any, ...]]:
 
 
 def ordered(found: Any) -> list[tuple[Any, ...]]:
-    """Rows in an order of their own."""
+    """Rows, sorted."""
     return sorted((tuple(row) for row in found), key=repr)
 
 
@@ -48,7 +48,7 @@ def table(acid: Any, name: str = "t") -> list[tuple[Any, ...]]:
 
 
 def counts(acid: Any, statement: str, args: Any = None) -> tuple[int, int, int]:
-    """Run a statement: the rows it inserted, updated and deleted."""
+    """Run a statement, and return the numbers of rows that it inserted, updated and deleted."""
     row = acid.sql(statement, args).collect()[0]
     affected = row.num_inserted_rows + row.num_updated_rows + row.num_deleted_rows
     assert row.num_affected_rows == affected
@@ -56,7 +56,8 @@ def counts(acid: Any, statement: str, args: Any = None) -> tuple[int, int, int]:
 
 
 def refused(acid: Any, statement: str, condition: str, at: str | None = None) -> SqlError:
-    """A statement is refused before anything is opened; ``at`` is the text at the caret."""
+    """Check that a statement is refused before a transaction is opened. ``at``: the text at the
+    caret."""
     opened = _opened(acid)
     with pytest.raises(SqlError) as caught:
         acid.sql(statement)
@@ -70,13 +71,13 @@ def refused(acid: Any, statement: str, condition: str, at: str | None = None) ->
 
 
 def _opened(acid: Any) -> list[int]:
-    """Open and aborted transactions, but for the leases of reads."""
+    """Open and aborted transactions, without the leases of reads."""
     found = acid.metastore.show_txns()
     return [txn.txn_id for txn in found if "lease" not in txn.agent_info]
 
 
 def directories(acid: Any, name: str = "t") -> list[str]:
-    """The directories that a table's files lie in, hidden ones included."""
+    """The directories with a table's files, hidden ones included."""
     root = Path(acid.warehouse) / name
     return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_dir())
 

@@ -1,4 +1,4 @@
-"""A table as a plain Python list: what the oracle test compares with. No code of ours in it."""
+"""A table as a plain Python list, for the oracle test. It uses no code of acidsql."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def values(rows: list[Row]) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """``column op constant`` with SQL's three values: True, False, None."""
+    """``column op constant`` with SQL's three results: True, False, None."""
 
     column: str
     op: str
@@ -49,10 +49,10 @@ class Condition:
 
 
 class Model:
-    """The rows of a table; ``p`` is a partition column of it or not.
+    """The rows of a table. ``p`` may be a partition column.
 
     Attributes:
-        touched: The values of ``p`` in rows that were changed since it was emptied.
+        touched: The values of ``p`` in rows that were changed since the table was last emptied.
     """
 
     def __init__(self, partitioned: bool) -> None:
@@ -61,7 +61,7 @@ class Model:
         self.touched: set[str | None] = set()
 
     def stored(self, row: Row) -> Row:
-        """NULL and the empty text share a partition, which is NULL's."""
+        """NULL and the empty text share the partition of NULL."""
         return (*row[:3], None) if self.partitioned and row[3] == "" else row
 
     def insert(self, rows: list[Row]) -> tuple[int, int, int]:
@@ -95,7 +95,7 @@ class Model:
         return 0, sum(hit), 0
 
     def merge(self, source: list[Row], clauses: list[Clause]) -> tuple[int, int, int] | None:
-        """ON id = id; None for a cardinality violation, which changes nothing."""
+        """MERGE ON id = id. None for a cardinality violation, which changes nothing."""
         new, done = [], {"insert": 0, "update": 0, "delete": 0}
         touched = set()
         matched = [c for c in clauses if c.when == "MATCHED"]
@@ -127,7 +127,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Clause:
-    """A WHEN clause; its test reads the target, or, where there is none, the source."""
+    """A WHEN clause. Its test reads the target's row, or the source's if there is no target row."""
 
     when: str
     action: str

@@ -1,4 +1,4 @@
-"""ALTER TABLE … COLUMNS: old files read right, new files have the columns as they are now."""
+"""ALTER TABLE … COLUMNS: old files are read right, and new files have the present columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def columns(acid, name="t"):
 
 
 def newest_row_type(acid, name="t"):
-    """What the newest file of rows says its columns are, by pyorc."""
+    """The row type in the newest file of rows, as pyorc reads it."""
     found = [f for f in acid.files(name).collect() if f.kind in ("delta", "base")]
     newest = max(found, key=lambda file: file.max_write_id)
     with open(newest.path, "rb") as file:
@@ -33,7 +33,7 @@ def newest_row_type(acid, name="t"):
 
 @pytest.fixture(params=["spark", "python"])
 def reader(request, monkeypatch):
-    """Each of the two that read event files: Spark's, and Python tasks."""
+    """Each of the two readers of event files: Spark's, and Python tasks."""
     if request.param == "python":
         monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
         monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
@@ -105,7 +105,7 @@ def test_every_widening_reads_old_values_as_a_cast_does(acid, reader):
         assert found[1][name] == expected, (old, new)
         if old != "FLOAT":  # 0.1 as a FLOAT is not 0.1 as a DOUBLE
             assert found[3][name] == found[1][name], (old, new)
-        # What is pushed down to ORC must not lose old files.
+        # Conditions that are pushed down to ORC must not lose rows of old files.
         (new_value,) = {found[1][name]}
         ids = rows(acid, f"SELECT id FROM t WHERE {name} = :v", {"v": new_value})
         assert (1,) in ids, (old, new)
@@ -246,7 +246,8 @@ def test_a_dataframe_from_before_shows_what_it_was_made_from(acid):
 
 
 def test_a_read_that_meets_a_change_says_so(acid, spark, monkeypatch):
-    """It would read what was written since as the narrower type: NULL for what does not fit."""
+    """Otherwise it would read newer values as the narrower type, and NULL for values that do not
+    fit."""
     fill(acid, "t (id INT)", "1")
     look = acid._runner.transactions.look
     with acidsql.connect(spark, warehouse=acid.warehouse) as other:

@@ -1,5 +1,7 @@
-"""Any text as a name, a partition's value or a place: refused by name before anything is made, or
-right to the end, DROP included. (What makes a name or a place good: ``tests/acid/test_paths.py``.)
+"""Any text as a name, a value of a partition, or a location.
+
+It is either refused by name before anything is made, or every statement works with it, DROP
+included. (``tests/acid/test_paths.py`` says which names and locations are allowed.)
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ def literal(text: str) -> str:
 
 
 def tree(root: Path) -> list[str]:
-    """All that lies there, the metastore aside."""
+    """All files and directories in a place, without the metastore's."""
     return sorted(str(path) for path in root.rglob("*") if ".acidsql" not in path.parts)
 
 
 def is_made(acid: Any, root: Path, text: str) -> bool:
-    """Whether a statement is done. If not, it says why by name, and has made nothing."""
+    """Whether a statement succeeds. If not, it has a named error and has made nothing."""
     before = tree(root)
     try:
         acid.sql(text)
@@ -82,7 +84,7 @@ def test_any_text_as_a_columns_name(acid, tmp_path, role):
             acid.sql("DROP TABLE t")
             good += [text] if text.lower() not in map(str.lower, good) else []
     assert tree(tmp_path) == before
-    chosen = good if role == "data" else good[:15]  # a path has an end
+    chosen = good if role == "data" else good[:15]  # a path has a greatest length
     columns = ", ".join(f"{name(text)} INT" for text in chosen)
     ddl = f"({columns})" if role == "data" else f"(id INT) PARTITIONED BY ({columns})"
     acid.sql(f"CREATE TABLE t {ddl}")
@@ -99,7 +101,7 @@ def test_any_text_as_a_columns_name(acid, tmp_path, role):
 def test_any_text_as_a_partitions_value(acid, tmp_path):
     before = tree(tmp_path)
     acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p STRING)")
-    values = [text for text in ODD if text]  # the empty text is NULL there
+    values = [text for text in ODD if text]  # there the empty text is NULL
     marks = ", ".join(f"({number}, ?)" for number in range(len(values)))
     acid.sql(f"INSERT INTO t VALUES {marks}", values)
     expected = list(enumerate(values))

@@ -1,4 +1,5 @@
-"""Batches of rows on their way to Python: not measured where no row is long, and bounded anyway."""
+"""Batches of rows for Python: Spark does not measure them if no row is long, and they stay
+bounded."""
 
 from __future__ import annotations
 
@@ -149,7 +150,7 @@ def test_two_statements_at_a_time_put_the_users_settings_back(spark):
     with ExitStack() as other:
         second.enter_context(changed_conf(spark, first.settings))
         other.enter_context(changed_conf(spark, measured(spark.range(3)).settings))
-        # What the first has changed is not what somebody has chosen.
+        # A value that the first block has set does not count as set by the user.
         other.enter_context(changed_conf(spark, unmeasured(spark.range(3)).settings))
         second.close()
     assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == ["67108864b", "10000"]

@@ -1,6 +1,6 @@
-"""A transaction, or ``acid.snapshot()``, while others change what names mean in the catalog.
+"""A transaction, or ``acid.snapshot()``, while others change names in the catalog.
 
-``tests/txn/test_catalog_interleavings.py`` tries the orders; here are the statements.
+``tests/txn/test_catalog_interleavings.py`` tries all orders of calls. Here are the statements.
 """
 
 import pytest
@@ -73,7 +73,7 @@ def test_nor_one_that_it_looks_at_for_the_first_time_after_its_snapshot(acid, ot
 
 
 def test_a_dropped_partition_is_missed_by_those_statements_that_need_it(acid, other, tables):
-    """Also when it has come again, with rows that are younger than the snapshot."""
+    """Also if it exists again, with rows that are newer than the snapshot."""
     with acid.snapshot():
         other.sql("ALTER TABLE t DROP PARTITION (p = 1)")
         other.sql("INSERT INTO t VALUES (9, 'new', 1), (3, 'c', 3)")
@@ -139,7 +139,7 @@ def test_so_does_one_of_files_that_python_tasks_read(acid, other, spark, tmp_pat
 
 
 def test_a_transaction_that_others_abort_says_so(acid, other, tables):
-    """What it could ask about the catalog is forgotten then."""
+    """Then the store has forgotten the history that it would need for an answer."""
     with pytest.raises(TxnError), acid.transaction() as mine:
         assert table(acid) == FIRST
         other.sql(f"ABORT TRANSACTIONS {mine.id}")
@@ -151,7 +151,7 @@ def test_a_transaction_that_others_abort_says_so(acid, other, tables):
 def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
     acid, other, tables, monkeypatch
 ):
-    """The directory is there before and after, and in neither are the snapshot's rows all there."""
+    """The directory exists before and after, but neither has all rows of the snapshot."""
     real = reader.read_rows
 
     def meets(*args, **options):
@@ -170,7 +170,7 @@ def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
 
 
 def test_clean_ends_the_sessions_own_old_leases_first(acid, tables, monkeypatch):
-    """Else they would hold back the cleaner until the next heartbeat."""
+    """Otherwise they would hold back the cleaner until the next heartbeat."""
     acid.sql("INSERT INTO copy VALUES (1, 'a', 1)")
     acid.sql("INSERT INTO copy VALUES (2, 'b', 2)")
     assert acid.table("copy").count() == 2

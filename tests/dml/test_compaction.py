@@ -1,4 +1,4 @@
-"""Compaction as a person meets it: asked for, unasked, and what is left on disk."""
+"""Compaction as a user sees it: by statement, automatic, and the files that are left."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def other(spark, acid):
 
 @pytest.fixture
 def t(acid):
-    """Five statements: inserts, an update, a delete."""
+    """A table after five statements: inserts, an update, a delete."""
     fill(acid, KINDS["plain"], "1, 'a'", "2, 'b'", "3, 'c'")
     acid.sql("INSERT INTO t VALUES (4, 'd')")
     acid.sql("UPDATE t SET v = 'changed' WHERE id IN (1, 4)")
@@ -79,7 +79,7 @@ def test_rows_and_row_ids_stay_and_directories_become_few(acid, layout, kind):
         "minor": ["delete_delta_0000001_0000006", "delta_0000001_0000006"],
     }
     assert directories(acid) == [prefix + name for name in expected[kind]]
-    # What is compacted can be changed, and compacted again.
+    # A compacted table can be changed, and compacted again.
     acid.sql("UPDATE t SET v = 'newer' WHERE id = 1")
     before = with_ids(acid)
     compact(acid, "major", partition=where)
@@ -117,7 +117,8 @@ def test_an_insert_only_table_gets_fewer_files(acid, kind):
     before = rows(acid, "SELECT * FROM t")
     compact(acid, kind)
     assert rows(acid, "SELECT * FROM t") == before
-    # Of plain files an older snapshot could not leave single rows out: there is no minor one.
+    # An older snapshot could not leave out single rows of plain files, so there is no minor
+    # compaction.
     assert directories(acid) == ["base_0000004"]
     assert acid.files("t").where("state = 'visible'").count() == 1
     acid.clean()
@@ -212,7 +213,7 @@ def test_what_is_asked_for_is_seen_in_the_queue_and_can_be_aborted(t):
     assert "initiated: asked for" in str(t.last)
     (row,) = t.sql("SHOW COMPACTIONS").collect()
     assert (row.tabname, row.type, row.state, row.poolname) == ("t", "MAJOR", "initiated", "nobody")
-    # The same again is not queued again.
+    # The same request is not queued twice.
     t.sql("ALTER TABLE t COMPACT 'minor'")
     assert states(t) == ["initiated"]
     (answer,) = t.sql(f"ABORT COMPACTIONS {row.compactionid}").collect()
@@ -304,7 +305,7 @@ def test_an_old_snapshot_keeps_its_files_and_its_rows(t, other):
 def test_what_nobody_can_read_any_more_is_deleted(spark, acid, t):
     before = with_ids(t)
     compact(t, "major")
-    # This session has read: what its DataFrames may need is kept.
+    # This session has read, so the files that its DataFrames may need are kept.
     assert t.clean().count() == 0
     t.close()
     with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as fresh:

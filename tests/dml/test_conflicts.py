@@ -1,4 +1,4 @@
-"""Two writers: who waits, who fails, and what a person is told."""
+"""Two writers: which one waits, which one fails, and what the error says."""
 
 import threading
 
@@ -22,7 +22,7 @@ IMPATIENT = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1m
 
 @pytest.fixture
 def connect(spark, acid):
-    """Makes more sessions on the same tables."""
+    """Opens more sessions on the same tables."""
     made = []
 
     def one(**settings):

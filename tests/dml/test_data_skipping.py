@@ -1,4 +1,4 @@
-"""What a query's condition rules out is not read: counted, not timed; and no row is lost by it."""
+"""Data that a query's condition rules out is not read (counted, not timed), and no row is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def t(acid):
 
 
 def rows_read(frame):
-    """How many rows the files' readers gave, before any condition was looked at."""
+    """The number of rows that the readers of files gave, before any condition was evaluated."""
     frame.collect()
     return _rows_read(frame._jdf.queryExecution().executedPlan())
 
@@ -46,7 +46,7 @@ def _rows_read(plan):
 
 
 def columns_read(frame):
-    """The user's columns that the files' readers are asked for."""
+    """The user's columns that the readers of files are asked for."""
     frame.collect()
     (one,) = _file_scans(frame._jdf.queryExecution().executedPlan())
     row = json.loads(one.requiredSchema().apply("row").dataType().json())
@@ -152,7 +152,7 @@ def test_few_rows_are_looked_for_by_the_driver_if_it_can_tell_what_a_row_needs(t
     t.sql("UPDATE t SET name = 'none' WHERE id = 8 AND small % 7 = 0")
     t.sql("DELETE FROM t WHERE day = DATE'2020-01-02' AND id < 1010")
     assert [found.num_rows for found in searches] == [1, 1, 10]
-    # A function that only a scan of files knows, and more rows than the driver takes.
+    # A function that needs Spark's scan of files; and more rows than the driver takes.
     t.sql("UPDATE t SET name = input_file_name() WHERE id = 9")
     t.sql("UPDATE t SET name = 'many' WHERE id > 20000")
     assert searches[3:] == [None]
@@ -191,7 +191,7 @@ def test_the_driver_finds_ten_times_as_many_row_ids_as_rows(t, searches):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """What the driver found, statement for statement."""
+    """The rows that the driver found, for each statement."""
     found, search = [], scan.search
 
     def kept(*args):
@@ -226,7 +226,7 @@ def test_rows_that_are_found_keep_their_values(spark, acid, searches, kind):
             "CREATE TABLE w (id INT, at TIMESTAMP, many ARRAY<TIMESTAMP>, m MAP<STRING, "
             "STRUCT<at: TIMESTAMP, d: DATE>>, c CHAR(3), x BINARY, f FLOAT, n DECIMAL(38,18))"
         )
-        # One that no clock in New York showed, one that it showed twice, one before 1900.
+        # A clock time that New York skipped, one that it had twice, and one before 1900.
         clocks = ["2024-03-10 02:30:00", "2024-11-03 01:30:00", "1883-11-18 12:00:00.123456"]
         for number, clock in enumerate(clocks):
             at = f"TIMESTAMP_NTZ'{clock}'"
@@ -336,7 +336,7 @@ def test_bloom_filters_of_every_type_find_what_is_there(acid):
         f"CREATE TABLE bl ({columns}) "
         f"TBLPROPERTIES ('orc.bloom.filter.columns'='{','.join(kinds)}')"
     )
-    # Scattered, so that minima and maxima leave nothing out.
+    # The values are scattered, so that minima and maxima rule nothing out.
     acid.sql(
         "INSERT INTO bl SELECT n, n * 1000003L, n % 30000, date_add(DATE'1990-01-01', n % 20000), "
         "n / 4, CAST(n AS DECIMAL(30,10)) / 8, concat('v', n), IF(n % 5 = 0, '', concat('é', n)), "

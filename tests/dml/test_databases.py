@@ -1,4 +1,4 @@
-"""A database of ours is one of Spark's, too: one name, one place to look in."""
+"""An ACID database is a database of Spark's, too: one name means the same in both catalogs."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_what_spark_says_of_a_database_it_says_of_ours(spark, acid):
     ],
 )
 def test_a_database_of_another_session_is_there_for_spark(spark, acid, statement):
-    """Spark's catalog in memory begins without the databases that a metastore remembers."""
+    """Spark's in-memory catalog begins without the databases that a metastore remembers."""
     acid.sql("CREATE DATABASE x")
     fill(acid, "x.ours (id INT)", "1")
-    spark.sql("DROP DATABASE x")  # as a new process would find it
+    spark.sql("DROP DATABASE x")  # the state that a new process would find
     assert rows(acid, "SELECT * FROM x.ours") == [(1,)]
     acid.sql(statement)
     assert spark.catalog.databaseExists("x")
@@ -124,7 +124,7 @@ def test_a_database_that_only_spark_has_is_dropped(spark, acid):
 
 
 def test_sparks_drop_leaves_acid_rows_alone(spark, tmp_path):
-    """In one warehouse, which is the default, both would call the directory x.db."""
+    """In one warehouse, which is the default, both would name the directory x.db."""
     warehouse = spark.conf.get("spark.sql.warehouse.dir")
     store = f"sqlite:///{tmp_path}/metastore.db"
     with acidsql.connect(spark, warehouse=warehouse, metastore=store, compactor="off") as acid:
@@ -167,12 +167,12 @@ def test_a_namespace_of_another_catalog_is_sparks(acid):
 
 @pytest.fixture
 def other(spark, acid, conf):
-    """A catalog of Spark's, with a table t in its namespace D, beside d.t of ours."""
+    """Another catalog of Spark's, with a table t in its namespace D, beside the ACID table d.t."""
     of = "spark.sql.catalog.other"
     conf(f"{of}.url", f"jdbc:derby:memory:{uuid4().hex};create=true")
     conf(f"{of}.driver", "org.apache.derby.jdbc.EmbeddedDriver")
     conf(of, "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS other.`d`")  # Spark keeps the catalog
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS other.`d`")  # Spark keeps the catalog afterwards
     for name in ("t", "theirs"):
         spark.sql(f"DROP TABLE IF EXISTS other.`d`.{name}")
         spark.sql(f"CREATE TABLE other.`d`.{name} (id INT)")

@@ -1,4 +1,4 @@
-"""Who only deletes has no rows to write: Spark makes the keys, if it would make the same again."""
+"""A statement that only deletes writes no rows: Spark makes the keys if its query is repeatable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keys(spark, tmp_path):
 
 @pytest.fixture
 def first_steps(monkeypatch):
-    """One for each statement that has a first step."""
+    """One entry for each statement that has an insert stage."""
     return calls_of(monkeypatch, write, "_inserts_pass_deletes")
 
 
@@ -99,7 +99,7 @@ def test_a_row_that_is_matched_twice_is_deleted_once(t, keys, first_steps):
 
 
 def test_spark_makes_the_keys_that_a_task_would(spark):
-    """Bucket ids of version 0, too; an event that deletes nothing is no key, a match is one."""
+    """Also bucket ids of version 0. An event that deletes nothing gives no key, a match does."""
     properties = [0, 3, 4095, encode(0), encode(3, 5), encode(4095, 4095)]
     events = pa.table(
         {

@@ -1,4 +1,4 @@
-"""EXPLAIN: the locks, the files that will be read, and Spark's plan; nothing is done."""
+"""EXPLAIN: the locks, the files to read, and Spark's plan. It changes nothing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_lock_is_told_once_however_many_operations_it_is_for(t):
 
 def test_of_long_lists_the_plan_shows_the_beginning(acid):
     acid.sql("CREATE TABLE sized (v STRING) PARTITIONED BY (p INT)")
-    # Files of many sizes, by which their rows' partitions are told.
+    # Files of many sizes, by which the partitions of their rows are found.
     text = "concat_ws('', transform(sequence(0, id), x -> sha2(concat(id, ' ', x), 256)))"
     acid.sql(f"INSERT INTO sized SELECT {text}, INT(id) FROM range(40)")
     for mode in ("", "EXTENDED", "FORMATTED"):

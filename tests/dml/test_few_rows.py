@@ -1,4 +1,5 @@
-"""``acidsql.driver.max.rows``: few changed rows are written by the driver, as a job would."""
+"""``acidsql.driver.max.rows``: the driver writes a few changed rows, with the same result as a
+job."""
 
 from __future__ import annotations
 
@@ -158,7 +159,7 @@ def test_no_rows_at_all_turn_it_off(acid, jobs):
     ],
 )
 def test_a_text_that_is_no_utf8_keeps_its_bytes(acid, jobs, kind, value, text):
-    """As a value of Python's it would have other characters."""
+    """As a Python value it would have other characters."""
     value = value.format("CAST(X'61FF' AS STRING)")
     acid.sql(f"CREATE TABLE t (id INT, v {kind})")
     acid.sql(f"INSERT INTO t SELECT 1, {value}")
@@ -170,7 +171,7 @@ def test_a_text_that_is_no_utf8_keeps_its_bytes(acid, jobs, kind, value, text):
 
 
 def test_a_map_with_a_key_twice_keeps_both(acid, jobs, tmp_path):
-    """As a value of Python's it would have one of them."""
+    """As a Python value it would have the key once only."""
     kinds = pa.schema([("id", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])
     found = pa.table([[1, 2], [[("k", 1), ("k", 2)], None]], schema=kinds)
     orc.write_table(found, tmp_path / "twice.orc")

@@ -1,4 +1,4 @@
-"""``acid.files`` and ``acid.events``: what lies in a table's directory, and what is in a file."""
+"""``acid.files`` and ``acid.events``: the contents of a table's directory, and of a file."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def test_a_file_that_is_damaged_or_gone_has_no_number_of_rows(acid):
 
 
 def test_who_reads_a_damaged_file_is_told_which(acid):
-    """By Spark's reader, by ours in the driver, and in a Python task; never as a write error."""
+    """By Spark's reader, by acidsql's in the driver, and in a Python task. It is never a write
+    error."""
     acid.sql("CREATE TABLE t (id INT, v STRING)")
     acid.sql("INSERT INTO t SELECT CAST(id AS INT), concat('x', id) FROM range(2000)")
     acid.sql("DELETE FROM t WHERE id % 3 = 0")
@@ -124,7 +125,7 @@ def test_the_events_of_a_file_are_told_as_they_stand_in_it(acid):
     ]  # fmt: skip
     (delete,) = acid.events(paths["delete_delta"]).collect()
     assert tuple(delete) == (2, 1, 536870912, 0, 2, None, paths["delete_delta"])
-    # One column of it, and a count: nothing that a reader needs can be pruned away.
+    # One column of it, and a count: columns that a reader needs must not be pruned away.
     assert [row.rowId for row in inserts.select("rowId").collect()] == [0, 1]
     assert inserts.where("operation = 2").count() == 0
 
@@ -141,7 +142,8 @@ def test_a_directory_stands_for_its_files(acid):
 
 @pytest.mark.parametrize("name", ["major_query", "aborted", "minor_mr", "update_nosplit"])
 def test_events_of_files_that_hive_wrote(acid, name):
-    """Names in lower case, files without a key index, aborted events: as many as pyorc counts."""
+    """Names in lower case, files without a key index, aborted events: the same number as pyorc
+    counts."""
     directories = {file.parent for file in (GOLDEN / name / "data").rglob("bucket_*")}
     for directory in sorted(directories):
         whole = sum(len(pyorc.Reader(file.open("rb"))) for file in directory.glob("bucket_*"))

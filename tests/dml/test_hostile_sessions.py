@@ -1,4 +1,5 @@
-"""A session's settings change how Spark reads and computes; they may not change what we do."""
+"""A session's settings change how Spark reads and computes. They must not change acidsql's
+results."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from acidsql.plan.lower import mapped_errors
 from acidsql.plan.sqltext import Text
 from acidsql.storage.spark.jvm import changed_conf, users_conf
 
-# Each session has several settings that do not touch each other: a session takes ten seconds.
+# Each session has several settings that do not affect each other: a session takes ten seconds.
 SESSIONS = {
     "ansi off, no aliases sideways": {
         "spark.sql.ansi.enabled": "false",
@@ -93,7 +94,7 @@ def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_few_rows_become_the_same_in_every_session(acid, conf, name):
-    """Whether the driver writes them, from Python's values, or a job."""
+    """Whether the driver writes them, from Python values, or a job writes them."""
     for key, value in SESSIONS[name].items():
         conf(key, value)
     ntz = "TIMESTAMP_NTZ'2024-03-10 02:30:00.000001'"  # does not exist in New York

@@ -1,4 +1,4 @@
-"""INSERT: where rows go, what replaces what, what a statement costs."""
+"""INSERT: where rows go, which rows are replaced, and what a statement costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @pytest.fixture
 def p(acid):
-    """A table of two partition columns."""
+    """A table with two partition columns."""
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (a INT, b STRING)")
     return acid
 
@@ -54,7 +54,7 @@ def test_any_text_is_a_partition_value(p, value, shown):
         (4, "x", None, shown),
     ]  # fmt: skip
     assert len(rows(p, "SHOW PARTITIONS t")) == 2
-    # A column without a value may have any.
+    # A column without a value in PARTITION (…) may have any value.
     assert len(rows(p, "SHOW PARTITIONS t PARTITION (a)")) == 2
     assert rows(p, "SHOW LOCKS t PARTITION (a)") == []
     row_ids_are_unique(p, "t", ("a", "b"))

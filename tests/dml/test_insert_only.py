@@ -1,4 +1,4 @@
-"""Insert-only tables: plain files that directories make transactional."""
+"""Insert-only tables: plain files in transactional directories."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_overwrite_puts_a_base_even_of_nothing(mm):
     assert table(mm) == [(2, "b"), (3, "c")]
     mm.sql("INSERT OVERWRITE t SELECT * FROM t WHERE false")
     assert table(mm) == []
-    # Hive knows a directory by the files in it: there is one, and it has no rows.
+    # Hive knows a directory by its files, so the empty base has a file without rows.
     assert files(mm)["base_0000003/000000_0"] == []
     mm.sql("INSERT INTO t VALUES (4, 'd')")
     assert table(mm) == [(4, "d")]

@@ -1,4 +1,4 @@
-"""What is wrong in a table's directory is named, and never fewer rows."""
+"""A fault in a table's directory is an error that names it, never fewer rows."""
 
 from __future__ import annotations
 

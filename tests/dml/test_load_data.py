@@ -1,4 +1,4 @@
-"""LOAD DATA: files of others become a table's, and are lost nowhere on the way."""
+"""LOAD DATA: files of other writers get into a table, and are not lost on the way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"
 
 @pytest.fixture
 def incoming(tmp_path):
-    """A directory with two ORC files of other writers, and what these leave beside them."""
+    """A directory with two ORC files of other writers, and the other files that such writers
+    leave."""
     directory = tmp_path / "incoming"
     directory.mkdir()
     put(directory / "part-00000-a.snappy.orc", [(1, "a"), (2, None)])
@@ -210,7 +211,8 @@ def test_spark_writes_and_it_is_loaded(t, spark, tmp_path):
     expected = sorted(map(tuple, rows_of_spark.collect()), key=repr)
     t.sql(f"LOAD DATA INPATH '{path}' INTO TABLE t")
     assert table(t) == expected
-    # Hadoop's checksums go too: beside another file of that name they would be wrong.
+    # Hadoop's checksum files are deleted, too: they would be wrong for later files of the same
+    # name.
     assert names(path) == ["._SUCCESS.crc", "_SUCCESS"]
 
 
@@ -352,7 +354,7 @@ def test_a_file_that_changes_while_it_is_copied_is_not_loaded(t, incoming, monke
 
 
 def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatch):
-    """The second waits for the first, and finds nothing left."""
+    """The second statement waits for the first, and then finds no files."""
     import acidsql
 
     outcomes, remove = [], load.remove
@@ -368,7 +370,7 @@ def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatc
     thread = threading.Thread(target=second)
 
     def slowly(sources):
-        # The first is committed, and the files are still there.
+        # The first statement has committed, and the files still exist.
         thread.start()
         thread.join(4)
         return remove(sources)

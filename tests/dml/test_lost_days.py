@@ -1,4 +1,4 @@
-"""Days that Spark's ORC reader shows as others, in files of other writers."""
+"""Files of other writers with days that Spark's ORC reader shows as other days."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DAYS = {"0001-01-01": -719_162, KEPT: -141_438, LOST: -141_432, "1970-01-01": 0
 
 
 def put(path: Path, *days: str) -> Path:
-    """A plain file of others."""
+    """Write a plain file as another writer does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ids = pa.array(range(len(days)), pa.int32())
     dates = pa.array([_DAYS[day] for day in days], pa.date32())
@@ -35,7 +35,7 @@ def shown(acid):
 
 @pytest.fixture
 def adopted(acid, tmp_path):
-    """A table of a file of others with a day that we do not write."""
+    """A table made of another writer's file, with a day that acidsql does not write."""
     put(tmp_path / "x" / "000000_0", "1970-01-01", LOST)
     acid.sql(f"CREATE TABLE t (id INT, d DATE) LOCATION '{tmp_path}/x'")
     return acid

@@ -1,4 +1,5 @@
-"""Reads leave out what is deleted, however many delete events there are and wherever they lie."""
+"""Reads leave out deleted rows, however many delete events there are and whatever their row ids
+are."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def test_deleted_rows_stay_away_however_they_are_told_from_the_others(
 ):
     if how == "events sent":  # the bits would take too much memory
         monkeypatch.setattr(deletion_vectors, "PAGES_MAX", 0)
-    if how == "events sorted":  # there are too many events to be sent to every task
+    if how == "events sorted":  # there are too many events to send them to every task
         monkeypatch.setattr(deletes, "SENT_MAX", 10)
         monkeypatch.setattr(deletion_vectors, "SENT_MAX", 10)
         monkeypatch.setattr(deletes, "_SURELY_FEW_BYTES", 0)
@@ -42,7 +43,8 @@ def test_row_ids_that_mix_to_the_same_number_are_still_told_apart(spark):
         return (write_id, bucket, row_id)
 
     columns = "__acidsql_writeid bigint, __acidsql_bucketid int, __acidsql_rowid bigint"
-    # All four mix to one number: write ids count modulo 2**16, statement ids lie over row ids.
+    # The first three mix to one number: write ids count modulo 2**16, and statement ids overlap
+    # with row ids.
     same = [row(1, 536870912, 1 << 20), row(1, 536870913, 0), row(65537, 536870913, 0)]
     events = spark.createDataFrame([*same, row(2, 536870912, 0)], columns)
     gone = spark.createDataFrame([same[1]], columns)

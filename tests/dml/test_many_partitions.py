@@ -1,4 +1,4 @@
-"""Of a table with many partitions only what matters is looked at: counted, not timed."""
+"""Of a table with many partitions only the needed ones are listed: counted, not timed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def t(acid):
 
 @pytest.fixture
 def listed(monkeypatch):
-    """Partitions whose directories are listed."""
+    """The partitions whose directories are listed."""
     found, listing = set(), LocalFileSystem.list
 
     def note(self, path):
@@ -79,7 +79,8 @@ def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t, listed):
     "source",
     [
         "(SELECT id, id AS p FROM range(3, 5))",  # of another type
-        "(SELECT INT(id), INT(id) AS p FROM range(3, 9) ORDER BY id LIMIT 2)",  # twice the same?
+        # Are they the same twice?.
+        "(SELECT INT(id), INT(id) AS p FROM range(3, 9) ORDER BY id LIMIT 2)",
         "(SELECT INT(id), INT(id) AS p FROM range(3, 2000))",  # too many
     ],
 )
@@ -154,7 +155,8 @@ def test_a_source_is_not_asked_for_partitions_that_the_text_names(
         return ask(source, equated)
 
     monkeypatch.setattr(reader, "demanded_by_source", note)
-    source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"  # Spark knows no value of it
+    # Spark does not know its value as a constant.
+    source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"
     merge = MERGE.format(source).partition("WHEN NOT")[0]
     t.sql(merge.replace("t.p = s.p", f"t.p = s.p AND {more}"))
     assert names == asked
@@ -188,7 +190,7 @@ def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t,
     "values", [["a", "b"], ["a b", "c%d", "e=f", "g/h", "ü+&", "", None], ["x'y", 'z"', "\\", "#?"]]
 )
 def test_rows_show_their_partition_however_it_is_told(acid, monkeypatch, by, values):
-    # By their sizes no more than two files are told, so that of some values it is the path.
+    # At most two files are found by their sizes, so some values come from the path.
     monkeypatch.setattr(partition_columns, "_SIZES_MAX", 0 if by == "path" else 2)
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING, d DATE)")
     for number, value in enumerate(values):
@@ -271,11 +273,11 @@ def test_deletes_meet_the_rows_of_their_own_partition_however_many_there_are(
     acid, monkeypatch, checksum
 ):
     monkeypatch.setattr(partition_columns, "_FEW_PARTITIONS", 0)
-    if checksum is not None:  # two partitions with the same: they are numbered
+    if checksum is not None:  # two partitions have the same checksum, so they are numbered
         monkeypatch.setattr(partition_columns, "_checksum", checksum)
     acid.sql("CREATE TABLE u (id INT) PARTITIONED BY (p STRING)")
     acid.sql("INSERT INTO u SELECT CAST(id AS INT), concat('ü ', id % 4) FROM range(0, 40, 1, 1)")
-    # Each partition has rows of the same ids, and loses others.
+    # All partitions have rows with the same row ids, and each loses other rows.
     for rest in range(3):
         acid.sql(f"DELETE FROM u WHERE p = 'ü {rest}' AND id % 3 = {rest}")
     left = [(i, f"ü {i % 4}") for i in range(40) if i % 4 == 3 or i % 3 != i % 4]

@@ -1,4 +1,4 @@
-"""MERGE: which clause fires, what it may do, what it refuses."""
+"""MERGE: which clause applies, what it may do, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("by_jobs")
 
 @pytest.fixture
 def t(acid):
-    """A target of four rows and a source of four; ids 2, 3 and NULL are in both."""
+    """A target with four rows and a source with four; ids 2, 3 and NULL are in both."""
     fill(acid, "t (id INT, v STRING, n INT)", "1, 'a', 10", "2, 'b', 20", "3, NULL, 0",
          "NULL, 'z', NULL")  # fmt: skip
     fill(acid, "s (id INT, v STRING, n INT)", "2, 'B', 2", "3, 'C', 0", "4, 'D', 4",
@@ -316,7 +316,7 @@ def test_a_merge_that_changes_nothing_publishes_nothing(t):
 
 
 def test_row_ids_may_be_merged_by(t):
-    """A key that every table has: the row id itself, also of a table in a subquery."""
+    """Every table has the key row id, also a table in a subquery."""
     assert counts(
         t,
         """MERGE INTO t USING (SELECT row__id AS r FROM t WHERE id = 2) AS s

@@ -1,4 +1,4 @@
-"""MERGE's source is listed once, whatever comes into its directory meanwhile."""
+"""MERGE's source is listed once, also if new files come into its directory."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FIRST, LATE = [(3, "first", 3)], [(7, "late", 7), (70, "late", 7)]
 
 
 class Landing:
-    """A directory that files are put into.
+    """A directory that gets new files.
 
     Attributes:
-        at: Before the query with this number is analysed a file comes.
-        seen: How many have been analysed.
+        at: Before the query with this number is analysed, a file comes.
+        seen: The number of analysed queries.
     """
 
     def __init__(self, path):
@@ -34,7 +34,7 @@ class Landing:
         self.put(FIRST)
 
     def put(self, values):
-        """Add a file in one step, as those do who rename it into its place."""
+        """Add a file in one step, as writers do that rename it into its place."""
         hidden = self.path / f"_{values[0][1]}"
         lines = (json.dumps(dict(zip(("id", "v", "p"), row, strict=True))) for row in values)
         hidden.write_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""MERGE reads a source twice only where that gives the same rows twice."""
+"""MERGE reads a source twice only if the source gives the same rows both times."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_an_acid_table_is_a_source_that_may_be_read_twice(t):
     ],
 )
 def test_what_could_give_other_rows_the_second_time_is_read_once(spark, t, files, query):
-    # Declared to give the same each time, and nobody can know.
+    # The function is declared to be deterministic, which may be wrong.
     spark.udf.register("same", lambda number: number, "int")
     try:
         assert "LeftSemi" not in plan_of(t, f"({query})")
@@ -176,7 +176,7 @@ def test_a_session_that_sends_nothing_to_all_tasks_is_obeyed(spark, t, files):
     ("statement", "left"),
     [
         (MERGE.format(source="files"), (1001, 1001, 2)),
-        # Spark may be as wrong about a table that nobody told it to send.
+        # Spark may also be wrong about the size of a table without a hint to broadcast it.
         ("DELETE FROM t WHERE EXISTS (SELECT * FROM files f WHERE f.id = t.id)", (999, 999, 0)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Names: with a back-quote in them, taken already, misspelt."""
+"""Names: with a back-quote, used already, or misspelt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW = (1, "p", (1, [(5,)]))
 
 
 def seen(found: Any) -> list[Any]:
-    """Rows as tuples, however deep, in an order of their own."""
+    """Rows as tuples, at any depth, sorted."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -123,7 +123,7 @@ def test_insert_only_tables_may_have_such_a_name(acid, file_format):
 
 
 def test_a_file_whose_names_java_misreads_is_refused(acid, tmp_path):
-    """Spark writes such files, and reads NULL out of them."""
+    """Spark writes such files, and reads NULL from them."""
     place = tmp_path / "others"
     acid.spark.sql("SELECT 1 AS `a``b`").write.orc(str(place))
     acid.sql("CREATE TABLE t (`a``b` INT)")

@@ -1,7 +1,7 @@
-"""NULL in a partition column, string columns included: in and out, as in Spark's own tables.
+"""NULL in a partition column, also of type string: written and read as in Spark's own tables.
 
-The empty text goes to the same directory, in Hive and in Spark, and so it is NULL, too. (Spark pads
-a CHAR in a directory's name, Hive does not: of CHAR the empty text is NULL here alone.)
+The empty text has the same directory, in Hive and in Spark, so it is NULL, too. (In a directory's
+name Spark pads a CHAR, Hive does not. So the empty text of a CHAR is NULL here, but not in Spark.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUERIES = [
 
 @pytest.fixture
 def sparks(spark):
-    """A table of Spark's own with the same rows, and the same settings for its overwrites."""
+    """A table of Spark's with the same rows, and the same setting for overwrites."""
     spark.sql("DROP TABLE IF EXISTS nulls_of_spark")
     by = "PARTITIONED BY (s, c, v, n)"
     spark.sql(f"CREATE TABLE nulls_of_spark ({COLUMNS}) USING parquet {by}")
@@ -52,7 +52,7 @@ MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"
 
 @pytest.mark.parametrize("kind", ["", MM], ids=["full", "insert-only"])
 def test_null_is_what_a_table_of_sparks_shows(acid, sparks, monkeypatch, kind):
-    # Only the partitions that a condition leaves are looked at.
+    # Only the partitions that a condition leaves are read.
     monkeypatch.setattr(reading, "MANY_PARTITIONS", 0)
     acid.sql(f"CREATE TABLE t (id INT) PARTITIONED BY ({COLUMNS.removeprefix('id INT, ')}) {kind}")
     acid.sql(f"INSERT INTO t VALUES {VALUES}")

@@ -1,6 +1,7 @@
-"""Random sequences of statements on all kinds of tables, against a table of plain Python.
+"""Random sequences of statements on all kinds of tables, compared with a table of plain Python.
 
-``ACIDSQL_ORACLE_EXAMPLES`` sets how many sequences run; more than the default are random.
+``ACIDSQL_ORACLE_EXAMPLES`` sets the number of sequences. With more than the default number they
+differ from run to run.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _numbers = itertools.count()
 @pytest.mark.parametrize("by_the_driver", [False, True], ids=["reference", "few_by_the_driver"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_the_driver):
-    if by_the_driver:  # it also looks for them
+    if by_the_driver:  # the driver also searches for the rows
         monkeypatch.setattr(read, "MUCH_DATA", 0)
     else:
         acid.sql("SET acidsql.fast.paths = false")
@@ -96,7 +97,8 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_
 
 
 def step(acid, model, name, statement):
-    """Run a statement on both sides: the counts that each gives, None for a violation."""
+    """Run a statement on both sides. Returns the counts of each; None for a cardinality
+    violation."""
     kind, *what = statement
     if kind == "compact":
         before = ids_of(acid, name)
@@ -136,7 +138,7 @@ def ids_of(acid, name):
 
 
 def multi_insert(acid, model, name, rows, one, two):
-    """Two branches into one table, one row of counts each."""
+    """A multi-insert with two branches into one table, with one row of counts each."""
     done = acid.sql(
         f"FROM (SELECT * FROM VALUES {values(rows)} AS s(id, v, n, p)) AS s "
         f"INSERT INTO {name} SELECT * WHERE {one.sql()} "

@@ -1,4 +1,4 @@
-"""TBLPROPERTIES ``orc.…`` of CREATE TABLE: every file of a table is written as they say."""
+"""TBLPROPERTIES ``orc.…`` of CREATE TABLE: every file of the table is written with them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.spark
 
 
 def readers(acid, name="t"):
-    """Of each bucket file of a table, by its directory."""
+    """pyorc's reader of each bucket file of a table, by the file's directory."""
     root = Path(acid.warehouse) / name
     found = sorted(root.rglob("bucket_*"))
     return {path.parent.name: pyorc.Reader(path.open("rb")) for path in found}
 
 
 def rows_that_java_reads(spark, path, column, value):
-    """How many rows ORC's Java reader does not skip for ``column = value``, a string."""
+    """The number of rows that ORC's Java reader does not skip for ``column = value``, a string."""
     jvm, java = spark._jvm, spark._jvm.java
     kinds = jvm.org.apache.hadoop.hive.ql.io.sarg
     kind = getattr(kinds, "PredicateLeaf$Type").STRING
@@ -28,7 +28,7 @@ def rows_that_java_reads(spark, path, column, value):
     conf = spark._jsc.hadoopConfiguration()
     orc = jvm.org.apache.orc.OrcFile
     reader = orc.createReader(jvm.org.apache.hadoop.fs.Path(str(path)), orc.readerOptions(conf))
-    # A list of names, as Spark gives it: ORC looks them up among the columns of ``row``.
+    # A list of names, as Spark gives it: ORC looks the names up among the columns of ``row``.
     names = spark.sparkContext._gateway.new_array(java.lang.String, 1)
     names[0] = column
     options = reader.options().searchArgument(sarg, names)

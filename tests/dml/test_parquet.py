@@ -1,4 +1,4 @@
-"""Insert-only tables whose files are Parquet: written, read, compacted, and told apart from ORC."""
+"""Insert-only tables with Parquet files: written, read, compacted, and distinguished from ORC."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_what_parquet_cannot_be_is_refused_by_name(acid, statement, condition):
 
 
 def test_instants_of_others_are_refused_and_never_shown_as_wall_clocks(acid, spark, tmp_path):
-    """INT96 and timestamps adjusted to UTC: which wall clock they are, the file does not tell."""
+    """INT96 and timestamps adjusted to UTC: the file does not tell which wall clock they are."""
     moment = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     instants = pa.table({"w": pa.array([moment], pa.timestamp("us", "UTC"))})
     for name, options in (("int96", {"use_deprecated_int96_timestamps": True}), ("utc", {})):

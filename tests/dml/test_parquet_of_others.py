@@ -1,4 +1,5 @@
-"""Parquet files of other writers: a query and a compaction read them alike, or refuse by name."""
+"""Parquet files of other writers: queries and compactions read them alike, or refuse them by
+name."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_days_that_spark_counted_in_the_hybrid_calendar_are_compacted_as_they_ar
     acid, spark, conf, tmp_path
 ):
     conf("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
-    # Spark rebases no TIMESTAMP_NTZ.
+    # Spark does not rebase a TIMESTAMP_NTZ.
     what = f"SELECT 1 id, DATE'{OLD}' d, array(DATE'0001-01-01') l, TIMESTAMP_NTZ'{OLD} 01:02:03' w"
     spark.sql(what).coalesce(1).write.parquet(str(tmp_path / "spark"))
     (file,) = (tmp_path / "spark").glob("part-*")

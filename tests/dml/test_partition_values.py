@@ -1,4 +1,4 @@
-"""Partitions are found by value, whatever their directories are called, in every session."""
+"""Partitions are found by value, whatever the names of their directories are, in every session."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def test_a_decimal_has_one_name_in_every_session(acid, conf):
 
 
 def adopted(acid, tmp_path, ddl, values, renamed):
-    """A table of others' directories: ours, copied under other names (of None: the only one)."""
+    """A table with another writer's directories: copies of acidsql's directories under other
+    names."""
     by, kind = ddl
     acid.sql(f"CREATE TABLE made (id INT) PARTITIONED BY ({by}) {kind}")
     acid.sql(f"INSERT INTO made VALUES {values}")
@@ -137,7 +138,7 @@ def partition_directories(tmp_path):
     return sorted({str(path.relative_to(tmp_path / "theirs")) for path in found})
 
 
-# Of each column the type, a value, and what others may call it in the name of a directory.
+# For each column: the type, a value, and a name that another writer may give the directory.
 OTHERS = {
     "i": ("INT", "1", "I=01"),
     "n": ("DECIMAL(5,2)", "1.5", "n=1.5"),
@@ -254,7 +255,8 @@ TEXTS = {
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_name_is_canonical_only_if_spark_gives_that_text_of_its_value(spark, conf, ansi):
-    """Of what is not in doubt Spark is the judge; what is in doubt costs a question, no more."""
+    """If a name is not in doubt, it must be Spark's own text. A name in doubt only costs a
+    question."""
     conf(ANSI, ansi)
     for kind, texts in TEXTS.items():
         cast = "rpad(text, 3, ' ')" if kind == "char(3)" else f"try_cast(text AS {kind})"

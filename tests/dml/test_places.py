@@ -1,4 +1,4 @@
-"""Whose a directory is: no statement takes, empties or shares what belongs to another table."""
+"""The owner of a directory: no statement takes, empties or shares a directory of another table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refused(acid: Any, text: str) -> str | None:
 
 @pytest.fixture
 def ext(acid: Any, tmp_path: Path) -> Path:
-    """A directory outside of the warehouse, with the table x in it that has the row 1."""
+    """A directory outside of the warehouse. It has the table x with the row 1."""
     directory = tmp_path / "ext"
     directory.mkdir()
     acid.sql(f"CREATE TABLE x (id INT) LOCATION '{directory}/x'")
@@ -39,7 +39,7 @@ def ext(acid: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def adopted(acid: Any, spark: SparkSession, ext: Path) -> Path:
-    """The directory of the table f, whose rows 1 and 2 are in plain files of Spark's."""
+    """The directory of the table f. Its rows 1 and 2 are in plain files that Spark wrote."""
     spark.range(1, 3).coalesce(1).write.orc(f"{ext}/f")
     acid.sql(f"CREATE TABLE f (id BIGINT) LOCATION '{ext}/f'")
     acid.sql("CREATE TABLE y (id BIGINT)")
@@ -181,7 +181,7 @@ def test_a_name_that_hive_and_spark_take_gets_a_safe_directory(acid, name):
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """A directory that no table has, with a file in a directory."""
+    """A directory that belongs to no table, with a file in a subdirectory."""
     directory = tmp_path / "far"
     (directory / "delta_0000001_0000001_0000").mkdir(parents=True)
     (directory / "delta_0000001_0000001_0000" / "bucket_00000").write_text("precious")
@@ -285,7 +285,7 @@ def test_a_name_whose_directory_another_table_has_gets_another_one(acid):
 def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeypatch):
     acid.sql("CREATE TABLE r1 AS SELECT 1 AS id")
     acid.sql("ALTER TABLE r1 RENAME TO r2")
-    with monkeypatch.context() as patch:  # as if DROP died before it deleted
+    with monkeypatch.context() as patch:  # as if the process of DROP had died before the deletion
         patch.setattr("acidsql.statements.tables.delete_dropped", lambda *_: None)
         acid.sql("DROP TABLE r2")
     acid.sql("CREATE TABLE r1 AS SELECT 2 AS id")
@@ -299,7 +299,8 @@ def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeyp
 def test_where_a_dropped_table_is_still_to_be_deleted_no_other_table_is_made(
     acid, tmp_path, monkeypatch
 ):
-    """Somebody may be deleting it just now, by names that the other table would have, too."""
+    """Another process may be deleting it now, by names that files of the other table would have,
+    too."""
     place = tmp_path / "ext"
     place.mkdir()
     acid.sql(f"CREATE TABLE x (id INT) LOCATION '{place}'")

@@ -1,6 +1,7 @@
-"""INSERT of plain literals: without Spark's parser, and the same to the last bit as with it.
+"""INSERT of plain literals: without Spark's parser, with exactly the same result as with it.
 
-``ACIDSQL_PLAIN_EXAMPLES`` sets how many statements go both ways; more than the default are random.
+``ACIDSQL_PLAIN_EXAMPLES`` sets the number of statements that run both ways. With more than the
+default number they differ from run to run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OTHERS = (
 
 @pytest.fixture
 def t(acid):
-    """A table of plain columns, and some that are none."""
+    """A table with plain columns and others."""
     acid.sql("CREATE TABLE t (i INT, s STRING, n DECIMAL(10,2), d DOUBLE, ts TIMESTAMP)")
     for ddl in OTHERS:
         acid.sql(f"CREATE TABLE {ddl}")
@@ -39,7 +40,7 @@ def t(acid):
 
 @pytest.fixture
 def asked(spark, monkeypatch):
-    """The texts that Spark is asked to parse, but for the counts that a statement answers with."""
+    """The texts that Spark is asked to parse, without the counts that a statement returns."""
     found, kind = [], type(spark)
     ask = kind.sql
 
@@ -97,7 +98,8 @@ def test_arguments_the_time_zone_and_the_limit_are_minded(t, asked, conf):
     conf("spark.sql.session.timeZone", "America/New_York")
     for kind, by_spark in (("TIMESTAMP_NTZ", False), ("TIMESTAMP", True)):
         asked.clear()
-        t.sql(f"INSERT INTO t (ts) VALUES ({kind}'2024-03-10 02:30:00')")  # a gap in New York
+        # A time that New York skipped.
+        t.sql(f"INSERT INTO t (ts) VALUES ({kind}'2024-03-10 02:30:00')")
         assert bool(asked) is by_spark
     assert [row[0] for row in rows(t, "SELECT string(ts) FROM t WHERE ts IS NOT NULL")] == [
         "2024-03-10 02:30:00", "2024-03-10 03:30:00",
@@ -210,7 +212,7 @@ SUITED = {
 
 @st.composite
 def inserts(draw):
-    """A column list and rows: in each column literals of one kind or of two, mostly fitting it."""
+    """A column list and rows. Each column has literals of one or two kinds, which mostly fit."""
     names = draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3, unique=True))
     height = draw(st.integers(1, 3))
     columns = []
@@ -227,7 +229,8 @@ def inserts(draw):
 
 @pytest.fixture
 def attempt(acid, monkeypatch):
-    """Runs an INSERT: the Arrow tables that were written, or why none was; whether Spark helped."""
+    """Run an INSERT. Returns the written Arrow tables, or the error; and whether Spark was
+    needed."""
     written: list[object] = []
     helped: list[object] = []
     write, collect = save.write_rows, save.collect_rows
@@ -294,7 +297,7 @@ def test_both_ways_write_the_same(spark, acid, attempt, conf):
 
 
 def _both_read_the_same(acid, pairs):
-    """Values and row ids, read back."""
+    """Compare the values and row ids that are read back."""
     shown = ", ".join(f"string({n})" if n in ("da", "ts") else n for n in TYPES)
     by_write_id: dict[int, list[object]] = {}
     for row in acid.sql(f"SELECT row__id, {shown} FROM t").collect():

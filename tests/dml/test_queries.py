@@ -11,7 +11,7 @@ from acidsql.errors import AcidSqlError, SqlError
 
 @pytest.fixture
 def t(acid):
-    """An ACID table that has seen deletes, and another one."""
+    """An ACID table with delete events, and another ACID table."""
     fill(acid, "t (id INT, v STRING, n INT)", "1, 'a', 10", "2, 'b', 20", "3, 'c', 30")
     fill(acid, "u (id INT, w STRING)", "1, 'x'", "2, 'y'")
     acid.sql("DELETE FROM t WHERE id = 3")
@@ -276,7 +276,7 @@ def test_parameters_of_a_query(t):
 
 @pytest.fixture
 def twins(spark, acid):
-    """ACID tables, and tables of Spark's of the same names with the same rows: the oracle."""
+    """ACID tables, and Spark tables with the same names and rows, as the oracle."""
     acid.sql("CREATE DATABASE d")
     made = {
         "default.t": "SELECT 1 AS id, 5 AS s, named_struct('id', 9, 's', 8, 'zz', 7) AS t",
@@ -315,7 +315,7 @@ INNER = ("w", "d.u", "(SELECT 5 AS s) t")
 
 
 def of_namesakes():
-    """Queries in which ``t.c`` may mean columns of several relations, and fields of structs."""
+    """Queries in which ``t.c`` may mean columns of several relations, or fields of structs."""
     for found in COLUMNS:
         yield from (f"SELECT {found} FROM {relations}" for relations in FROMS)
     for found in ("t.id", "d.t.id"):
@@ -331,7 +331,7 @@ def of_namesakes():
 
 
 def test_no_namesake_is_taken_for_another(twins):
-    """Where Spark cannot be told what is meant, the query is refused."""
+    """If acidsql cannot tell Spark which column is meant, the query is refused."""
     spark, acid = twins
     answers = {q: (answered(acid.sql, q), answered(spark.sql, q)) for q in of_namesakes()}
     wrong = {q: both for q, both in answers.items() if isinstance(both[0], list) and

@@ -1,4 +1,4 @@
-"""Spark's optimiser comes to an end with every statement of ours."""
+"""Spark's optimiser reaches a fixed point for every statement of acidsql."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHERS = [
 
 
 class Warnings:
-    """What Spark's planner has warned of, as the JVM's log has it."""
+    """The warnings of Spark's planner in the JVM's log."""
 
     def __init__(self, jvm):
         self._log4j = jvm.org.apache.logging.log4j

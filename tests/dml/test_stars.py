@@ -1,4 +1,4 @@
-"""A ``*`` in a condition or a value: the table's own columns, as Spark has them."""
+"""A ``*`` in a condition or a value means the table's own columns, in Spark's order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kit import counts, fill, refused, table
 
 @pytest.fixture
 def t(acid):
-    """A partitioned table, and changes to it: one row the same, one changed, one new."""
+    """A partitioned table, and changes to it: one equal row, one changed row, one new row."""
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 1), (3, NULL, 2)")
     fill(acid, "s (id INT, v STRING, p INT)", "1, 'a', 1", "2, 'new', 1", "4, 'd', 2")

@@ -1,4 +1,5 @@
-"""Store assignment: what may go where, and what becomes of it, as Spark's own tables have it."""
+"""Store assignment: which value may go into which column, and the stored value, as in Spark's
+tables."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ SOURCES = [
 
 @pytest.fixture(scope="module")
 def parquet(spark):
-    """Spark's own table, one column of each type."""
+    """A table of Spark's with one column of each type."""
     spark.sql("DROP TABLE IF EXISTS oracle_types")
     columns = ", ".join(f"{name} {kind}" for name, kind in TARGETS.items())
     spark.sql(f"CREATE TABLE oracle_types ({columns}) USING parquet")
@@ -41,7 +42,7 @@ def parquet(spark):
 
 @pytest.fixture(scope="module")
 def ours(spark, tmp_path_factory):
-    """The same, as an ACID table."""
+    """The same table as an ACID table."""
     import acidsql
 
     warehouse = str(tmp_path_factory.mktemp("assignment"))
@@ -58,7 +59,7 @@ def ours(spark, tmp_path_factory):
 def test_every_pair_of_types_is_assigned_as_spark_does(spark, parquet, ours, conf, source, ansi):
     conf("spark.sql.storeAssignmentPolicy", "ANSI")
     conf("spark.sql.ansi.enabled", ansi)
-    # Behind a checkpoint the value is no constant, which Spark would try to cast while planning.
+    # After a checkpoint the value is no constant, which Spark would try to cast while planning.
     column = spark.range(1).selectExpr(f"{source} AS x").localCheckpoint()
     column.createOrReplaceTempView("oracle_source")
     accepted = [name for name in TARGETS if _analyses(spark, parquet, name)]
@@ -76,10 +77,11 @@ def test_every_pair_of_types_is_assigned_as_spark_does(spark, parquet, ours, con
 
 
 def _compare_values(spark, parquet, ours, source, accepted):
-    """One row for all columns that take the value; the others one by one, as they fail."""
+    """One row for all columns that accept the value; other columns one by one, because they
+    fail."""
     fits = [name for name in accepted if _evaluates(spark, parquet, name, source)]
     if source in ("double('NaN')", "double('Infinity')"):
-        # Spark writes NULL into a DECIMAL; here it is out of range, as it is for the integers.
+        # For a DECIMAL Spark writes NULL; acidsql raises an error, as for the integers.
         fits = [name for name in fits if not name.startswith("de") and name != "dw"]
     for name in accepted:
         if name not in fits:

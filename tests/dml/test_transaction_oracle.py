@@ -1,6 +1,7 @@
-"""Random transactions over two tables, against the same in plain Python; somebody else looks on.
+"""Random transactions over two tables, compared with plain Python, while another session reads.
 
-``ACIDSQL_ORACLE_TRANSACTIONS`` sets how many sequences run; more than the default are random.
+``ACIDSQL_ORACLE_TRANSACTIONS`` sets the number of sequences. With more than the default number they
+differ from run to run.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ transactions = st.tuples(
 
 @dataclass
 class State:
-    """What a transaction sees: its tables, and what it has overwritten of them."""
+    """What a transaction sees: its tables, and the partitions that it has overwritten."""
 
     models: list[Model]
     closed: list[set[str | None]] = field(default_factory=lambda: [set(), set()])
@@ -58,13 +59,13 @@ class State:
         return found
 
     def is_closed(self, table: int) -> bool:
-        """True if what a statement has touched was overwritten before it."""
+        """Whether a partition that a statement touched was overwritten before."""
         model, closed = self.models[table], self.closed[table]
         return bool(model.touched & closed if model.partitioned else closed)
 
 
 class Heard:
-    """Takes the place of a session, to hear what a statement's text is."""
+    """Replaces a session, to get the text of a statement."""
 
     text = ""
 
@@ -75,7 +76,7 @@ class Heard:
 
 
 class Scene:
-    """Two tables, a session with a transaction, another session that looks on."""
+    """Two tables, a session with a transaction, and another session that reads."""
 
     def __init__(self, acid, outside, layouts):
         self.acid, self.outside = acid, outside
@@ -87,10 +88,10 @@ class Scene:
         self.story = []
 
     def run(self, sequence, end):
-        """One transaction."""
+        """Run one transaction."""
         self.acid.sql("BEGIN")
         self.inside, self.savepoints, self.news = None, {}, [[], []]
-        # An INSERT that an overwrite would hide is a conflict: that is test_conflicts' matter.
+        # An INSERT that an overwrite would hide is a conflict, which ``test_conflicts`` tests.
         self.others_may_insert = all(s[0] != "say" or s[2][0] != "overwrite" for s in sequence)
         for kind, *what in sequence:
             self.story.append((kind, *what))
@@ -107,7 +108,7 @@ class Scene:
         self.look_from_outside()
 
     def state(self):
-        """What the transaction sees; its snapshot is that of its first statement."""
+        """The state that the transaction sees. Its snapshot is that of its first statement."""
         if self.inside is None:
             self.inside = State(self.committed).copy()
         return self.inside
@@ -138,7 +139,7 @@ class Scene:
             return None
 
     def fail(self, table, new):
-        """The first branch is published when the second finds a null."""
+        """The first branch is published when the second branch finds a null."""
         then = self.state().copy()
         then.models[table].insert(new)
         text = (
@@ -153,7 +154,7 @@ class Scene:
         self.acid.sql(f"SAVEPOINT {name}")
         self.savepoints.pop(name, None)
         self.savepoints[name] = self.state().copy()
-        self.look()  # takes the snapshot, if none is taken yet
+        self.look()  # takes the snapshot, if there is none yet
 
     def back(self, name):
         if name not in self.savepoints:
@@ -166,8 +167,8 @@ class Scene:
             del self.savepoints[later]
 
     def other(self, table, new):
-        """Somebody else compacts and cleans, or commits rows, here or, where they would conflict,
-        elsewhere."""
+        """Another session compacts and cleans, or commits rows: here, or elsewhere if they would
+        conflict here."""
         if new is None:
             kind = "major" if len(self.story) % 2 else "minor"
             self.outside.compact(self.names[table], kind=kind, wait=True)
@@ -194,7 +195,7 @@ class Scene:
         return rows(session, both)
 
     def compare_with_a_reader_without_a_metastore(self):
-        """``acidsql.read`` of the directories; no row id is there twice in one partition."""
+        """``acidsql.read`` of the directories. No row id occurs twice in one partition."""
         store = self.outside.metastore
         for name, model in zip(self.names, self.committed, strict=True):
             table, txns = store.get_table(TableName("default", name)), store.valid_txns()
@@ -230,7 +231,7 @@ def test_inside_each_read_sees_what_plain_python_says_and_outside_nobody_sees_a_
     def run(start, sequences):
         place = acid.warehouse
         with (
-            # Few rows by the driver, more by jobs.
+            # The driver writes few rows, jobs write more.
             acidsql.connect(
                 spark, warehouse=place, settings={"acidsql.driver.max.rows": "3"}
             ) as one,

@@ -286,7 +286,7 @@ def test_only_the_overwritten_partitions_are_closed_to_changes(acid, other):
 
 
 class _Undeletable(FileSystem):
-    """Published directories cannot be deleted while ``broken``."""
+    """A file system on which published directories cannot be deleted while ``broken``."""
 
     broken = False
 

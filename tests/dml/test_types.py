@@ -1,4 +1,4 @@
-"""Every type that ORC and Spark share, through every way in, and read back by others."""
+"""Every type that ORC and Spark have in common, written in every way, and read by other readers."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ ODD_KEYS = ("MAP<BINA", "MAP<STRU")
 
 
 def row(number: int) -> list[str]:
-    """The literals of one row; beyond a type's values NULL."""
+    """The literals of one row; NULL if a type has no more values."""
     return [values[number] if number < len(values) else "NULL" for values in VALUES.values()]
 
 
 def shown(frame) -> list[tuple]:
-    """Values as texts of Spark's, exact and without Python's limits."""
+    """Values as Spark's texts, exact and without the limits of Python's types."""
     names = [name for name in frame.columns if name != "k"]
     json = "'ignoreNullFields', 'false'"
     return [
@@ -74,7 +74,7 @@ def shown(frame) -> list[tuple]:
         for found in frame.selectExpr(
             "k",
             *(
-                # to_json shows a map's keys by their address if they are no plain values.
+                # to_json shows a map's keys by their address if they are not plain values.
                 f"to_json(map_entries({n}), map({json}))" if COLUMNS[n][:8] in ODD_KEYS
                 else f"to_json(struct({n}), map({json}))" if "<" in COLUMNS[n] else f"hex({n})"
                 if COLUMNS[n] in ("STRING", "BINARY") else f"concat('<', string({n}), '>')"
@@ -86,7 +86,7 @@ def shown(frame) -> list[tuple]:
 
 @pytest.fixture(scope="module")
 def expected(spark):
-    """What Spark alone makes of the literals, padded as its tables pad CHAR."""
+    """The values that Spark alone gives for the literals, with CHAR padded as in its tables."""
     wide = [
         "SELECT " + ", ".join([f"{n} AS k"] + [
             f"CAST({_padded(value, kind)} AS {_wide(kind)}) AS {name}"
@@ -134,7 +134,8 @@ def test_every_value_comes_back_as_it_went_in(spark, acid, expected, way):
 
 
 def _others_read_the_same(acid):
-    """pyorc and pyarrow agree with Spark on which values are null, and on the simple ones."""
+    """pyorc and pyarrow agree with Spark on which values are null, and on the values of simple
+    types."""
     found = acid.sql("SELECT row__id, k, c3, c4, c11, c14 FROM t").collect()
     live = {tuple(row[0]): row for row in found}
     seen = 0

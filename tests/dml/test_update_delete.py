@@ -1,4 +1,4 @@
-"""UPDATE and DELETE: which rows, which values, what is refused."""
+"""UPDATE and DELETE: which rows they change, the new values, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acidsql.errors import AcidSqlError, ConstraintError, SqlError
 
 @pytest.fixture
 def t(acid):
-    """Four rows, one with nulls; a table to look things up in."""
+    """A table with four rows, one with nulls; and a table for subqueries."""
     fill(acid, "t (id INT, v STRING, n INT)", "1, 'a', 10", "2, 'b', 20", "3, NULL, 0",
          "NULL, 'z', NULL")  # fmt: skip
     fill(acid, "u (k INT, w STRING)", "1, 'one'", "2, 'two'", "NULL, 'null'")

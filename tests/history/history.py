@@ -41,7 +41,7 @@ class Read:
 
     @property
     def values(self) -> Values:
-        """The list; None if several were found."""
+        """The first list; empty if none was found."""
         return self.lists[0] if self.lists else ()
 
 
