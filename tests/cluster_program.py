@@ -1,4 +1,4 @@
-"""Statements on a cluster whose executors are processes of their own, one of which is killed.
+"""Statements on a cluster with executors in processes of their own, one of which is killed.
 
 ``python cluster_program.py <directory>`` prints the table's rows as JSON.
 """
@@ -51,13 +51,13 @@ def main(directory: str) -> None:
 
 
 def _kill_once(id: int, file: str) -> int:
-    """Kill the executor that asks first for a row from the middle of its work."""
+    """Kill the executor that first asks for a row in the middle of its work."""
     if id > 500:
         try:
             Path(file).touch(exist_ok=False)
         except FileExistsError:
             return id
-        daemon = os.getppid()  # of Python's workers; the executor started it
+        daemon = os.getppid()  # the process that starts Python's workers; the executor started it
         os.kill(_parent(daemon), signal.SIGKILL)
     return id
 

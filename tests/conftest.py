@@ -1,4 +1,4 @@
-"""What all tests share: one Spark, a fresh warehouse for each test, the fast tests first."""
+"""Fixtures for all tests: one Spark, a fresh warehouse for each test; fast tests run first."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
 def pytest_configure() -> None:
-    """Let temporary directories lie in memory, where there is room: the power is not cut here, and
-    a statement syncs a dozen times."""
+    """Put temporary directories into memory if there is room: there are no power cuts here, and a
+    statement syncs a dozen times."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whatever uses the fixture ``spark``, and run it after all the rest.
+    """Mark all tests that use the fixture ``spark``, and run them last.
 
     ``tryfirst``: ``-m spark`` must see the marks.
     """
@@ -41,13 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def java_home() -> str:
-    """A Java that PySpark runs on; without one the run stops and says what to do."""
+    """A Java that PySpark runs on. Without one the run stops and says what to do."""
     return str(use_java().home)
 
 
 @pytest.fixture(scope="session")
 def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Spark session of two threads that all tests share. Leave its conf as you found it."""
+    """A Spark session with two threads that all tests share. A test restores each conf that it
+    changes."""
     warehouse = tmp_path_factory.mktemp("spark-warehouse")
     session = small_spark(warehouse, threads=2, memory="2g", java_options="-Duser.timezone=UTC")
     yield session
@@ -56,7 +57,7 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def hdfs() -> Iterator[str]:
-    """A directory of the test's own on an HDFS, for which Hadoop's native client must be set up
+    """A directory of the test's own on an HDFS. Hadoop's native client must be set up for it
     (README, "Limits")."""
     above = os.environ.get("ACIDSQL_HDFS")
     if above is None:
@@ -70,7 +71,8 @@ def hdfs() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file that ``connect`` would make: its tables take longer than many a test."""
+    """The SQLite file that ``connect`` would make. To make its tables takes longer than many
+    tests."""
     from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 
     path = tmp_path_factory.mktemp("metastore") / "metastore.db"
@@ -89,7 +91,7 @@ def acid(spark: Any, tmp_path: Path, new_metastore: bytes) -> Iterator[Any]:
     metastore.write_bytes(new_metastore)
     with closing(sqlite3.connect(metastore)) as store, store:
         store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [str(warehouse)])
-    # Nothing compacts unasked: tests look at directories.
+    # Nothing is compacted automatically, because tests look at directories.
     with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as session:
         yield session
     spark.catalog.setCurrentDatabase("default")

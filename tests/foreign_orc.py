@@ -1,4 +1,4 @@
-"""ORC files as other writers write them: the footers of files of ours, changed."""
+"""ORC files of other writers: files of acidsql's with changed footers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TRINO = 4
 
 
 def as_another_writers(path: Path, *, statistics: bool = True) -> None:
-    """Make a file one of Trino's, which declares the proleptic calendar.
+    """Make a file look like one of Trino's, which declares the proleptic calendar.
 
     Args:
         path: The file.

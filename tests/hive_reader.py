@@ -1,7 +1,7 @@
-"""A real Hive 4.0.1 that reads tables' directories; its sources are in the folder ``hive``.
+"""A real Hive 4.0.1 that reads tables' directories. Its sources are in the folder ``hive``.
 
-Maven fetches Hive's jars and javac compiles the reader when it is first asked for; both stay in
-``build``. Nothing of Hive runs but its readers: no metastore, no server.
+At the first use, Maven fetches Hive's jars and javac compiles the reader. Both are kept in
+``build``. Only Hive's readers run: no metastore, no server.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Columns = Iterable[tuple[str, str]]
 
 
 class UnavailableError(Exception):
-    """Hive's readers cannot be had here; the message says what is missing."""
+    """Hive's readers cannot run here; the message says what is missing."""
 
 
 class HiveReader:
     """A JVM with Hive's readers.
 
     Args:
-        scratch: An empty directory for its scratch files and what it says.
+        scratch: An empty directory for its scratch files and its output.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -59,7 +59,7 @@ class HiveReader:
         vectorized: bool = False,
         insert_only: bool = False,
     ) -> list[tuple[tuple[int, int, int] | None, list[Any]]]:
-        """Row ids and values, those of the partition columns last, in no order."""
+        """Row ids and values, partition columns last, in no order."""
         listed = [
             ",".join(f"{name}:{kind}" for name, kind in some)
             for some in (columns, partition_columns)
@@ -78,19 +78,20 @@ class HiveReader:
         raise AssertionError(f"Hive's reader ended: {self._said.read_text()[-2000:]}")
 
     def close(self) -> None:
-        """End it."""
+        """End the JVM."""
         self._jvm.stdin.close()
         self._jvm.wait(30)
         self._jvm.stdout.close()
 
 
 def _built(javac: Path) -> Path:
-    """The folder with Hive's jars and the reader's classes, made unless these sources have one."""
+    """The folder with Hive's jars and the reader's classes. It is made, unless it exists for these
+    sources."""
     files = sorted(file for file in SOURCES.rglob("*") if file.is_file())
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
     built = BUILT / digest[:12]
     if not built.exists():
-        shutil.rmtree(BUILT, ignore_errors=True)  # of other sources
+        shutil.rmtree(BUILT, ignore_errors=True)  # a folder of older sources
         BUILT.mkdir(parents=True)
         unfinished = tempfile.mkdtemp(dir=BUILT)
         _fetch_jars(f"{unfinished}/jars")
@@ -121,7 +122,7 @@ def _fetch_jars(directory: str) -> None:
 
 
 def _javac() -> Path:
-    """JAVA_HOME's compiler, or the path's: a Java that runs PySpark need not have one."""
+    """The compiler of JAVA_HOME or of the path: a Java that runs PySpark may have no compiler."""
     for place in (f"{os.environ.get('JAVA_HOME', '')}/bin", os.environ.get("PATH")):
         javac = shutil.which("javac", path=place)
         if javac is not None and _version(javac) >= LEAST_JDK:

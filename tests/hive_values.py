@@ -1,4 +1,4 @@
-"""Values of an Arrow table, written as the golden tables and the Hive kit write them."""
+"""Values of an Arrow table in the form of the golden tables and of the Hive kit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _EPOCH = np.datetime64(0, "us")
 
 
 def rows_of(table: pa.Table, types: list[str]) -> list[Row]:
-    """The rows of a table, ordered by row id (or by value): the row id, then the values.
+    """The rows of a table, ordered by row id (or else by value): the row id, then the values.
 
     Args:
-        table: ``row__id`` first if it is there, then a column for each type.
+        table: ``row__id`` first if there is one, then a column for each type.
         types: Hive's type texts.
     """
     ids: list[Any] = [None] * table.num_rows
@@ -39,8 +39,8 @@ def rows_of(table: pa.Table, types: list[str]) -> list[Row]:
 
 
 def _plain(array: pa.Array) -> list[Any]:
-    """Python values; dates and timestamps as numbers, because Python's end with the year 9999 and
-    begin with the year 1."""
+    """Python values. Dates and timestamps are numbers, because Python's begin with the year 1 and
+    end with the year 9999."""
     if pa.types.is_struct(array.type):
         names = [field.name for field in array.type]
         parts = zip(*(_plain(part) for part in array.flatten()), strict=True)
@@ -99,7 +99,7 @@ def _timestamp(micros: int) -> str:
 
 
 def _json(value: Any, node: HiveType) -> str:
-    """Hive's own JSON: numbers as map keys are not quoted."""
+    """Hive's own JSON: numbers as keys of maps have no quotes."""
     if value is None:
         return "null"
     if node.kind == "array":

@@ -1,4 +1,4 @@
-"""What a snapshot sees in a directory, by a plain loop over the files that our listing takes."""
+"""The rows that a snapshot sees in a directory, by a plain loop over the listed files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = tuple[int, int, int]
 def rows_on_disk(
     path: str, schema: RowSchema, seen: ValidWriteIdList, txns: ValidTxnList = ALL_TXNS
 ) -> dict[Key, str]:
-    """The rows of a table of one column, by row id."""
+    """The rows of a table with one column, by row id."""
     fs = filesystem_for(path)
     listing = list_directory(fs, path, "", seen, txns, history_is_kept=True)
     gone = {

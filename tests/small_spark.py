@@ -1,4 +1,4 @@
-"""A Spark for tests: the one that they share, and those of processes of their own."""
+"""Small Spark sessions for tests: the shared one, and those of processes of their own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Statements here are short, and hardly two are alike: what a JVM spends on optimising code for
-# later, and on collecting garbage beside the work, costs a third of all.
+# Statements here are short, and hardly any two are alike. So optimising code for later, and
+# collecting garbage in parallel, would only cost time: a third of it all.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -20,14 +20,14 @@ def small_spark(
     java_options: str = "",
     master: str | None = None,
 ) -> Any:
-    """Start one that logs errors only.
+    """Start a session that logs errors only.
 
     Args:
-        warehouse: Spark's own.
-        threads: As many partitions has a shuffle.
-        memory: Of the JVM.
-        java_options: Besides ours.
-        master: Spark's, if it is not to run in this process.
+        warehouse: Spark's own warehouse.
+        threads: The number of threads, and of partitions of a shuffle.
+        memory: The memory of the JVM.
+        java_options: Further options for Java.
+        master: Spark's master, if Spark shall not run in this process.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession

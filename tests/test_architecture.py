@@ -1,4 +1,4 @@
-"""The shape of the package, held by tests: layers, library homes, sizes (see ARCHITECTURE.md)."""
+"""Tests of the package's structure: layers, homes of libraries, sizes (see ARCHITECTURE.md)."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "acidsql"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-# From the bottom up. A unit imports lower rows and itself; those on one row are strangers.
+# From the bottom up. A unit imports from lower rows and from itself, not from others of its row.
 ROWS = [
     {"errors", "java"},  # the error tree; a Java that PySpark can run on
     {"settings", "acid"},  # limits; the rules of the format, as pure values
     {"metastore"},  # where tables, transactions and locks are kept
     {"sql", "storage", "txn"},  # the language; directories of ORC; the life of a transaction
-    {"plan"},  # what a statement means
-    {"compaction"},  # what runs beside statements
-    {"statements"},  # what runs
-    {"opening"},  # what a new session needs
-    {"render", "session"},  # rows as text; what a person holds in the hand
-    {"magic", "cli"},  # what a person types into
+    {"plan"},  # the meaning of statements
+    {"compaction"},  # background work
+    {"statements"},  # runs each statement
+    {"opening"},  # the needs of a new session
+    {"render", "session"},  # rows as text; the public API
+    {"magic", "cli"},  # notebook and command line
 ]
-# The rooms of storage/, from the bottom up; ``words`` are the modules beside the rooms.
+# The packages of storage/, from the bottom up; ``words`` are the modules beside the packages.
 ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding"]
 ROW_OF = {unit: number for number, row in enumerate(ROWS) for unit in row}
-# acidsql/__init__.py exports lazily, so that importing it imports nothing: anyone may.
+# acidsql/__init__.py exports lazily, so importing it imports nothing: every module may do so.
 ROW_OF["__init__"] = -1
 
-# One library, one home.
+# Each library is imported in one place only.
 HOMES = {
     "sqlglot": {"sql/tokens.py"},
     "sqlalchemy": {"metastore/embedded/"},
     "sqlite3": {"metastore/embedded/"},
     "alembic": {"metastore/embedded/migrations/"},
-    "psycopg": set(),  # SQLAlchemy asks for it, and for the next; we do not
+    "psycopg": set(),  # SQLAlchemy imports this library and the next one; acidsql does not
     "pymysql": set(),
     "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
     "pyarrow.parquet": {"storage/files/parquet.py"},
     "pyarrow.fs": {"storage/files/filesystem.py"},
     "pyarrow.dataset": {"storage/orc/batches.py"},
-    "pyorc": set(),  # tests write and read with it
+    "pyorc": set(),  # only tests use it
     "IPython": {"magic.py"},
     "click": {"cli.py"},
     "rich": {"cli.py"},
     "jdk": {"java.py"},
     "py4j": {"storage/reading/sargs.py"},
-    "pandas": set(),  # PySpark asks for it, we do not
+    "pandas": set(),  # PySpark imports it; acidsql does not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
-    # The runner and what it calls hand DataFrames on; what a person holds makes and shows them.
+    # The runner and the modules that it calls pass DataFrames on; the public API makes and shows
+    # them.
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "render.py",
         "session.py", "opening.py", "magic.py", "cli.py",
@@ -64,7 +65,7 @@ HOMES = {
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
 JVM_HOMES = ("storage/spark/jvm.py", "storage/spark/repeatable.py", "storage/reading/sargs.py")
 
-# Where rows may come to the driver, and how many at most.
+# The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
     "storage/writing/job.py": "one record for each file (I7); the buckets of six values",
     "storage/writing/load.py": "one record for each file (I7)",
@@ -84,7 +85,7 @@ COLLECTORS = {
 }  # fmt: skip
 SQLALCHEMYS_OWN = "metastore/embedded/"  # Result.first() there
 
-# What runs in Spark's workers, or is imported by what does.
+# Modules that run in Spark's workers, and modules that those import.
 WORKER_MODULES = [
     "acidsql.storage.writing.event_writer",
     "acidsql.storage.writing.delete_writer",
@@ -113,7 +114,7 @@ def name_of(path: Path) -> str:
 
 
 def unit_of(name: str) -> str:
-    """The part of the package that a file belongs to: its directory, or the module."""
+    """The part of the package to which a file belongs: its directory, or the module itself."""
     return name.split("/")[0].removesuffix(".py")
 
 
@@ -122,7 +123,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """All modules a file imports, wherever in it; ``from a import b`` counts as a and a.b."""
+    """All modules that a file imports anywhere; ``from a import b`` counts as a and a.b."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -134,7 +135,8 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def module_path(module: str) -> str | None:
-    """The file of a module of ours; None if it is a name inside one, or not ours."""
+    """The file of a module of acidsql; None for a name inside of a module, and for other
+    modules."""
     inner = module.removeprefix("acidsql").removeprefix(".").replace(".", "/")
     for name in (f"{inner}.py", f"{inner}/__init__.py".lstrip("/")):
         if module.split(".")[0] == "acidsql" and (PACKAGE / name).is_file():
@@ -143,7 +145,8 @@ def module_path(module: str) -> str | None:
 
 
 def own_imports(path: Path) -> set[str]:
-    """Files of ours that a file imports; of ``from package import module`` only the module."""
+    """The files of acidsql that a file imports; for ``from package import module`` only the
+    module."""
     found = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -166,7 +169,7 @@ def test_imports_go_down(path):
 
 
 def room_of(name: str) -> int:
-    """The floor of a module of storage/."""
+    """The level of a module of storage/."""
     inner = name.split("/")[1:]
     return ROOMS.index(inner[0] if len(inner) > 1 else "words")
 
@@ -242,7 +245,7 @@ def test_there_is_no_import_cycle():
 
 
 def test_workers_need_only_pyarrow():
-    """In an interpreter where everything else of ours is blocked, and watched for by name."""
+    """In an interpreter in which all other modules are blocked, and looked for by name."""
     program = f"""
 import importlib, importlib.abc, sys
 
@@ -265,7 +268,7 @@ assert not wrong, wrong
 
 
 def test_java_needs_only_the_standard_library():
-    """``make install`` asks it before anything else is sure to be there."""
+    """``make install`` runs it before any other package is certain to be installed."""
     known = {*sys.stdlib_module_names, "__future__"}
     assert {module.split(".")[0] for module in imports(PACKAGE / "java.py")} <= known
 
@@ -297,7 +300,7 @@ def test_an_init_is_a_docstring_and_exports():
 
 
 def test_the_top_level_is_tidy():
-    """What a newcomer sees in the repository, and nothing that a tool left there."""
+    """The files that a newcomer sees in the repository, and none that a tool has left there."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     )

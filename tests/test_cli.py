@@ -1,4 +1,4 @@
-"""The command line, through click's runner; it joins the tests' Spark."""
+"""The command line, by click's runner; it uses the tests' Spark."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert "2 rows" in shown.stdout
 
     as_csv = run("sql", "--format", "csv", "-f", "-", input="SELECT * FROM c ORDER BY n;")
-    assert as_csv.stdout == "n,s\n1,[x]\n2,\n"  # NULL is nothing
+    assert as_csv.stdout == "n,s\n1,[x]\n2,\n"  # NULL is an empty field
 
     script = tmp_path / "s.sql"
     script.write_text("UPDATE c SET s = :s WHERE n = 2; SELECT * FROM c ORDER BY n")
@@ -103,7 +103,7 @@ def test_the_compactor_serves_the_queue_and_cleans(acid):
 
 # ── what is printed can be read back ─────────────────────────────────────────────────────────
 
-# Of each type some values, the odd ones among them.
+# Some values of each type, among them unusual ones.
 VALUES = {
     "BOOLEAN": ["true", "false"],
     "TINYINT": ["-128", "127"],
@@ -133,7 +133,7 @@ VALUES = {
 
 @pytest.fixture
 def of_every_type(spark, monkeypatch):
-    """(type, rows as Spark has them, the query that gives them), in a zone with odd offsets."""
+    """(type, rows as Spark has them, the query for them), in a time zone with unusual offsets."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
     texts = {}
@@ -146,7 +146,8 @@ def of_every_type(spark, monkeypatch):
 
 
 def exact(spark, query):
-    """A query's rows so that they can be compared, NaN and what Python cannot hold included."""
+    """A query's rows in a form that can be compared, also for NaN and for values that Python does
+    not have."""
     kind = spark.sql(query).schema[0].dataType.simpleString()
     own = "hex(v)" if kind == "binary" else "to_json(named_struct('v', v))"
     if kind.startswith("timestamp") and "ntz" not in kind:
@@ -155,13 +156,13 @@ def exact(spark, query):
 
 
 def as_query(cells, parsed):
-    """A query that gives what was printed, parsed by Spark."""
+    """A query that gives the printed rows again, parsed by Spark."""
     texts = ["NULL" if c is None else f"CAST(X'{c.encode().hex()}' AS STRING)" for c in cells]
     return f"SELECT {parsed} AS v FROM (SELECT explode(array({', '.join(texts)})) AS c)"
 
 
 def read_csv(text):
-    """The one column of a CSV: what stands between quotes is no NULL."""
+    """Read a CSV with one column: a field in quotes is never NULL."""
     assert text.startswith("v\n")
     cells, rest = [], text[2:]
     while rest:
@@ -255,7 +256,7 @@ def test_text_and_a_file_are_not_taken_both(run, tmp_path):
 @pytest.mark.parametrize("form", ["csv", "json", "table"])
 def test_a_poor_locale_ends_nothing_half_way(spark, tmp_path, monkeypatch, form):
     class Poor(io.TextIOWrapper):
-        """Knows ASCII."""
+        """A terminal that can show ASCII only."""
 
     out = Poor(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)

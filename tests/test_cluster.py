@@ -1,4 +1,4 @@
-"""A cluster: executors that are processes of their own, and die."""
+"""A cluster: executors in processes of their own, some of which are killed."""
 
 from __future__ import annotations
 

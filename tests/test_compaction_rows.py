@@ -1,4 +1,4 @@
-"""SHOW COMPACTIONS and ABORT COMPACTIONS over a metastore that is a list; without Spark."""
+"""SHOW COMPACTIONS and ABORT COMPACTIONS on a metastore that is a list, without Spark."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_what_became_of_each_number() -> None:
 
 
 class Store:
-    """As much of a metastore as is asked."""
+    """The parts of a metastore that are used."""
 
     def __init__(self, *entries: CompactionInfo) -> None:
         self.entries, self.aborted = list(entries), list[int]()
@@ -244,7 +244,7 @@ class Store:
 
 
 def need(name: Any, text: str) -> Any:
-    """A catalog that only knows default.empty."""
+    """A catalog with the one table default.empty."""
     if name.parts == ("empty",):
         return SimpleNamespace(name=TableName("default", "empty"))
     raise AnalysisError("There is no such table.", text, name.span.start, name.span.end)
@@ -257,7 +257,7 @@ def qualify(parts: tuple[str, ...]) -> TableName:
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a statement; the rows that would become a DataFrame."""
+    """Run a statement. Returns the rows of its DataFrame."""
     monkeypatch.setattr(
         acidsql.statements.shows, "rows_frame", lambda spark, schema, rows: list(rows)
     )
@@ -299,7 +299,7 @@ def test_compactions_are_aborted(ask: Any) -> None:
 
 
 def commands(*, pinned: bool) -> TransactionStatements:
-    """Of a session with an open transaction, or in a ``snapshot()`` block."""
+    """The statements of a session with an open transaction, or in a ``snapshot()`` block."""
 
     def need_writable(what: str) -> None:
         if pinned:

@@ -1,4 +1,4 @@
-"""What connect refuses."""
+"""Arguments that ``connect`` refuses."""
 
 from __future__ import annotations
 

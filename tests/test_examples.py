@@ -1,4 +1,4 @@
-"""The examples run as they stand, the real code on little data."""
+"""The examples run unchanged, on little data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_first_steps(spark, tmp_path):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_submit(java_home, tmp_path):
-    """Twice, each in a process of its own: the second finds what the first wrote."""
+    """Twice, in two processes: the second run finds what the first one wrote."""
     submit = Path(sys.executable).with_name("spark-submit")
     store = tmp_path / "store.db"
     command = [
@@ -84,7 +84,7 @@ def test_submit(java_home, tmp_path):
 
 
 def test_notebook(spark, capsys):
-    """Cell by cell; a cell that is tagged raises-exception must fail."""
+    """Cell by cell. A cell with the tag raises-exception must fail."""
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
     shell = InteractiveShell.instance()
     for cell in notebook["cells"]:

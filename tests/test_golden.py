@@ -20,10 +20,10 @@ pytestmark = pytest.mark.spark
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/case.json"))
-# Values finer than a microsecond, which Spark does not have: compared truncated.
+# Values finer than a microsecond, which Spark does not have: they are compared truncated.
 FINER_THAN_A_MICROSECOND = {("types", "ts")}
-# Tables with NULL in a string partition column: Hive shows the directory's text there. NULL went
-# in, and NULL comes out, as with Spark, Trino and Impala.
+# Tables with NULL in a string partition column: Hive shows the directory's text. NULL was inserted,
+# and NULL is read, as by Spark, Trino and Impala.
 HIVE_SHOWS_A_TEXT_FOR_NULL = {"partitioned", "partitioned_bucketed"}
 UNREADABLE = {"types_ltz": "Hive 4.0.1 itself cannot read TIMESTAMP WITH LOCAL TIME ZONE back"}
 HOSTILE = {
@@ -118,15 +118,15 @@ def test_a_hostile_session_reads_the_same(spark, name):
     assert rows_of(rows, types_of(case)) == expected_rows(case)
 
 
-# What files cannot tell: a text file has no columns, a rename is in the metastore alone, and the
-# newest file of these tables was written before the column's type or name was changed.
+# Facts that are not in the files: a text file has no columns, a rename is in the metastore only,
+# and the newest file of these tables was written before the column's type or name was changed.
 NOT_FROM_FILES = {"insert_only_text", "schema_evolution_rename"}
 
 
 @pytest.mark.parametrize("name", readable)
 def test_one_column_is_read_alone_by_the_names_that_the_files_have(spark, name):
-    """Where the columns can be taken from the files, they are; and columns before the last one
-    are pruned, which must not move it."""
+    """The columns are taken from the files if possible. Columns before the last one are pruned; the
+    last one must still have its own values."""
     case = case_of(name)
     rows = read_case(spark, case, schema="given" if name in NOT_FROM_FILES else None)
     assert rows.columns[-len(types_of(case)) :] == [
@@ -141,7 +141,7 @@ def test_one_column_is_read_alone_by_the_names_that_the_files_have(spark, name):
 
 @pytest.mark.parametrize("name", ["types", "nested", "schema_evolution", "partitioned", "merge"])
 def test_the_python_reader_gives_the_same(spark, monkeypatch, name):
-    """It stands in where the JVM's time zone has daylight saving and a column is a TIMESTAMP."""
+    """It is used if the JVM's time zone has daylight saving and a column is a TIMESTAMP."""
     monkeypatch.setattr("acidsql.storage.reading.scan.has_timestamp", lambda types: True)
     monkeypatch.setattr(jvm, "zone_offset_micros", lambda spark: None)
     case = case_of(name)

@@ -1,4 +1,4 @@
-"""Tables on a real HDFS; skipped where ACIDSQL_HDFS names none."""
+"""Tables on a real HDFS; skipped unless ACIDSQL_HDFS names one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A real Hive 4.0.1 reads what acidsql writes: the same rows under the same row ids.
+"""A real Hive 4.0.1 reads acidsql's tables: the same rows under the same row ids.
 
-Skipped where Maven or a JDK is missing, or Maven cannot fetch Hive's jars.
+The tests are skipped if Maven or a JDK is missing, or if Maven cannot fetch Hive's jars.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def hive(tmp_path_factory):
 
 @pytest.fixture
 def same_in_hive(acid, hive):
-    """Compare a table's rows and row ids, as acidsql and as both of Hive's readers give them."""
+    """Compare a table's rows and row ids, as acidsql and both of Hive's readers return them."""
 
     def compare(name, columns, partition_columns=(), insert_only=False):
         ours = rows_of(
@@ -51,7 +51,7 @@ def same_in_hive(acid, hive):
 
 
 def with_null_partitions(values, partition_columns):
-    """Give NULL for NULL in string partition columns: the one difference to Hive's own rows.
+    """Use NULL for NULL in string partition columns: here alone Hive's rows differ.
 
     Hive reads the directory's name as text there. Spark, Trino, Impala and acidsql read NULL.
     """
@@ -331,7 +331,7 @@ def test_hive_reads_what_was_compacted_and_what_came_after(acid, same_in_hive, k
 def test_hive_reads_a_transaction_that_deleted_its_own_rows_when_it_was_compacted(
     acid, same_in_hive, kind
 ):
-    """Hive's vectorised reader does not let a delete event meet a row of the same write id."""
+    """Hive's vectorised reader does not apply a delete event to a row of the same write id."""
     acid.sql("CREATE TABLE own (id INT, name STRING)")
     with acid.transaction():
         acid.sql("INSERT INTO own VALUES (1, 'a'), (2, 'b')")

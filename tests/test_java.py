@@ -1,4 +1,4 @@
-"""Finding a Java: with scripts that answer as a Java would."""
+"""Finding a Java: scripts answer as a Java would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOOD = "java.base@17.0.15\njdk.incubator.vector@17.0.15"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Makes Javas; the machine's own are out of sight."""
+    """Makes Javas; those of the machine are hidden."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("HOME", str(tmp_path))

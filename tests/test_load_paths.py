@@ -1,4 +1,4 @@
-"""Which file system the path of LOAD DATA is on."""
+"""The file system of LOAD DATA's path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The magics, through IPython's own shell; a session made of paper where Spark does not matter."""
+"""The magics, in IPython's own shell. A fake session is used where Spark does not matter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PaperFrame:
 
 
 class PaperSession:
-    """Notes what it is told; INSERT leaves a receipt, a query gives a frame."""
+    """Notes its calls. INSERT leaves a receipt, a query returns a frame."""
 
     def __init__(self) -> None:
         self.last: Receipt | None = None

@@ -1,4 +1,4 @@
-"""What a person is promised: names, signatures, docstrings, and a README that runs."""
+"""The public API: names, signatures, docstrings, and a README that runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acidsql import errors
 
 README = Path(__file__).parent.parent / "README.md"
 
-# DESIGN's page of signatures, word for word; annotations left out.
+# The signatures that the design promises, without annotations.
 SIGNATURES = {
     "connect": "(spark=None, *, warehouse=None, metastore=None, retries=0, "
     "compactor='background', settings=None)",
@@ -95,7 +95,8 @@ def test_errors_are_as_pysparks():
 
 
 def test_the_readme_runs(spark, acid):
-    """Its Python and SQL blocks, top to bottom, in one session; ``acid`` is the test's own."""
+    """The Python and SQL blocks run from top to bottom in one session; ``acid`` is the test's
+    own."""
     found = re.findall(r"^```(python|sql)\n(.*?)^```$", README.read_text(), re.M | re.S)
     assert {language for language, _ in found} == {"python", "sql"}
     names = {"spark": spark, "acid": acid, "acidsql": _Connected(acid)}
@@ -110,7 +111,7 @@ def test_the_readme_runs(spark, acid):
 
 
 class _Connected:
-    """``acidsql`` as the README uses it, but that ``connect`` gives the test's session."""
+    """``acidsql`` for the README's code, but ``connect`` returns the test's session."""
 
     def __init__(self, session: acidsql.Session) -> None:
         self._session = session
@@ -124,5 +125,5 @@ class _Connected:
 
 
 def _without_imports(text: str) -> str:
-    """The names are given; and Spark runs already."""
+    """The code without imports: the names are given, and Spark runs already."""
     return re.sub(r"^import acidsql$", "", text, flags=re.MULTILINE)

@@ -1,8 +1,8 @@
-"""The odd files that a reader must take, written by pyorc: the format's checklist, item by item.
+"""Unusual files that a reader must accept, written by pyorc: the format's checklist, item by item.
 
-What golden tables and the tests of single modules do not hold: bucket properties of version 0,
-footers without Hive's keys, files without row indexes or in names with attempts, originals in every
-form, raw files of LOAD DATA, deletes that only some snapshots see.
+They are not in the golden tables or in the tests of single modules: bucket properties of version 0,
+footers without Hive's keys, files without row indexes or with attempts in their names, originals of
+all forms, raw files of LOAD DATA, and deletes that only some snapshots see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMA = "id int, v string"
 
 @pytest.fixture
 def put(tmp_path):
-    """Write a file of events below the table's directory; none of Hive's keys in its footer."""
+    """Write a file of events below the table's directory, without Hive's keys in its footer."""
 
     def write(path, events, schema=EVENTS, **options):
         file = tmp_path / "t" / path
@@ -76,7 +76,7 @@ def test_bucket_properties_of_version_0(put, read):
 
 
 def test_rows_of_version_0_can_be_changed(put, acid, tmp_path):
-    """The delete event goes into the file of the bucket id, and keeps the property as it is."""
+    """The delete event goes into the file of the bucket id, with the unchanged property."""
     put("delta_0000001_0000001/bucket_00003", inserted(1, [(1, "a"), (2, "b"), (3, "c")], bucket=3))
     acid.sql(f"CREATE TABLE z (id INT, v STRING) LOCATION '{tmp_path / 't'}'")
     acid.sql("UPDATE z SET v = 'B' WHERE id = 2")

@@ -19,7 +19,7 @@ from acidsql.storage.reading.read import read
 
 pytestmark = pytest.mark.spark
 
-# Each name is that of an event column, or of something that the scan itself uses.
+# Each is the name of an event column, or of a column that the scan itself uses.
 NAMES = (
     "operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row", "_metadata"
 )  # fmt: skip
@@ -30,7 +30,7 @@ BUCKET = bucket_codec.encode(0, 0)
 
 
 def write_file(directory, schema=TRAPS, inserts=(), deletes=(), write_id=1, property_=BUCKET):
-    """One bucket file; ``inserts`` are rows, ``deletes`` row ids of write id 1."""
+    """Write one bucket file; ``inserts`` are rows, ``deletes`` are row ids of write id 1."""
     files = filesystem_for(str(directory))
     files.create_directory(str(directory))
     writer = EventFileWriter(files.open_output(f"{directory}/{bucket_name(0)}"), schema)
@@ -85,7 +85,7 @@ def test_row_ids_alone_can_be_read(traps):
 
 @pytest.mark.parametrize("name", ["a{b}", "[u]", "*", "what?", "50%", "a blank ü"])
 def test_a_location_is_a_name_and_no_pattern(spark, tmp_path, name):
-    """Spark's __globPaths__=false reads all files again for each that looks like a pattern."""
+    """Spark's __globPaths__=false lists all files again for each path that looks like a pattern."""
     location = tmp_path / name
     for write_id in (1, 2, 3):
         write_file(location / delta_name(write_id, 0), PLAIN, [(write_id,)], write_id=write_id)

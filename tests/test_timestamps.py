@@ -1,4 +1,4 @@
-"""A Hive TIMESTAMP is a wall clock: what is written is what is read, in whatever time zone."""
+"""A Hive TIMESTAMP is a wall clock: in every time zone, the value that was written is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from acidsql.storage.reading.read import read
 
 SCHEMA = RowSchema.of([("id", "int"), ("ts", "timestamp"), ("s", "struct<ts:timestamp>")])
 ROOT = Path(__file__).parent
-ZONES = [  # of the JVM, of the session
+ZONES = [  # the JVM's zone, the session's zone
     ("America/New_York", "Asia/Tokyo"),  # daylight saving: Python tasks read
     ("GMT-09:30", "America/New_York"),  # a fixed offset: Spark's own reader reads
 ]
@@ -37,7 +37,7 @@ WRITTEN = [
 
 @pytest.fixture(scope="module")
 def clocks(tmp_path_factory):
-    """A table with each clock, written without Spark."""
+    """A table with each clock time, written without Spark."""
     location = tmp_path_factory.mktemp("clocks")
     stamps = pa.array(np.array([c.replace(" ", "T") for c in CLOCKS], "datetime64[us]"))
     inner = pa.StructArray.from_arrays([stamps], names=["ts"])

@@ -1,7 +1,7 @@
-"""Run by test_timestamps in a process of its own, whose JVM lives in another time zone.
+"""The program of test_timestamps. It runs in a process whose JVM has another time zone.
 
-Arguments: a directory to read, a warehouse to write to, the JVM's zone, the session's zone.
-Prints one JSON object: what was read from the directory, and what was written and read back.
+Arguments: a directory to read, a warehouse to write to, the JVM's zone, the session's zone. It
+prints one JSON object: the rows that were read, and the rows that were written and read again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CLOCKS = [
     "1500-02-28 12:00:00.5",
     "1582-10-04 23:59:59",
     "1582-10-15 00:00:00",
-    "1883-11-18 12:01:30.000001",  # New York puts its clocks back by 3:58 min
+    "1883-11-18 12:01:30.000001",  # New York set its clocks back by 3:58 min
     "1900-01-01 00:00:00",
     "1948-05-02 00:30:00",  # Tokyo, daylight saving begins: no such time
     "1969-12-31 23:59:58.5",
@@ -28,14 +28,15 @@ CLOCKS = [
 
 
 def shown(rows):
-    """``id``, ``ts`` and a timestamp within a struct, as text."""
+    """``id``, ``ts`` and a timestamp in a struct, as text."""
     columns = ("id", "CAST(ts AS STRING) AS ts", "CAST(s.ts AS STRING) AS inner_ts")
     found = rows.selectExpr(*columns).collect()
     return sorted([row.id, row.ts, row.inner_ts] for row in found)
 
 
 def written(acid):
-    """The clocks, written by a Spark job, as literals, and from instants of the session's zone."""
+    """The clock times, written by a Spark job, as literals, and from instants of the session's
+    zone."""
     acid.sql("CREATE TABLE t (id INT, ts TIMESTAMP, s STRUCT<ts: TIMESTAMP>)")
     values = ", ".join(f"({number}, '{clock}')" for number, clock in enumerate(CLOCKS))
     acid.spark.sql(f"SELECT * FROM VALUES {values} AS v(id, text)").createOrReplaceTempView("v")

@@ -1,4 +1,4 @@
-"""The bucket property: Hive's vectors, both versions, limits, and the way there and back."""
+"""The bucket property: Hive's vectors, both versions, limits, and encoding and decoding."""
 
 from __future__ import annotations
 

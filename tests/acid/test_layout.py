@@ -1,4 +1,4 @@
-"""Names on disk: made, read back, and told from others (hive-format.md §1 and §8)."""
+"""Names on disk: made, parsed, and distinguished from other names (hive-format.md §1 and §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a path is: against ``os.path`` on real directories with links, and ``pathlib``."""
+"""The rules of paths, compared with ``os.path`` on real directories with links, and with
+``pathlib``."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ TEXTS = st.text(max_size=12) | st.text(st.sampled_from("aA1_.=/: %\n\x00-\\"), m
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories a and b in a and b, with a link in each to b/a."""
+    """Directories a and b, which have directories a and b themselves, each with a link to b/a."""
     top = tmp_path_factory.mktemp("paths")
     for one in ("a/a", "a/b", "b/a", "b/b"):
         (top / one).mkdir(parents=True)
@@ -56,7 +57,7 @@ def test_a_path_lies_in_a_directory_where_pathlib_says_so(one, other):
         ("hdfs://a:8020/x", "hdfs://A/x/", True, True),
         ("hdfs://a/x", "HDFS://a//y/../x", True, True),
         ("hdfs://a/x", "hdfs://b/x", False, False),
-        ("hdfs://a/x", "hdfs:///x", False, True),  # the default one may be any
+        ("hdfs://a/x", "hdfs:///x", False, True),  # the default file system may be any
         ("hdfs:/x", "hdfs:///x", True, True),
         ("hdfs://a/x", "/x", False, False),
         ("hdfs://a/x", "hdfs://a/xx", False, False),

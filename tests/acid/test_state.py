@@ -29,7 +29,8 @@ def expand(text):
     return found
 
 
-# Hive's TestAcidUtils: children, what is taken (in order), what is obsolete, the write ids.
+# Hive's TestAcidUtils: the children, those that are taken (in order), the obsolete ones, the write
+# ids.
 VECTORS = [
     ("25_25 29_29 25_30 50_100 101_101", "25_30 50_100", "25_25 29_29", ALL),
     ("b5 b10 b49 25_25 29_29 25_30 50_105 90_120", "b49 50_105", "b5 b10 25_25 25_30 29_29", ALL),
@@ -69,7 +70,8 @@ def test_hives_own_vectors(children, taken, obsolete, write_ids):
     state = state_of(expand(children), write_ids)
     base = [state.base.name] if state.base else []
     assert [*base, *(delta.name for delta in state.deltas)] == expand(taken)
-    # A delta whose ids are all invisible is no candidate: whether it is obsolete nobody asks.
+    # A delta with invisible write ids only is never read. Hive's vectors do not say whether it is
+    # obsolete.
     invisible = {name for name in expand(children) if parse_directory(name).min_write_id == 4}
     assert set(state.obsolete) - invisible == set(expand(obsolete)) - (
         invisible if write_ids is OPEN_4 else set()
@@ -77,7 +79,7 @@ def test_hives_own_vectors(children, taken, obsolete, write_ids):
 
 
 def test_a_compacted_base_needs_all_write_ids_below_it_decided():
-    """What Hive's compactor lists are for: a base over an open write id would hide its delta."""
+    """Hive's compactor uses such lists: a base over an open write id would hide its delta."""
     assert ALL.is_base_valid(50)
     assert not ValidWriteIdList(100, open=(50,)).is_base_valid(50)
     assert not ValidWriteIdList(100, open=(4,)).is_base_valid(50)
@@ -96,7 +98,8 @@ def test_an_overwrites_base_is_read_over_an_open_write_id_but_a_compacted_one_is
 
 
 def test_the_base_of_a_still_open_overwrite_is_not_read():
-    """Hive 4 has a shortcut that reads it; locks hide that. It is not for a reader to copy."""
+    """Hive 4 has a shortcut that reads it, which its locks make harmless. A reader must not copy
+    that."""
     open_5 = ValidWriteIdList(5, open=(5,))
     state = state_of("base_0000005 delta_0000004_0000004_0000", open_5)
     assert state.base is None
@@ -208,8 +211,8 @@ def test_i1_without_compaction_each_visible_statement_is_read_exactly_once(write
 
 @given(st.sets(write_id, min_size=2), st.data())
 def test_a_minor_compaction_changes_no_write_id_that_is_read(ids, data):
-    """I10, as far as directories go: each visible write id is covered exactly once, before and
-    after some run of deltas has a twin that spans it."""
+    """I10 for directories: each visible write id is covered exactly once, before and after a
+    compacted delta spans a run of deltas."""
     plain = [delta_name(number, 0) for number in ids]
     first, last = sorted((data.draw(st.sampled_from(sorted(ids))), data.draw(write_id)))
     after = state_of([*plain, f"delta_{first:07d}_{last:07d}"])

@@ -1,4 +1,4 @@
-"""Snapshots and their texts, against Hive's rules (hive-transactions.md §2.3)."""
+"""Snapshots and their texts, compared with Hive's rules (hive-transactions.md §2.3)."""
 
 import pytest
 from hypothesis import given

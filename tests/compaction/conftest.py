@@ -12,7 +12,7 @@ from acidsql.storage.folding.fold import fold
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
-    """Folds run here, one after the other."""
+    """The folds run in this process, one after the other."""
 
     def run(_spark, folds, spec):
         return [r for n, one in enumerate(folds) for r in fold(one, spec, Task(n, n))]

@@ -33,7 +33,7 @@ NAME = TableName("default", "t")
 
 
 class Warehouse:
-    """One table, its metastore, and a model of what everybody sees."""
+    """One table, its metastore, and a model of the rows that each snapshot sees."""
 
     def __init__(self, root: str) -> None:
         self.store = EmbeddedMetastore(sqlite_url(f"{root}/metastore.db"), warehouse=root)
@@ -63,7 +63,7 @@ class Warehouse:
         return txn
 
     def write(self, txn, buckets, victims, statement=0):
-        """A statement: rows for these bucket ids, and deletes of visible rows by number."""
+        """A statement: new rows in these bucket ids, and deletes of visible rows by number."""
         visible = sorted(self.expected(txn.snapshot([NAME])))
         keys = sorted({visible[victim % len(visible)] for victim in victims if visible})
         write_id = txn.write_id(NAME)
@@ -84,7 +84,7 @@ class Warehouse:
                 self.inserted[write_id, encode(bucket, statement + 1), row] = value
 
     def change(self, buckets, victims=()):
-        """A transaction of one statement."""
+        """A transaction with one statement."""
         txn = self.begin()
         self.write(txn, list(buckets), list(victims))
         txn.commit()
@@ -98,7 +98,7 @@ class Warehouse:
     # ── readers ──────────────────────────────────────────────────────────────────────────────
 
     def lease(self):
-        """A living snapshot: its transaction, and what it sees."""
+        """An open snapshot: its transaction, and the rows that it sees."""
         txn = self.txns.open(txn_type=TxnType.READ_ONLY)
         return txn, txn.snapshot([NAME])
 
@@ -116,7 +116,7 @@ class Warehouse:
         return rows_on_disk(self.place, SCHEMA, seen.write_ids[NAME], seen.valid_txns)
 
     def now(self):
-        """What a reader sees who comes now."""
+        """The rows that a new reader sees."""
         txn, seen = self.lease()
         txn.end_quietly()
         return seen
@@ -127,7 +127,7 @@ class Warehouse:
         return self.store.compact(CompactionRequest(NAME, None, kind, "here-me", **more)).id
 
     def compact(self, kind=CompactionType.MAJOR, **settings):
-        """Queue one and work it off; its entry."""
+        """Queue a compaction and run it. Returns its entry."""
         number = self.queue(kind)
         self.worker(**settings).run_next(only=number)
         return self.entry(number)

@@ -83,7 +83,8 @@ def test_where_a_half_is_taken_away_while_it_is_looked_at_all_is_looked_at_again
     path = f"{warehouse.place}/delete_delta_0000001_0000003"
     warehouse.fs.create_directory(path)
     (entry,) = warehouse.fs.list(warehouse.place)
-    assert not is_half(warehouse.fs, entry, {entry.name})  # as Hive leaves it: no mark
+    # As Hive's compactor leaves it: without a mark.
+    assert not is_half(warehouse.fs, entry, {entry.name})
     warehouse.fs.delete_directory(path)
     with pytest.raises(FileNotFoundError):
         is_half(warehouse.fs, entry, {entry.name})
@@ -94,7 +95,7 @@ def test_where_a_half_is_taken_away_while_it_is_looked_at_all_is_looked_at_again
 
 
 def test_what_hive_4s_names_hide_from_a_snapshot_it_is_asked_about():
-    """Its holder may be dead, and what the base has replaced deleted."""
+    """The snapshot's transaction may have ended, and the replaced files may be deleted."""
     running = ValidTxnList(9, open=(7,))
     state = acid_state([Child("base_0000005_v0000007")], ValidWriteIdList(5), running)
     assert state.base is None and state.newer == ("base_0000005_v0000007",)

@@ -1,4 +1,4 @@
-"""When a table is compacted unasked: Hive's thresholds."""
+"""When a table is compacted automatically: Hive's thresholds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_quiet_hours_are_used_where_somebody_wants_that():
     assert decide(replace(quiet, quiet_ms=HOUR), wanted).type is None
     assert decide(replace(quiet, quiet_ms=None), wanted).type is None
     assert decide(replace(quiet, deltas=0, delta_bytes=0), wanted).type is None
-    # One delta without a base is as good as a base.
+    # One delta without a base needs no compaction, just as a base alone.
     assert decide(replace(quiet, base_bytes=0), wanted).type is None
 
 

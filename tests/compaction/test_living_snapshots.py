@@ -1,8 +1,9 @@
-"""I10, I11: whatever is compacted and cleaned, every living snapshot sees the rows that it saw.
+"""I10, I11: whatever is compacted and cleaned, every open snapshot sees the rows that it saw
+before.
 
-Random histories of writers (some abort, some stay open, some have several statements), of snapshots
-that come and go, of compactions of either kind, and of the cleaner; without Spark. At the end,
-when nobody lives any more, nothing is left but what is visible.
+Random histories without Spark: writers (some abort, some stay open, some have several statements),
+snapshots that open and end, compactions of both kinds, and the cleaner. At the end, when all have
+ended, only visible files are left.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ event = st.one_of(
 looks = st.lists(st.tuples(st.just("look"), st.none()), max_size=1)
 compacts = st.tuples(st.sampled_from(["minor", "major"]), st.booleans())
 cleans = st.lists(st.tuples(st.just("clean"), st.none()), max_size=1)
-# Somebody looks, others write, it is compacted, and perhaps cleaned: again and again.
+# A snapshot opens, others write, a compaction runs, and perhaps the cleaner: again and again.
 rounds = st.tuples(change, looks, st.lists(event, min_size=1, max_size=3), compacts, cleans).map(
     lambda part: [part[0], *part[1], *part[2], part[3], *part[4]]
 )
@@ -111,7 +112,7 @@ def test_every_living_snapshot_sees_the_rows_that_it_saw(new_warehouse):
 
 
 def _end(scene, warehouse):
-    """Everybody goes; a last compaction, and the cleaner."""
+    """End everything, then run a last compaction and the cleaner."""
     while scene.open:
         scene.end_one(True)
     while scene.living:

@@ -1,6 +1,6 @@
-"""Writers, readers and the automatic compactor at work together, for a while.
+"""Writers, readers and the automatic compactor work at the same time, for a while.
 
-``ACIDSQL_SOAK_SECONDS`` sets how long; ten minutes is a good soak.
+``ACIDSQL_SOAK_SECONDS`` sets the time; ten minutes make a good test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ACCOUNTS, EACH = 8, 100
 SETTINGS = {
     "hive.compactor.delta.num.threshold": "4",
     "hive.compactor.cleaner.run.interval": "1s",
-    # A DataFrame is looked at at once here; its files need not be kept for an hour.
+    # DataFrames are evaluated at once here, so their files need not be kept for an hour.
     "acidsql.lease.timeout": "2s",
     "acidsql.lock.poll.interval": "100ms",
 }
@@ -29,7 +29,7 @@ MOST_DIRECTORIES = 60
 
 
 class Soak:
-    """What the threads share."""
+    """The data that the threads share."""
 
     def __init__(self, spark, warehouse):
         self.spark, self.warehouse = spark, warehouse
@@ -52,7 +52,7 @@ class Soak:
         return threading.Thread(target=run)
 
     def transfer(self, session):
-        """Two updates in one transaction: the sum stays, whoever looks."""
+        """Two updates in one transaction. Every reader sees the same sum."""
         here, there = random.sample(range(ACCOUNTS), 2)
         try:
             with session.transaction():

@@ -1,4 +1,4 @@
-"""The worker and the initiator, without Spark: who takes what, and what becomes of it."""
+"""The worker and the initiator, without Spark: which entries they take, and the results."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _lost(*_, **__):
 
 
 def test_who_has_lost_its_entry_puts_nothing_in_place(warehouse, monkeypatch):
-    """It slept until its transaction had timed out, and another had taken the entry."""
+    """The worker slept until its transaction had timed out, and another worker took the entry."""
     fill(warehouse)
     warehouse.queue()
     run, worker = compacting._run, warehouse.worker()
@@ -162,7 +162,7 @@ def test_what_nobody_has_written_to_for_a_while_is_compacted_if_that_is_wanted(w
 def test_what_cannot_be_checked_is_noted_once(warehouse):
     fill(warehouse, 1)
     (delta,) = warehouse.directories()
-    # A base that holds what no reader knows.
+    # A delta whose contents no reader can know.
     warehouse.fs.write_file(f"{warehouse.place}/{delta}/bucket_00000_flush_length", b"\xff" * 8)
     initiator = Initiator(warehouse.store, Settings(), "here-1")
     for _ in range(2):
@@ -202,7 +202,8 @@ def test_the_cleaner_waits_for_everyone_who_began_before_the_compaction_ended(wa
 
 
 def test_a_base_that_is_called_after_an_aborted_write_id_is_kept(warehouse):
-    """As of a range that a streaming writer left: its last write id may be an aborted one."""
+    """Its name may have an aborted write id: the last one of a range that a streaming writer
+    left."""
     fill(warehouse, 2)
     warehouse.compact()
     warehouse.cleaner().run()

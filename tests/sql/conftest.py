@@ -1,4 +1,4 @@
-"""What the tests of the language share: a small world of tables and settings, Spark's parser."""
+"""Fixtures of the tests of the language: a few tables and settings, and Spark's parser."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ACID = {("t",), ("t2",), ("db", "t"), ("my t",)}
 
 
 def is_acid(parts: tuple[str, ...]) -> bool:
-    """The tests' catalog: t, t2, db.t and `my t` are ours."""
+    """The catalog of these tests: t, t2, db.t and `my t` are ACID tables."""
     return tuple(part.lower() for part in parts) in ACID
 
 
 def is_setting(name: str) -> bool:
-    """The tests' settings."""
+    """The settings of these tests."""
     return name in ("hive.txn.timeout", "acidsql.values.max.rows")
 
 
 @pytest.fixture(scope="session")
 def read() -> Callable[..., Statement]:
-    """``parse`` over the tests' catalog and settings."""
+    """``parse`` with the catalog and settings of these tests."""
 
     def parse_here(text: str, **keywords: Any) -> Statement:
         return parse(text, **{"is_acid": is_acid, "is_setting": is_setting, **keywords})
@@ -35,7 +35,7 @@ def read() -> Callable[..., Statement]:
 
 @pytest.fixture(scope="session")
 def catalyst(spark: Any) -> Callable[[str], str | None]:
-    """Spark's plan of a text as Spark prints it; None where Spark does not parse it."""
+    """Spark's plan of a text as Spark prints it; None if Spark does not parse the text."""
     parser = spark._jsparkSession.sessionState().sqlParser()
 
     def plan(text: str) -> str | None:
@@ -49,5 +49,5 @@ def catalyst(spark: Any) -> Callable[[str], str | None]:
 
 @pytest.fixture(scope="session")
 def keywords(spark: Any) -> list[str]:
-    """All the words that Spark calls keywords."""
+    """All words that Spark calls keywords."""
     return sorted(row[0] for row in spark.sql("SELECT keyword FROM sql_keywords()").collect())

@@ -1,4 +1,4 @@
-"""Statements of Spark's, one for each rule of its grammar, with what they do and are called."""
+"""Statements of Spark's, one for each rule of its grammar, with their effects and names."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ COMMENT ON TABLE: COMMENT ON TABLE u IS 'x'
 CALL: CALL table.p(1)
 EXECUTE IMMEDIATE: EXECUTE IMMEDIATE 'SELECT 1'
 """
-# Spark does not parse these; what is unknown counts as a change.
+# Spark does not parse these. An unknown statement counts as a change.
 _UNKNOWN = """
 LOCK TABLE: LOCK TABLE u SHARED
 ALTER TABLE: ALTER TABLE u COMPACT 'major'

@@ -17,7 +17,7 @@ GRAMMAR = Path(__file__).resolve().parents[2] / "grammar"
 
 @dataclass(frozen=True)
 class Case:
-    """A statement, and what its header line says of it."""
+    """A statement, and the facts in its header line."""
 
     file: str
     header: str
@@ -25,7 +25,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Its name in a test report."""
+        """The case's name in a test report."""
         return f"{self.file}: {' '.join(self.text.split())[:60]}"
 
 
@@ -45,7 +45,7 @@ def productions() -> dict[str, str]:
     return dict(re.findall(r"^(\w+) = (.*?) ;[ \t]*$", text, flags=re.MULTILINE | re.DOTALL))
 
 
-# What the productions in words ("? … ?") look like.
+# The texts of the productions that are described in words ("? … ?").
 _SAMPLES = {
     "name": ["t", "a", "`b c`", "select_", "value", "matched", "`é`", "p"],
     "string": ["'x'", "'it''s'", '"y"', "r'\\d'"],
@@ -118,7 +118,7 @@ def sentences(start: str) -> st.SearchStrategy[str]:
 
 
 def spans(value: Any) -> Iterator[Span]:
-    """Every Span that a statement holds."""
+    """Every Span in a statement."""
     if isinstance(value, Span):
         yield value
     elif isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The language beside Spark's own parser: same tables, same structure, same names allowed."""
+"""The language compared with Spark's own parser: the same tables, structure and allowed names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 Catalyst = Callable[[str], str | None]
 Read = Callable[..., Statement]
 
-# Names of common table expressions begin with cte_, so that they can be told in Spark's plan.
+# Names of common table expressions begin with cte_, by which they are found in Spark's plan.
 QUERIES = """
 SELECT * FROM t
 SELECT a, b FROM db.t AS x WHERE a = 1
@@ -149,7 +149,7 @@ EXPLAIN INSERT INTO u SELECT * FROM t
 DESCRIBE QUERY SELECT * FROM t
 DESC WITH cte_a AS (SELECT 1) SELECT * FROM cte_a, t
 """.strip().splitlines()
-if pyspark.__version__ < "4.3":  # where the parser may not know the clause
+if pyspark.__version__ < "4.3":  # there the parser may not know the clause
     QUERIES = [query for query in QUERIES if "QUALIFY" not in query]
 
 _TARGETS = {"u", "v", "w"}
@@ -163,7 +163,7 @@ def _relations(plan: str) -> Counter[str]:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_references_are_the_relations_that_spark_finds(query: str, catalyst: Catalyst) -> None:
-    # Of EXPLAIN and DESCRIBE Spark's plan prints only the outside.
+    # For EXPLAIN and DESCRIBE Spark prints only the outermost node of the plan.
     plan = catalyst(re.sub(r"^(EXPLAIN|DESC(RIBE)?)( FORMATTED| QUERY)?", "", query))
     assert plan is not None, "the corpus holds a query that Spark does not parse"
     theirs = _relations(plan)
@@ -171,7 +171,7 @@ def test_references_are_the_relations_that_spark_finds(query: str, catalyst: Cat
     if query.startswith("FROM"):  # Spark repeats the source in each branch
         theirs, ours = Counter(set(theirs)), Counter(set(ours))
     if query.split()[0] in ("INSERT", "CREATE", "CACHE", "EXPLAIN") or "INSERT" in query:
-        # Spark's plan shows the target as a relation as well.
+        # Spark's plan also shows the target as a relation.
         theirs = Counter({n: c for n, c in theirs.items() if n not in _TARGETS})
         ours = Counter({n: c for n, c in ours.items() if n not in _TARGETS})
     assert ours == theirs, plan
@@ -203,7 +203,8 @@ def test_a_keyword_as_a_name_hides_no_reference(
         if plan is None:
             continue
         ours = Counter(".".join(r.parts) for r in references(text).references)
-        # `SELECT ALL FROM t` is a column called `all` and its alias; to list t too does no harm.
+        # In `SELECT ALL FROM t` Spark takes `all` for a column with an alias. To list t, too, is
+        # harmless.
         if missing := _relations(plan) - ours:
             wrong.append(f"{text}: {ours}, not {missing}")
     assert not wrong, "\n".join(wrong)
@@ -282,7 +283,7 @@ def _without_ids(expression: Any) -> str:
 
 
 def check_structure(text: str, statement: Statement, parser: Any) -> None:
-    """Compares an UPDATE, DELETE or MERGE with Catalyst's node, slice by slice."""
+    """Compare an UPDATE, DELETE or MERGE with Catalyst's node, slice by slice."""
     plan = parser.parsePlan(text)
     while plan.getClass().getSimpleName() in ("UnresolvedWith", "WithCTE"):
         plan = plan.child()
@@ -374,7 +375,8 @@ def test_spark_agrees_on_the_accepted_cases(
 
 @pytest.mark.parametrize("case", list(cases("reject")), ids=lambda c: c.label)
 def test_what_we_reject_spark_rejects_or_we_name_it(case: Case, catalyst: Catalyst) -> None:
-    """A syntax error of ours on what Spark parses is listed here, with its reason."""
+    """If acidsql's parser refuses a text that Spark parses, the error is listed here with its
+    reason."""
     if case.header.startswith("UNSUPPORTED_FEATURE") or catalyst(case.text) is None:
         return
     assert any(words in case.header for words in _STRICTER), case.header
@@ -382,7 +384,7 @@ def test_what_we_reject_spark_rejects_or_we_name_it(case: Case, catalyst: Cataly
 
 _STRICTER = (
     "Expected a condition",  # `DELETE FROM t WHERE` deletes everything under the alias `WHERE`
-    "This row has",  # Spark says so when it analyses
+    "This row has",  # Spark refuses it in its analysis
     "continued with a backslash",
     "exclude",
     "name of a partition column",  # an empty name in back-quotes

@@ -1,4 +1,4 @@
-"""COMPACT, SHOW and ABORT COMPACTIONS: what their statements hold, and that no word is reserved."""
+"""COMPACT, SHOW and ABORT COMPACTIONS: the parsed statements, and that no word is reserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a WHERE says for certain about partition columns: too little at times, never too much."""
+"""The partitions that a WHERE certainly rules out: sometimes too few, never too many."""
 
 import pytest
 

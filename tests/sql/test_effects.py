@@ -1,4 +1,4 @@
-"""What statements of Spark's do, and what a message calls them; Spark says which of them read."""
+"""The effects of Spark's statements, and their names in messages. Spark says which of them read."""
 
 from __future__ import annotations
 

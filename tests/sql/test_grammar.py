@@ -21,12 +21,12 @@ ACCEPT, REJECT = cases("accept"), cases("reject")
 
 
 def every_name(parts: tuple[str, ...]) -> bool:
-    """A catalog that holds every table."""
+    """A catalog in which every name is an ACID table."""
     return True
 
 
 def every_setting(name: str) -> bool:
-    """Whatever is set is a setting of ours."""
+    """Every name is a setting of acidsql."""
     return True
 
 
@@ -63,8 +63,8 @@ def test_what_the_ebnf_derives_is_parsed(text: str) -> None:
     else:
         error = None
     if error is not None:
-        # What the EBNF says in words only: lengths that agree, AS and columns exclude each other,
-        # PARQUET is for insert-only tables alone.
+        # Rules that the EBNF says in words only: lengths agree, AS and columns exclude each other,
+        # PARQUET is for insert-only tables only.
         allowed = (
             "as many columns as values",
             "takes its columns from",
@@ -166,7 +166,7 @@ def _parses_or_raises(text: str) -> None:
 
 @pytest.mark.parametrize("case", ACCEPT, ids=lambda case: case.label)
 def test_no_token_of_an_accepted_case_can_be_lost_unseen(case: Case, read: Read) -> None:
-    """Deleting a token gives an error or another statement, never the same one."""
+    """Without one token the text gives an error or another statement, never the same statement."""
     tokens = tokenize(case.text)
     whole = read(case.text)
     for gone in tokens:

@@ -1,4 +1,4 @@
-"""The parser: whose a statement is, and what it holds."""
+"""The parser: which statements are acidsql's, and what they contain."""
 
 from __future__ import annotations
 

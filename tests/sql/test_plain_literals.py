@@ -1,4 +1,4 @@
-"""INSERT of plain literals, read at a glance: never otherwise than the grammar reads it."""
+"""The short way to read INSERT of plain literals gives the same result as the grammar."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_plain_literals_are_read_as_the_grammar_reads_them(text):
 
 
 def assert_same(text: str) -> bool:
-    """What is plain is an INSERT of the same values into the same columns."""
+    """A statement that is read as plain is an INSERT of the same values into the same columns."""
     found = plain_insert(text, UTC)
     if found is None:
         return False

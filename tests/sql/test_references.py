@@ -1,4 +1,4 @@
-"""References: blocks, stars, prefixes, and what is uncertain."""
+"""References: blocks, stars, prefixes, and uncertain cases."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def names(found: References) -> list[str]:
 
 
 def spliced(text: str) -> str:
-    """What the caller does: each table replaced by `S AS its name`, prefixes dropped."""
+    """The text as the caller changes it: each table becomes `S AS its name`, prefixes are
+    dropped."""
     edits: list[tuple[int, int, str]] = []
     for r in references(text).references:
         edits.append((r.span.start, r.span.end, "S"))
         if r.alias is None and r.alias_at is not None:
             edits.append((r.alias_at, r.alias_at, f" AS {r.parts[-1]}"))
         edits.extend((p.start, p.end, "") for p in r.prefixes)
-    # At one place the name goes first, its alias behind it.
+    # At one place the table's name comes first, then its alias.
     for start, end, new in sorted(edits, key=lambda e: (e[0], e[1]), reverse=True):
         text = text[:start] + new + text[end:]
     return text

@@ -1,4 +1,4 @@
-"""Tokens: Spark's lexical rules, kept whatever sqlglot's lexer would do."""
+"""Tokens follow Spark's lexical rules, even where sqlglot's lexer has others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions, locks and settings: what their statements hold, and that no word is reserved."""
+"""Transactions, locks and settings: the parsed statements, and that no word is reserved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from acidsql.sql.tokens import Span, words
 Read = Callable[..., Statement]
 Catalyst = Callable[[str], str | None]
 
-# What the grammar of transactions is written with; to Spark most are plain words.
+# The words in the grammar of transactions. To Spark most of them are plain words.
 WORDS = words(
     "ABORT AND AUTOCOMMIT BEGIN CHAIN COMMIT DATABASE EXCLUSIVE EXTENDED ISOLATION LEVEL LOCK "
     "LOCKS NO ONLY PARTITION READ RELEASE RESET ROLLBACK SAVEPOINT SCHEMA SET SHARED SHOW "

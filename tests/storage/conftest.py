@@ -1,4 +1,4 @@
-"""What tests of the files on disk share."""
+"""Fixtures of the tests of files on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that fails leaves no file open: its Python worker lives on, and takes other tasks."""
+"""A task that fails closes its files, because its Python worker lives on and gets other tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {"events": {}, "plain": {"insert_only": True}, "parquet": {"parquet": "s
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The files and the sinks that were opened."""
+    """The files and sinks that were opened."""
     found, make = [], HoldingSink.__init__
     open_output = LocalFileSystem.open_output
 

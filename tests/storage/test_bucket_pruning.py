@@ -1,4 +1,5 @@
-"""Which files of a bucketed table are left out, and that deletes stay with what they delete."""
+"""Which files of a bucketed table are left out. Delete files stay with the rows that they
+delete."""
 
 from __future__ import annotations
 

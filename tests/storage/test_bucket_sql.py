@@ -1,4 +1,4 @@
-"""Spark finds the bucket that Hive's own hash says, or is not asked."""
+"""Spark's SQL finds the same bucket as Hive's own hash, or it is not used."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_session_with_a_function_of_that_name_puts_rows_where_they_belong(spar
 
 
 def test_where_spark_finds_other_buckets_it_is_not_asked(spark, monkeypatch):
-    """Whatever the reason, and whatever the version."""
+    """For any reason, and in any version."""
     assert _knows_buckets(spark, ["int"], 4, 2)
     monkeypatch.setattr(write, "bucket_sql", lambda *_: "CAST(3 AS INT)")
     assert not _knows_buckets(spark, ["int"], 4, 2)

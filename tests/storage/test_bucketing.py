@@ -1,4 +1,4 @@
-"""Bucket hashes against vectors of Hive's own classes, and against tables that Hive wrote."""
+"""Bucket hashes compared with vectors of Hive's own classes, and with tables that Hive wrote."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ VECTORS = [
 @pytest.mark.parametrize(("text", "value", "first", "second"), VECTORS)
 @pytest.mark.parametrize("version", [1, 2])
 def test_vectors(text, value, first, second, version):
-    # Among others, in a slice, so that offsets and neighbours matter.
+    # In a slice of an array, so that offsets and neighbours matter.
     array = pa.array([value, None, value, value], arrow_type(text)).slice(1)
     wanted = first if version == 1 else second
     assert hashes(array, parse_type(text), version).tolist() == [0, wanted, wanted]

@@ -1,7 +1,8 @@
-"""Whatever is damaged in a file, whoever reads it gets its rows or one FormatError that names it.
+"""Whatever is damaged in a file, every reader gets its rows, or one FormatError that names the
+file.
 
-ORC has no checksums, so that a reader may also be given wrong values; that cannot be helped.
-``ACIDSQL_DAMAGE=10000`` tries as many damages, instead of some hundred.
+ORC has no checksums, so a reader may also get wrong values; that cannot be prevented.
+``ACIDSQL_DAMAGE=10000`` tries this number of damages instead of some hundred.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def whole(request, tmp_path_factory):
 
 
 def marked(root):
-    """A table of one base, which Hive 3.1 has marked."""
+    """A table with one base, which has Hive 3.1's mark."""
     place = root.parent / f"{root.name}-marked"
     (place / "base_0000000").mkdir(parents=True, exist_ok=True)
     shutil.copy(root / FILES["insert events"], place / "base_0000000" / "bucket_00000")
@@ -120,7 +121,7 @@ def marked(root):
 
 
 def damage(data, dice):
-    """The bytes, cut or changed; mostly near the end, where the footer is."""
+    """The bytes, cut off or changed, mostly near the end, where the footer is."""
     size = len(data)
     near_end = size - 1 - min(size - 1, int(dice.expovariate(1 / 60)))
     at = dice.choice([near_end, dice.randrange(size)])
@@ -151,7 +152,7 @@ def drain(batches):
 
 
 def readers_of_table(root):
-    """All that reads a table's files without Spark."""
+    """Everything that reads a table's files without Spark."""
     table = table_at(root)
     schema, names = flat_schema(table), [column.name for column in COLUMNS]
 
@@ -184,7 +185,7 @@ def readers_of_table(root):
 
 
 def readers_of_file(path):
-    """All that reads one file."""
+    """Everything that reads one file."""
     schema = flat_schema(table_at(path.parent))
     entry = next(one for one in FS.list(str(path.parent)) if one.name == path.name)
     name = str(path)
@@ -220,7 +221,7 @@ def test_what_is_not_damaged_is_read(whole):
 
 
 def attempt(read, root):
-    """Read; what is wrong is told by one error, which names a file of the table."""
+    """Read. If the reader fails, the only error is a FormatError that names a file of the table."""
     try:
         read()
     except (FormatError, UnsupportedError) as error:

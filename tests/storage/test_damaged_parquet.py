@@ -1,4 +1,5 @@
-"""A damaged Parquet file is one error that names the file, whatever is asked of the file."""
+"""A damaged Parquet file is one error that names the file, whichever fact of the file is asked
+for."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 
 TRIES = 300
 ROW = RowSchema.of([("i", "int"), ("s", "string"), ("d", "date"), ("m", "map<string,bigint>")])
-HIVES = {"writer.date.proleptic": "false"}  # its dates' statistics are looked at
+HIVES = {"writer.date.proleptic": "false"}  # the statistics of its dates are read
 
 
 def written(path, codec):
@@ -32,7 +33,7 @@ def written(path, codec):
 
 
 def damaged(data, dice):
-    """The bytes, cut or changed; mostly near the end, where the footer is."""
+    """The bytes, cut off or changed, mostly near the end, where the footer is."""
     near_end = len(data) - 1 - min(len(data) - 1, int(dice.expovariate(1 / 200)))
     at = dice.choice([near_end, dice.randrange(len(data))])
     changed = bytearray(data)

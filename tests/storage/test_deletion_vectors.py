@@ -1,4 +1,4 @@
-"""Delete events as bits leave out exactly the rows that they name, and none that is like one."""
+"""Delete events as bits leave out exactly the rows that they name, and no similar row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from acidsql.storage.spark import jvm
 SCHEMA = RowSchema.of([("v", "string")])
 PARTITIONS = ["", "p=1", "p=2"]
 NUMBERS = {name: number for number, name in enumerate(PARTITIONS)}
-# Write id, bucket property, row id: the ends of all that they are counted by, and beyond.
+# Write id, bucket property, row id: the limits of each number, and values beyond them.
 PROPERTIES = [encode(b, s) for b, s in itertools.product((0, 1, 63), (0, 1, 64))]
 KEYS = list(
     itertools.product(
@@ -36,7 +36,7 @@ KEYS = list(
 
 
 def delete_file(path, keys, write_id=9):
-    """A file of delete events; the directory is what it is told to be in."""
+    """A file of delete events, listed as in the given directory."""
     writer = EventFileWriter(LocalFileSystem().open_output(str(path)), SCHEMA)
     if keys:
         writer.write_deletes(*np.array(sorted(keys), np.int64).T, write_id)
@@ -46,7 +46,7 @@ def delete_file(path, keys, write_id=9):
 
 
 def listings_of(tmp_path, deleted):
-    """Each partition's delete events, in a file for each write id that they name."""
+    """Each partition's delete events, with one file for each write id."""
     found = []
     for number, name in enumerate(PARTITIONS):
         of_each = itertools.groupby(sorted(deleted[name]), key=lambda key: key[0])
@@ -71,7 +71,8 @@ def one(tmp_path, *keys, write_id=9):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_left_is_what_no_delete_event_names(spark, tmp_path, seed, ansi):
     rng = random.Random(seed)
-    # Some of another make than Hive's, some that come to the same number as others of them.
+    # Some have forms that Hive does not write. Some fall on the same number as others if bits are
+    # lost.
     unlike = [(2, 1, 0), (2, 0, 0), (2, encode(0) | 1 << 28, 0), (2, encode(0) | 1 << 12, 0)]
     far = [(2, encode(0), 1 << 46), (2, encode(0), 2**63 - 2), (2**62, encode(0), 0)]
     alike = [(2 + (1 << 14), encode(0), 0), (2, encode(0), 1 << 26), (2, encode(0) ^ 1, 1 << 26)]

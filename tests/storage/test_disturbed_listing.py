@@ -1,4 +1,4 @@
-"""A listing that is disturbed is never an empty one: what is needed and gone is an error."""
+"""A disturbed listing never counts as empty: if a needed file is gone, that is an error."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_without_a_metastore_a_missing_directory_is_no_table(tmp_path):
 
 
 class _Gone(LocalFileSystem):
-    """Answers "gone" at the n-th call."""
+    """A file system that says "gone" at the n-th call."""
 
     def __init__(self, at=0):
         self.at, self.calls = at, 0
@@ -188,7 +188,8 @@ class _Gone(LocalFileSystem):
 
 @pytest.fixture
 def odd_table(put, tmp_path):
-    """All that a listing looks into: marks of 3.1, pairs, a half, streamed files, originals."""
+    """Everything that a listing looks at: marks of Hive 3.1, pairs, a half, streamed files,
+    originals."""
     put("p=1/base_0000003/bucket_00000")
     put("p=1/base_0000003/_metadata_acid", b'{"dataFormat":"compacted"}')
     put("p=1/base_0000002/bucket_00000")
@@ -241,7 +242,7 @@ def test_what_a_person_looks_at_does_not_fail(odd_table):
 
 
 def test_delete_events_that_have_gone_count_as_a_conflict(put, tmp_path):
-    """Else the second of two who deleted one row would commit."""
+    """Otherwise the second of two transactions that deleted one row would commit."""
     put("delete_delta_0000001_0000001_0000/bucket_00000")
     put("delete_delta_0000002_0000002_0000/bucket_00000")
     table = Table(TableName("d", "t"), str(tmp_path), (Column("id", "int"),))

@@ -1,4 +1,4 @@
-"""What a Spark task does with events, without Spark."""
+"""The work of a Spark task on events, without Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_P = PartitionNames((Column("p", "string"),))
 
 @pytest.fixture
 def spec(tmp_path):
-    """A spec of a plain table; ``spec(name=…)`` makes others."""
+    """The spec of a plain table; ``spec(name=…)`` changes it."""
     staging = str(tmp_path / "table" / "_tmp")
     filesystem_for(staging).create_directory(staging)
 
@@ -58,7 +58,7 @@ def events(keys, actions, partition=""):
 
 
 def run(spec, *batches, tasks=(FIRST,), order=True):
-    """Both steps, with a shuffle of our own between them: one batch for each task of step 1."""
+    """Both stages, with a shuffle in between: one batch for each task of the insert stage."""
     passed = []
     for task, batch in zip(tasks, batches, strict=True):
         passed += list(event_writer.write_inserts_pass_deletes(spec, task, [batch]))
@@ -127,7 +127,7 @@ def test_unsorted_keys_are_an_error_and_no_lost_delete(spec):
 
 
 def one_by_one(spec, keys):
-    """Step 2 alone: pairs of a partition and a key, each in a batch of its own."""
+    """The delete stage alone: pairs of a partition and a key, each in a batch of its own."""
     made = [events([key], [ew.DELETE], partition) for partition, key in keys]
     passed = [next(event_writer.write_inserts_pass_deletes(spec, FIRST, [one])) for one in made]
     return list(delete_writer.write_deletes(spec, ew.Task(0, 200), passed))
@@ -148,7 +148,8 @@ def test_partitions_whose_keys_come_mixed_get_a_file_each(spec, at_once):
 
 
 def test_a_bucket_that_comes_back_late_is_refused(spec):
-    """So many others came meanwhile that its file was closed: it would have two."""
+    """So many other buckets came in between that its file was closed. It would get a second
+    file."""
     keys = [(f"p={number}", number) for number in range(9)]
     records = one_by_one(spec(partitions=BY_P), [*keys, ("p=0", 9)])
     with pytest.raises(WriteError, match="written twice"):
@@ -161,7 +162,7 @@ def test_two_attempts_of_one_task_are_never_published_together(spec):
     records = run(spec(), batch, twin, tasks=(ew.Task(4, 10), ew.Task(4, 11)))
     with pytest.raises(WriteError, match="again"):
         check(records, merge=False)
-    # Keys of one attempt beside the file records of another.
+    # Keys of one attempt, and file records of another one.
     keys_of_one = list(event_writer.write_inserts_pass_deletes(spec(), ew.Task(4, 10), [batch]))[:1]
     rest_of_other = list(event_writer.write_inserts_pass_deletes(spec(), ew.Task(4, 11), [twin]))[
         1:
@@ -191,11 +192,12 @@ def test_many_partitions_that_come_sorted_are_a_file_each(spec):
     assert [r.partition for r in found] == [f"p={i:03d}" for i in range(20)]
     assert {r.rows for r in found} == {3}
     ids = [event[1:4] for r in found for event in rows(r)]
-    assert len(set(ids)) == 60  # row ids go on counting from file to file
+    assert len(set(ids)) == 60  # row ids continue from file to file
 
 
 def test_partitions_that_come_unsorted_lose_no_row(spec):
-    """Up to eight files are open at once; beyond that one would have to be opened again."""
+    """Up to eight files are open at once. With more, a closed file would have to be opened
+    again."""
     few = pa.array([f"{i % 8}" for i in range(64)])
     found = check(
         event_writer.write_inserts(spec(partitions=BY_P), FIRST,
@@ -211,7 +213,7 @@ def test_partitions_that_come_unsorted_lose_no_row(spec):
 
 
 def test_an_update_stays_in_its_partition_however_that_is_spelled(spec):
-    """``p=01`` of another writer is not the directory that we would make of 1."""
+    """Another writer's ``p=01`` is not the directory that acidsql would make for 1."""
     batch = events([1], [ew.INSERT | ew.DELETE], "p=01")
     batch = batch.append_column(f"{ew.VALUE}0", pa.array(["1"]))
     records = run(spec(partitions=BY_P), batch)

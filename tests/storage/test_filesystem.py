@@ -23,7 +23,7 @@ HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery",
 
 @pytest.fixture(params=["local", "arrow", "arrow-uri", "hdfs"])
 def place(request, tmp_path):
-    """A file system and a directory on it, in the form of path that it takes."""
+    """A file system, and a directory on it as a path in its form."""
     if request.param == "hdfs":
         root = request.getfixturevalue("hdfs")
         return filesystem_for(root), root
@@ -31,7 +31,7 @@ def place(request, tmp_path):
         return LocalFileSystem(), str(tmp_path)
     if request.param == "arrow":
         return ArrowFileSystem(pafs.LocalFileSystem()), str(tmp_path)
-    # Stands for HDFS: paths are URIs, what is behind the root goes to Arrow.
+    # Replaces HDFS: paths are URIs, and the part behind the root goes to Arrow.
     return ArrowFileSystem(
         pafs.LocalFileSystem(), "hdfs://name:8020"
     ), f"hdfs://name:8020{tmp_path}"
@@ -159,7 +159,7 @@ def test_what_hadoops_client_lacks_is_said(monkeypatch):
 
 
 def test_a_default_file_system_that_is_no_hdfs_is_not_written_to(monkeypatch):
-    """As Arrow has it where Hadoop's configuration names none: the local disk."""
+    """If Hadoop's configuration names no default, Arrow uses the local disk."""
 
     class LocalDisk:
         def __init__(self, host, port):

@@ -1,7 +1,7 @@
 """Compaction changes no snapshot's rows: random histories, folded without Spark.
 
-What a snapshot sees is told by a model that knows nothing of directories: a row is there if the
-write id that inserted it is valid, and none that deleted it is.
+A model that knows nothing of directories says what a snapshot sees: a row is visible if the write
+id that inserted it is valid, and no valid write id deleted it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def test_no_living_snapshot_sees_a_difference(todo):
             else:
                 _transaction(history, now, step, aborted, still_open)
             snapshots.append(ValidWriteIdList(history.last, tuple(still_open), tuple(aborted)))
-            # Nothing is cleaned here, so that every snapshot lives on.
+            # The cleaner does not run here, so every snapshot stays readable.
             for seen in snapshots:
                 assert history.read(seen) == history.expected(seen)
 
@@ -189,7 +189,7 @@ def test_a_minor_compaction_makes_a_pair_and_keeps_both_kinds_of_events(history)
     made = history.compact(ValidWriteIdList(3), major=False)
     names = [path.rpartition("/")[2] for path in made]
     assert names == ["delete_delta_0000001_0000003", "delta_0000001_0000003"]
-    # A reader that does not see the delete finds the row in what was compacted.
+    # A reader that does not see the delete still finds the row in the compacted files.
     older = ValidWriteIdList(2)
     assert history.read(older) == history.expected(older)
 
@@ -209,13 +209,13 @@ def test_half_of_a_pair_is_not_there(history):
     fs.rename(first, f"{history.root}/_away_too")
     fs.rename(f"{history.root}/_away", second)
     assert history.read(seen) == before
-    # The next worker removes it, and begins anew.
+    # The next worker removes the half, and begins again.
     assert len(history.compact(seen, major=False)) == 2
     assert history.read(seen) == before
 
 
 def test_what_a_transaction_inserted_and_deleted_itself_is_left_out(history):
-    """Within one write id Hive's readers would not let the delete event meet the row."""
+    """Hive's vectorised reader would not apply a delete event to a row of the same write id."""
     history.insert(1, 0, [0, 0])
     history.delete(1, 1, [(1, encode(0, 0), 0)])
     history.insert(1, 2, [0])

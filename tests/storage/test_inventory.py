@@ -1,4 +1,4 @@
-"""Each directory and file of a table, with what becomes of it: nothing is passed over."""
+"""All directories and files of a table are listed with their state, without exception."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_directory_that_is_missing_has_no_files(found):
 
 
 def test_many_directories_are_listed_together(tmp_path):
-    """Sixteen at a time: one by one, 400 of 5 ms take two seconds."""
+    """Sixteen threads list them: one by one, 400 listings of 5 ms would take two seconds."""
 
     class Slow:
         def __init__(self, inner):

@@ -1,4 +1,4 @@
-"""What a snapshot finds in odd directories."""
+"""The files that a snapshot finds in unusual directories."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_hidden_files_side_files_and_empty_files_are_passed_over(put, listed, tm
 
 
 def test_a_delta_inside_a_delta_is_passed_over(put, listed, tmp_path):
-    """It comes of a rename onto a directory that was there (trino#8920)."""
+    """It comes from a rename onto an existing directory (trino#8920)."""
     put("delta_0000001_0000005/bucket_00000")
     put("delta_0000001_0000005/delta_0000001_0000005/bucket_00000")
     assert names(listed().data, tmp_path) == ["delta_0000001_0000005/bucket_00000"]

@@ -1,4 +1,4 @@
-"""Numbers that Spark looks up by others."""
+"""The SQL by which Spark looks numbers up by other numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_there_is_a_place_for_every_key(keys):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 80, 500, 1000])
 def test_files_of_a_table_have_sizes_that_differ_enough(count):
-    """Whatever is common to them: they grow by one, by pages, or at random."""
+    """In whatever way they are similar: they grow by one, by pages, or at random."""
     for step in (1, 7, 64, 4096):
         assert Lookup.of(range(100_000, 100_000 + count * step, step)) is not None
     assert Lookup.of({(n * 2654435761) % 300_000_007 + 1 for n in range(count)}) is not None

@@ -1,4 +1,5 @@
-"""Fields of structs: Spark's reader and ours find the same ones, in whatever case."""
+"""Fields of structs: Spark's reader and acidsql's find the same ones, whatever the case of names
+is."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def in_some_case(name: str, dice: random.Random) -> str:
 
 
 class Made:
-    """A nested type as a table and as a file have it, and a value as both should show it."""
+    """A nested type in the table and in the file, a value in the file, and the value that is
+    shown."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
@@ -58,7 +60,7 @@ class Made:
 
 
 def plain(value: Any) -> Any:
-    """What Spark and Arrow give, as dicts and lists."""
+    """Values from Spark and Arrow as dicts and lists."""
     if hasattr(value, "asDict"):
         value = value.asDict()
     if isinstance(value, dict):
@@ -103,7 +105,7 @@ def test_sparks_reader_finds_the_same(made, spark):
 
 @pytest.fixture
 def addresses(spark, tmp_path):
-    """A directory of Spark's, whose fields are called otherwise than Hive would call them."""
+    """A directory that Spark wrote, with fields in other cases than Hive would write."""
     path = str(tmp_path / "addresses")
     rows = spark.createDataFrame([((1, "Elm"),)], "addr struct<No: int, Street: string>")
     rows.coalesce(1).write.orc(path)

@@ -1,4 +1,5 @@
-"""Files of others, as Arrow alone cannot read them: time zones, far timestamps, large stripes."""
+"""Files of other writers that Arrow alone cannot read: time zones, far timestamps, large
+stripes."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ ZONES = [
     "US/Pacific", "America/New_York", "America/St_Johns", "Asia/Tokyo", "Asia/Kolkata",
     "Australia/Lord_Howe",  # half an hour of daylight saving
     "Africa/Monrovia",  # seconds in its offset, until 1972
-    "Pacific/Apia",  # left a day out
+    "Pacific/Apia",  # skipped a day
     "Europe/Dublin",  # its daylight saving is in winter
     "UTC", "Etc/GMT+5",
 ]  # fmt: skip
-# The others' rules may change, and Java and Python hear of it at different times.
+# The rules of other zones may change, and Java and Python do not learn of it at the same time.
 STEADY = {"Asia/Tokyo", "Asia/Kolkata", "Africa/Monrovia", "UTC", "Etc/GMT+5"}
 BEFORE_AND_AFTER = {-2_208_988_800, 4_102_444_800, 32_503_680_000}  # 1900, 2100, 3000
 FRACTIONS = (0, 999_000, 1_000_000, 500_000_000, 999_999_000)  # nanoseconds
@@ -56,7 +57,8 @@ def write_plain(path, types, rows, zone="UTC"):
 
 
 def moments_of(zone):
-    """Both sides of the epoch, of it as a wall clock, of each change of the clocks, and others."""
+    """Moments around 1970, around 1970 as a wall clock, around each change of the clocks, and
+    others."""
     rules = ZoneInfo(zone)
 
     def offset(at):
@@ -64,7 +66,7 @@ def moments_of(zone):
 
     found = {0, 1_420_070_400} | (BEFORE_AND_AFTER if zone in STEADY else set())
     week = 7 * 86_400
-    # One year of war time, those around the epoch, one of today.
+    # A year of the war, the years around 1970, and recent ones.
     for year in (1942, 1945, 1967, 1969, 1970, 1971, 2011, 2024):
         start = int(dt.datetime(year, 1, 1, tzinfo=dt.UTC).timestamp())
         for low in range(start, start + 53 * week, week):
@@ -121,7 +123,8 @@ FAR = RowSchema.of(
     [("t", "timestamp"), ("s", "string"), ("m", "map<array<int>,string>"),
      ("n", "array<struct<s:string,t:timestamp>>")]
 )  # fmt: skip
-FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # of the calendar, in microseconds
+# The shift of the calendar, in microseconds.
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 def written(path, schema, columns):
@@ -133,7 +136,7 @@ def written(path, schema, columns):
 
 
 def test_a_far_timestamp_beside_what_is_no_text_or_has_lists_for_keys(tmp_path):
-    """pyorc fails on these, and Arrow's ORC reader on the timestamp."""
+    """pyorc fails on these columns, and Arrow's ORC reader on the timestamp."""
     path = tmp_path / "000000_0"
     no_text = pa.array([b"\xff\xfe", b"plain", None]).view(pa.string())
     maps = [[([1, 2], "x")], [], None]
@@ -200,7 +203,7 @@ def test_a_stripe_is_read_in_batches_by_what_its_texts_weigh(tmp_path, monkeypat
 
 
 def test_runs_of_integers_as_hive_0_11_wrote_them():
-    """The examples of the specification, and the two signs."""
+    """The examples of the specification, with both signs."""
     old = orc_rle.decode_old
     assert old(b"\x61\x00\x07", signed=False).tolist() == [7] * 100
     assert old(b"\x61\xff\x64", signed=False).tolist() == list(range(100, 0, -1))

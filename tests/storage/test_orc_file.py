@@ -34,7 +34,7 @@ from acidsql.storage.reading.originals import original_files, read_originals
 
 BUCKET = 536870912
 COMPRESSIONS = ["none", "zlib", "snappy", "lz4", "zstd"]
-UTC = ZoneInfo("UTC")  # what pyorc gives, so that values compare by repr (NaN, -0.0)
+UTC = ZoneInfo("UTC")  # as pyorc gives it, so that values can be compared by repr (NaN, -0.0)
 EVERY_TYPE = RowSchema.of(
     [
         ("operation", "boolean"),
@@ -141,13 +141,13 @@ def test_every_type(tmp_path, compression):
 
 
 def as_pyorc(schema, row):
-    """A row as pyorc gives it back."""
+    """A row as pyorc returns it."""
     nodes = [parse_type(text) for text in schema.types]
     return tuple(_plain(node, value) for node, value in zip(nodes, row, strict=True))
 
 
 def _plain(node, value):
-    """A value as pyorc gives it back: CHAR padded, maps as dicts, structs as tuples, in UTC."""
+    """A value as pyorc returns it: CHAR padded, maps as dicts, structs as tuples, in UTC."""
     if value is None:
         return None
     if node.kind == "char":
@@ -266,7 +266,7 @@ def test_fractions_before_1970(tmp_path, compression):
 
 
 def test_no_negative_nanoseconds_reach_the_file(tmp_path):
-    """pyorc reads them without complaint, Java does not: look at the stream itself."""
+    """pyorc reads them without an error, but Java does not. So the test reads the stream itself."""
     schema = RowSchema.of([("t", "timestamp")])
     path = tmp_path / "bucket_00000"
     times = [EPOCH - MICRO * n for n in (1_500_001, 1_999_999, 1_000_001, 7_000_501)]
@@ -414,7 +414,7 @@ def test_text_that_is_no_type(text):
 
 
 def test_a_schema_pickles_small():
-    arrow = EVERY_TYPE.arrow  # fills what is cached
+    arrow = EVERY_TYPE.arrow  # fills the cache
     copy = pickle.loads(pickle.dumps(EVERY_TYPE))
     assert copy == EVERY_TYPE
     assert copy.arrow == arrow
@@ -522,7 +522,8 @@ def test_originals_are_numbered_as_in_hive(tmp_path):
 
 def test_originals_take_the_tables_types_by_position(tmp_path):
     path = tmp_path / "000001_0_copy_3"
-    # Fewer fields than the table has, inside and out, narrower types, days of the hybrid calendar.
+    # Fewer fields than in the table, also within structs; narrower types; days of the hybrid
+    # calendar.
     write_plain(path, "struct<_col0:int,_col1:date,_col2:array<struct<z:int,a:tinyint>>>",
                 [(7, dt.date(1582, 10, 4), [(9, 1), None]), (None, None, None)])  # fmt: skip
     schema = RowSchema.of([*zip(PLAIN.names, PLAIN.types, strict=True), ("new", "timestamp")])
@@ -530,7 +531,8 @@ def test_originals_take_the_tables_types_by_position(tmp_path):
     (batch,) = read_originals(file, schema)
     assert batch.schema.types[4:] == schema.arrow.types
     key = {"originalTransaction": 4, "bucket": 536936450, "currentTransaction": 4}
-    # 1582-10-04 by pyorc (proleptic) is what Hive 4 takes for the Julian 1582-09-24 and shows so.
+    # pyorc writes proleptic days. Hive 4 takes this 1582-10-04 for the Julian 1582-09-24, and shows
+    # that.
     assert batch.to_pylist() == [
         {**key, "rowId": 0, "id": 7, "d": dt.date(1582, 9, 24),
          "l": [{"a": 1, "b": None}, None], "new": None},
@@ -545,7 +547,8 @@ def test_a_name_without_a_bucket_id(name):
 
 
 def test_what_lies_behind_nulls_is_not_written(tmp_path):
-    """Arrow leaves it undefined, and its ORC writer would store it (and shift what follows)."""
+    """Arrow leaves values under nulls undefined. Its ORC writer would store them and shift the
+    others."""
     schema = RowSchema.of([("s", "struct<x:bigint,l:array<int>>"), ("m", "map<int,int>")])
     one = pa.array([None, True, None, True])
     hidden = one.is_null()
@@ -572,7 +575,7 @@ def test_what_lies_behind_nulls_is_not_written(tmp_path):
 
 @pytest.mark.parametrize("offset", [-7, 5, 2**31 - 1])
 def test_empty_lists_of_lists_and_maps_may_have_any_offset(tmp_path, offset):
-    """Arrow need not set the only offset of an array without values; that of Spark 4.1 does not."""
+    """Arrow need not set the one offset of an array without values; Spark 4.1 does not set it."""
     schema = RowSchema.of([("l", "array<array<int>>"), ("m", "array<map<int,int>>")])
     undefined = [None, pa.py_buffer(np.array([offset], np.int32).tobytes())]
     numbers = pa.array([], pa.int32())

@@ -1,4 +1,4 @@
-"""A table's ``orc.…`` properties: what they say, and what files that are written so look like."""
+"""A table's ``orc.…`` properties: their meaning, and the files that are written with them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_bloom_filter_needs_a_column(columns, words):
     [
         ("id", {7}),
         ("NAME,id", {7, 16}),
-        ("s", {9, 11}),  # what lies below, but for the boolean
+        ("s", {9, 11}),  # the columns below it, without the boolean
         ("s.f.x", {11}),
         ("m", {14, 15}),
         ("gone", set()),

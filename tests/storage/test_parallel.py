@@ -1,4 +1,4 @@
-"""Threads are for work that waits."""
+"""Threads are used only for work that waits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_waits_does_so_together(clock):
 
     def wait(number):
         if number > 20:
-            together.wait()  # for as many others as there are threads
+            together.wait()  # until as many calls wait as there are threads
         clock.passed += 0.001
         return number
 

@@ -1,4 +1,4 @@
-"""What a writer, or a merge of files, holds at once is bounded in bytes, too."""
+"""A writer, or a merge of files, holds a bounded number of bytes at once, not only of rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ FILES = st.lists(st.lists(st.lists(st.integers(0, 60), max_size=12), max_size=4)
 @settings(deadline=None)
 @given(FILES, st.sampled_from([0, 300, 10_000]))
 def test_files_are_merged_in_order_whatever_is_copied_at_once(files, most):
-    """Keys come twice within a file, as Hive may write them, and in several files."""
+    """Keys occur twice within a file, as Hive may write them, and in several files."""
 
     def source(groups):
         numbers, batches = sorted(number for group in groups for number in group), []

@@ -1,4 +1,4 @@
-"""Files of insert-only tables, as pyorc reads them: it knows nothing of ours."""
+"""Files of insert-only tables, read by pyorc, which is independent of acidsql."""
 
 from __future__ import annotations
 

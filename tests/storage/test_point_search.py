@@ -1,4 +1,4 @@
-"""The driver finds exactly the live rows that a condition holds of, as plain Python says."""
+"""The driver finds exactly the live rows for which a condition holds, as plain Python says."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ conditions = st.recursive(
 
 
 def says(condition, row):
-    """True, False or None, as SQL has it."""
+    """True, False or None, as in SQL."""
     match condition:
         case All(terms):
             found = [says(term, row) for term in terms]
@@ -104,7 +104,8 @@ def says(condition, row):
                 return value is None
             if value is None:
                 return None
-            # As text only equality could be told; so by their place in order.
+            # Texts could only be compared for equality, so the values are compared by their place
+            # in order.
             texts = [text_of(one) for one in sorted(VALUES[COLUMNS[place].type])]
             at, others = texts.index(text_of(value)), [texts.index(v.text) for v in values]
             return {
@@ -114,13 +115,13 @@ def says(condition, row):
 
 
 class Place:
-    """Files of events, and what is in them."""
+    """Files of events, and the rows in them."""
 
     def __init__(self, root):
         self.root, self.data, self.deletes, self.live = Path(root), [], [], {}
 
     def write(self, write_id, written, columns=None):
-        """Insert rows; of an older file only the first columns are in it."""
+        """Insert rows. An older file has only the first columns."""
         schema = RowSchema.of((c.name, c.type) for c in COLUMNS[:columns])
         writer, file = self._writer(f"delta_{write_id}_{write_id}_0000", schema)
         arrays = [
@@ -188,7 +189,7 @@ def test_what_is_found_is_what_the_condition_holds_of(first, old, aborted, colum
 
 
 def test_a_row_is_not_deleted_by_the_delete_events_of_another_partition(tmp_path):
-    """Hive counts rows anew in each partition, so that row ids are the same in all."""
+    """Hive numbers rows anew in each partition, so the same row ids occur in all of them."""
     row = tuple(values[0] for values in VALUES.values())
     listings = []
     for name in ("p=1", "p=2", "p=3"):
@@ -235,7 +236,7 @@ def test_a_file_that_arrow_cannot_read_is_left_to_spark(tmp_path):
     "condition",
     [
         ANYTHING,
-        Comparison("p", "=", (Value("int", "1"),)),  # no column of the files
+        Comparison("p", "=", (Value("int", "1"),)),  # not a column of the files
         Comparison("C bigint".lower(), "=", (Value("int", "1"),)),  # of another type
         Some((Comparison("C bigint".lower(), "is null"), Comparison("x", "is null"))),
     ],

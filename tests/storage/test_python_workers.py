@@ -1,4 +1,4 @@
-"""Which Python Spark's workers run, and how it finds our code."""
+"""Which Python Spark's workers run, and how it finds acidsql's code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(acidsql.__file__).parent.parent
 
 
 class PaperContext:
-    """What is asked of a Spark context."""
+    """The parts of a Spark context that are used."""
 
     def __init__(self):
         self.master, self.pythonExec = "local[2]", "python3"
@@ -31,7 +31,7 @@ class PaperContext:
 
 @pytest.fixture
 def context(monkeypatch):
-    """Nobody chose a Python for this one."""
+    """A context for which no Python was chosen."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     return PaperContext()
 
@@ -41,7 +41,7 @@ def prepare(context):
 
 
 def python(tmp_path, monkeypatch, answer: str) -> str:
-    """A Python that somebody chose, and what it answers."""
+    """A Python that the user has chosen, and its answer."""
     script = tmp_path / "python"
     script.write_text(f"#!/bin/sh\necho '{answer}'\n")
     script.chmod(0o755)
@@ -80,7 +80,8 @@ def test_spark_connect_has_none():
 
 
 def test_the_drivers_own_python_is_told_where_the_driver_found_our_code(context, monkeypatch):
-    """A program may have put it on its own sys.path only, and another version may be installed."""
+    """A program may have put the code on its own sys.path only, and another version may be
+    installed."""
     context.environment["PYTHONPATH"] = "/theirs"
     prepare(context)
     prepare(context)

@@ -1,4 +1,4 @@
-"""What is spared a worker's later tasks."""
+"""Work that a Python worker does once, and not again for its later tasks."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def test_sparks_archive_is_not_read_again_and_still_found(tmp_path, monkeypatch)
     for path, finder in sys.path_importer_cache.items():
         if path == str(archive):
             assert not hasattr(finder, "invalidate_caches")
-    importlib.invalidate_caches()  # what PySpark's worker calls before each task
+    importlib.invalidate_caches()  # PySpark's worker calls these before each task
     importlib.import_module("another_of_it")
     assert sys.modules["another_of_it"].VALUE == 8

@@ -1,4 +1,4 @@
-"""Delete keys reach the files in their order, though Spark sorts them by a number made of them."""
+"""Delete keys reach the files in their order, although Spark sorts them by one number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.writing.job import _sort_prefix
 
-# Bucket properties of before Hive 3 are bare bucket ids.
+# Before Hive 3 the bucket property is the bare bucket id.
 OLD = [(bucket, bucket) for bucket in (0, 3, 4095)]
 NEW = [(b, encode(b, s)) for b, s in itertools.product((0, 3, 4095), (0, 1, 2, 3, 4, 4095))]
 NAMES = (ew.BUCKET_ID, ew.WRITE_ID, ew.BUCKET_PROPERTY, ew.ROW_ID)
@@ -23,7 +23,7 @@ ROWS = [0, 1, 2**13, 2**27, 2**28 + 1, 2**33, 2**62]
 
 
 def keys_up_to(write_id):
-    """Bucket id, write id, property and row id: the ends of what there may be, in their order."""
+    """Bucket id, write id, property and row id: the limits of their values, in order."""
     ids = sorted({0, 1, write_id // 2, write_id})
     return sorted(
         (bucket, write, prop, row)
@@ -69,7 +69,7 @@ def test_the_number_ascends_with_the_key(spark, write_id):
 
 
 def test_it_tells_most_keys_apart(spark):
-    """Else Spark would compare the keys themselves, and it would be there for nothing."""
+    """Otherwise Spark would compare the keys themselves, and the number would be useless."""
     keys = sorted(itertools.product((0, 1), (1, 30), (encode(0), encode(0, 1)), range(1000)))
     for partition, columns in (("", ()), ("p=1", ("p",))):
         found = prefixes(spark, spec(40, columns), keys, partition)
