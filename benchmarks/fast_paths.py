@@ -1,10 +1,10 @@
-"""Every fast path, on and off: what it gives today.
+"""Every fast path, on and off: how much time it saves.
 
     .venv/bin/python benchmarks/fast_paths.py [--rows 2000000] [--only bits,partners] [--rounds 5]
 
-Each fast path is switched off alone, by a patch of the one function that takes it. The statements
-run in turn with and without, in one process, after a warm-up. The table that is printed stands in
-ARCHITECTURE.md: seconds with and without, and the part of the time that the fast path saves.
+A patch of one function switches a fast path off. The statements run with and without it in turn, in
+one process, after a warm-up. The printed table is that of ARCHITECTURE.md: the seconds with and
+without the fast path, and the part of the time that it saves.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ SMALL = 1000  # rows of the small table
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """Stands for a function that finds nothing."""
+    """Replaces a function: it finds nothing."""
 
 
 def whole(self: Any, query: Any, views: Any, said: Any) -> Any:
-    """``Reader.events`` without MERGE's partners."""
+    """``Reader.events`` without the query of MERGE's partners."""
     return reader.Events(self._frame(query.query, views, said))
 
 
 def no_sizes(table: Any, files: Any, sizes: Any) -> Any:
-    """``PathPartitions`` that knows no sizes."""
+    """``PathPartitions`` without sizes of files."""
     return partition_columns.PathPartitions(table, files, {})
 
 
@@ -49,7 +49,7 @@ def plain_order(names: Any) -> Any:
     return [job.F.col(name) for name in names]
 
 
-# name → what is patched, and the statements that should gain by it
+# name → the patch, and the statements that should become faster by the fast path
 PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
     "plain literals": ([(runner.Runner, "_plain", nothing)], ["insert 1", "insert 1000"]),
     "literal rows": (
@@ -81,14 +81,14 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
 
 @contextmanager
 def without(path: str) -> Iterator[None]:
-    """The block runs without a fast path."""
+    """Run the block without a fast path."""
     with ExitStack() as stack:
         for place, name, other in PATHS[path][0]:
             stack.enter_context(mock.patch.object(place, name, other))
         yield
 
 
-# Statements that find their table as it was at the beginning.
+# Statements that need their table as it was at the beginning.
 _FRESH = {
     "big merge": "merged",
     "big upsert": "merged",
@@ -140,7 +140,7 @@ class Statements:
         spark.read.parquet(f"{acid.warehouse}/two").createOrReplaceTempView("two")
 
     def run(self, name: str) -> float:
-        """Run a statement; its seconds."""
+        """Run a statement, and return its seconds."""
         self.number += 1
         if name in _FRESH:
             self.acid.sql(f"INSERT OVERWRITE {_FRESH[name]} SELECT * FROM fresh")

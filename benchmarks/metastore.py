@@ -1,11 +1,12 @@
-"""What the metastore costs: transactions per second, and whether history makes them slower.
+"""The costs of the metastore: transactions per second, and whether a long history makes them
+slower.
 
     python benchmarks/metastore.py [URL …]       default: a new SQLite file
 
-For each store: store operations per second; then the time of a short transaction (open, lock,
-snapshot, write id, commit) when the store is new, and after 10,000 committed ones, as a ratio. The
-two are measured by turns, old and new store after each other, because machines are noisy. No
-figure of this is a test; the tests count SQL statements.
+For each store it prints: store operations per second; then the time of a short transaction (open,
+lock, snapshot, write id, commit) in a new store, and after 10,000 committed transactions, as a
+ratio. The new and the old store are measured in turn, because machines are noisy. No test uses
+these numbers; the tests count SQL statements.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROUNDS, PER_ROUND = 15, 20
 
 
 def transaction(txns: TxnManager) -> None:
-    """What one small UPDATE asks of the store."""
+    """The store calls of a small UPDATE."""
     with txns.open(agent_info="UPDATE t SET a = 1") as txn:
         txn.lock([LOCK])
         txn.snapshot([NAME])
@@ -42,7 +43,7 @@ def transaction(txns: TxnManager) -> None:
 
 
 def seconds(act: Callable[[], object], times: int) -> float:
-    """Of one call, on average."""
+    """The average seconds of one call."""
     start = time.perf_counter()
     for _ in range(times):
         act()
@@ -50,7 +51,7 @@ def seconds(act: Callable[[], object], times: int) -> float:
 
 
 def measure(fresh_url: str, old_url: str, history: int) -> dict[str, float]:
-    """One kind of store."""
+    """Measure one kind of store."""
     stores = [EmbeddedMetastore(url, warehouse="/warehouse") for url in (fresh_url, old_url)]
     fresh, old = (TxnManager(store, Settings(), user="bench", host="here") for store in stores)
     for _ in range(history):

@@ -14,14 +14,14 @@ import acidsql
 
 
 def main(warehouse: str) -> list[tuple[int, str, int]]:
-    """Make a table, change it, read it."""
+    """Make a table, change it, and read it."""
     spark = SparkSession.builder.master("local[2]").appName("first steps").getOrCreate()
     with acidsql.connect(spark, warehouse=warehouse) as acid:
         acid.sql("CREATE TABLE stock (id INT, name STRING, pieces INT)")
         acid.sql("INSERT INTO stock VALUES (1, 'nut', 10), (2, 'bolt', 20), (3, 'cog', 0)")
         acid.sql("UPDATE stock SET pieces = pieces - :sold WHERE name = :name",
                  {"sold": 3, "name": "nut"})  # fmt: skip
-        print(acid.last)  # what the UPDATE did
+        print(acid.last)  # the receipt of the UPDATE
         acid.sql("DELETE FROM stock WHERE pieces = 0")
         acid.sql("""
             MERGE INTO stock t USING (VALUES (2, 'bolt', 5), (4, 'gear', 7)) s (id, name, pieces)

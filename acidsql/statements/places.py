@@ -1,4 +1,4 @@
-"""The directories of tables: makes them, adopts existing files, and deletes what is left over."""
+"""The directories of tables: makes them, adopts existing files, deletes what was dropped."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _timed_out(
 
 
 def describe(lock: LockInfo) -> str:
-    """A sentence that says who has a lock, on what, and for which statement."""
+    """A sentence about a lock: its transaction and user, the locked thing, and the statement."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = thing(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)

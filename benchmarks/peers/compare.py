@@ -1,12 +1,12 @@
-"""acidsql beside its peers: the same data, the same statements, one run.
+"""acidsql compared with its peers: the same data, the same statements, one run.
 
     make bench ARGS="--scale 0.2 --only W1,W4"
     make bench ARGS="--rounds 3"
 
-Each engine runs in a process of its own, one after the other; a small round first warms it. Of
-several rounds at full size the first is not counted: until then the JVM compiles. What comes out
-is printed and written to ``benchmarks/RESULTS.md``. Scale 1 is a dimension of 5 million
-rows and a fact table of 10 million. The figures to reach are ours ÷ the best of the others.
+Each engine runs in a process of its own, one after the other. A small round first warms it up. Of
+several rounds at full size the first does not count, because the JVM still compiles. The results
+are printed, and written to ``benchmarks/RESULTS.md``. Scale 1 is a dimension of 5 million rows and
+a fact table of 10 million. The goals are ratios: acidsql's time ÷ the best time of the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RESULTS = HERE.parent / "RESULTS.md"
 ENGINES = ("plain_orc", "iceberg_mor_v3", "delta_dv", "acidsql")
 PEERS = ("iceberg_mor_v3", "delta_dv")
 WORKLOADS = "W1,W2,W3,W4,W5,W7,W8"
-# Workload and phase → ours ÷ best peer, at most.
+# Workload and phase → the greatest ratio, acidsql's time ÷ the best peer's, that is allowed.
 TO_REACH = {
     ("W1", "merge"): 0.65,
     ("W2", "delete by keys"): 1.0,
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def machine() -> str:
-    """When and where."""
+    """The machine and the date."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
@@ -87,7 +87,7 @@ def machine() -> str:
 
 
 def ratios(runs: list[dict[str, Any]]) -> str:
-    """Ours ÷ the best peer, by time and by processor time, beside what is to be reached."""
+    """Ratios to the best peer, by time and by processor time, beside the goals."""
     times, cpu = figures(runs, "s"), figures(runs, "cpu_s")
     lines = ["| | best peer, s | acidsql, s | ratio | ratio of CPU | to reach |", "|---" * 6 + "|"]
     for key, limit in TO_REACH.items():

@@ -1,9 +1,9 @@
-"""Runs workloads on one engine in this process and writes a JSON of the timings.
+"""Runs workloads on one engine in this process, and writes the timings as JSON.
 
     python run.py --engine delta_dv --scale 0.2 --only W1,W4 --out results/delta_dv.json
 
-Directories: --work (tables and inputs, else $BENCH_WORK), --jars (else $BENCH_JARS).
-Run it with the Python whose pyspark the engine's jars are built for.
+Directories: --work (tables and inputs, else $BENCH_WORK), --jars (else $BENCH_JARS). Run it with
+the Python whose pyspark fits the engine's jars.
 """
 
 from __future__ import annotations

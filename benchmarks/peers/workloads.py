@@ -252,7 +252,7 @@ def values_sql(rows):
 
 
 def one_row_sql(row):
-    """A source of one row, as a program writes it that upserts what it has."""
+    """A source of one row, as a program writes it to upsert one record."""
     values = values_sql([row])[1:-1].split(", ")
     return (
         "(SELECT " + ", ".join(f"{v} AS {c}" for v, c in zip(values, DIM.names, strict=True)) + ")"

@@ -31,7 +31,7 @@ def too_old(path: str) -> SnapshotTooOldError:
 
 
 def directory_gone(path: str, error: FileNotFoundError) -> SnapshotTooOldError:
-    """The error of a reader who lists a table's or partition's directory that is gone."""
+    """The error of a reader that lists a table's or partition's directory, which is gone."""
     missing = error.filename or path
     return SnapshotTooOldError(
         f"'{missing}' is gone, and with it rows of this snapshot. The table or the partition was "

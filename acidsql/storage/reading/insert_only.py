@@ -53,7 +53,8 @@ def read_inserts_only(
         files: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
-        any_writer: Nobody has seen to it that Spark's reader shows these files as they are.
+        any_writer: The files may be another writer's, so they are looked into first. Python tasks
+            read ORC files that Spark's reader would misread; such Parquet files are refused.
 
     Raises:
         UnsupportedError: The format is another one, or a column of a text file is an array, map,

@@ -56,7 +56,7 @@ class StagedFile(Generic[_Writer]):
         )  # fmt: skip
 
     def abort(self) -> None:
-        """Close the file as it is. Whoever removes the staging directory deletes it."""
+        """Close the file as it is. It is deleted together with the staging directory."""
         self.writer.abort()
 
 
