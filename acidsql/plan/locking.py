@@ -15,9 +15,10 @@ read by a statement    SHARED_READ   SELECT
 =====================  ============  =========
 
 The lock is on partitions if the statement names them (by PARTITION with values, or by terms of
-WHERE that only partition columns decide) and they are no more than ``PARTITION_LOCKS_MAX``.
-Otherwise the lock is on the table, and COMMIT tells the store which partitions really changed. A
-SELECT takes no lock: its snapshot and the files that it reads stay as they are (I2).
+the WHERE of UPDATE or DELETE that only partition columns decide) and they are no more than
+``PARTITION_LOCKS_MAX``. Otherwise, and for every MERGE, the lock is on the table. COMMIT tells the
+store which partitions really changed. A SELECT takes no lock: its snapshot and the files that it
+reads stay as they are (I2).
 
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.

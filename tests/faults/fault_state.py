@@ -99,7 +99,7 @@ def rows_by_partition(
     Args:
         store: The metastore.
         table: The table.
-        snapshot: The write ids that are visible.
+        snapshot: A new one, for the committed rows; or that of an open transaction.
         added: Partitions that only the snapshot's own transaction knows.
     """
     places = {"": Path(table.location)}
