@@ -23,8 +23,8 @@ reads stay as they are (I2).
 With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
 With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLUSIVE. A MERGE that
-only inserts takes the lock of a MERGE that updates, because ``plan_merge`` gives every MERGE
-``deletes=True``. So ``hive.txn.xlock.mergeinsert`` has no effect.
+only inserts takes the lock of a MERGE that updates, as with Hive's ``hive.txn.xlock.mergeinsert``:
+so two of them cannot both insert the same missing key.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _target(
     operations = [Operation.INSERT] if inserts or not query.deletes else []
     if query.deletes:
         operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
-    kind = _changing(inserts, settings) if query.deletes else _inserting(inserts, settings)
+    kind = _changing(inserts, settings) if query.deletes else LockType.SHARED_READ
     return _components(name, kind, operations, touched)
 
 
@@ -117,12 +117,6 @@ def _changing(merge_inserts: bool, settings: Settings) -> LockType:
     if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
         return LockType.EXCL_WRITE
     return LockType.SHARED_WRITE
-
-
-def _inserting(merge_inserts: bool, settings: Settings) -> LockType:
-    if merge_inserts and settings.xlock_mergeinsert:
-        return LockType.EXCL_WRITE
-    return LockType.SHARED_READ
 
 
 def _inserts(statement: Merge) -> bool:

@@ -35,6 +35,7 @@ from acidsql.sql.tokens import Span
 from acidsql.storage.reading.orc_scan import kept_apart
 from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns
 from acidsql.storage.spark.repeatable import source_changed
+from acidsql.storage.spark.views import temp_views
 
 Args = Mapping[str, Any] | None
 _SUBQUERY = re.compile(r"\(\s*(select|with|from|table|values)\b", re.IGNORECASE)
@@ -97,7 +98,7 @@ def _analysed(
 ) -> DataFrame:
     # The composed text of MERGE uses lateral column aliases, which a session can turn off.
     lateral = changed_conf(spark, {_LATERAL_ALIASES: "true"})
-    with _views(views), lateral, mapped_errors(text):
+    with temp_views(views), lateral, mapped_errors(text):
         return spark.sql(text.sql, args=dict(args) if args else None)
 
 
@@ -217,19 +218,6 @@ def _no_log() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(of_others)
-
-
-@contextmanager
-def _views(views: Mapping[str, DataFrame]) -> Iterator[None]:
-    made = []
-    try:
-        for name, view in views.items():
-            view.createOrReplaceTempView(name)
-            made.append((view.sparkSession, name))
-        yield
-    finally:
-        for session, name in made:
-            session.catalog.dropTempView(name)
 
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:

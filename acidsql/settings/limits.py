@@ -61,12 +61,6 @@ class Settings(CompactorSettings):
         "true: UPDATE, DELETE and MERGE wait for each other (EXCL_WRITE). false: they do not wait, "
         "and the first to commit wins (SHARED_WRITE).",
     )
-    xlock_mergeinsert: bool = boolean(
-        "hive.txn.xlock.mergeinsert",
-        "false",
-        "It has no effect: a MERGE that only inserts always takes the lock of a MERGE that "
-        "updates, so that two of them cannot both insert the same missing key.",
-    )
     xlock_iow: bool = boolean(
         "hive.txn.xlock.iow",
         "false",

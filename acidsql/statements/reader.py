@@ -27,7 +27,7 @@ from acidsql.statements.explain import locks_section, plan_section, tables_secti
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
-from acidsql.storage.event_records import KEYS
+from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.reading.read import read_rows
@@ -379,4 +379,5 @@ def _has_few(known: Predicate, column: Column) -> bool:
 def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
     if standin.is_target:
         return rows
-    return rows.drop(*KEYS) if standin.row_id else rows.drop(*KEYS, ROW__ID)
+    columns = (quote(column.name) for column in standin.table.all_columns)
+    return jvm.select(rows, *([ROW__ID] if standin.row_id else []), *columns)

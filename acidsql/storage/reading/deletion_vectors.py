@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.columns import quote
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION_NUMBER,
@@ -32,7 +34,9 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
+from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.views import temp_views
 
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
@@ -89,10 +93,13 @@ class DeletionVectors:
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
         bounds, numbers = self.index.bounds, self.index.numbers
         sent = {_BOUNDS: _one(bounds), _INDEX: _one(numbers), _SENT: _one(words)}
-        row = local_rows(events.sparkSession, pa.table(sent))
-        # As columns first: so Spark plans each subquery once, however often the condition names it.
-        arrays = [row.select(name).scalar().alias(name) for name in sent]
-        return events.select("*", *arrays).where(_IS_ALIVE).drop(*sent)
+        view = f"{PREFIX}bits_{uuid4().hex}"
+        with temp_views({view: local_rows(events.sparkSession, pa.table(sent))}):
+            # As columns first: so Spark plans each subquery once, however often the condition
+            # names the column.
+            columns = (f"(SELECT {name} FROM {view}) AS {name}" for name in sent)
+            found = jvm.select(events, "*", *columns).where(_IS_ALIVE)
+        return jvm.select(found, *map(quote, events.columns))
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Tell for each of these row ids whether its row is deleted.

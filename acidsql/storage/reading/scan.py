@@ -122,7 +122,8 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         row's partition directory ("" if unpartitioned). They spare Spark from making the struct for
         every row before it joins or filters rows. Timestamps are TIMESTAMP_NTZ, CHAR is padded.
     """
-    offset = jvm.zone_offset_micros(spark)
+    has_wall_clocks = has_timestamp(column.type for column in what.table.columns)
+    offset = jvm.zone_offset_micros(spark) if has_wall_clocks else 0
     vectors = None
     if what.is_fast:
         vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
@@ -208,7 +209,8 @@ def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
             f"{quote(marker)} int",
         ]
     )
-    return as_char(spark.read.schema(ddl).format("orc").load([]), table).drop(marker)
+    rows = jvm.select(spark.read.schema(ddl).format("orc").load([]), *_names(table))
+    return as_char(rows, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +228,11 @@ class _Group:
 
 
 def _by_reader(what: Scan, offset: int | None) -> list[_Group]:
-    columns = what.table.columns
-    zone_hides_wall_clocks = offset is None and has_timestamp(column.type for column in columns)
     python: list[Listing] = []
     native: list[Listing] = []
     for listing in what.listings:
         odd = listing.originals or any(file.length is not None for file in listing.data)
-        (python if odd or zone_hides_wall_clocks else native).append(listing)
+        (python if odd or offset is None else native).append(listing)
     groups = _by_names(what.table, native)
     python += groups.pop(None, [])
     found = [_Group(group, names) for names, group in groups.items()]
@@ -358,9 +358,13 @@ def _dressed(events: DataFrame, table: Table) -> DataFrame:
     parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
     fields = ", ".join(f"'{name}', {column}" for name, column in parts)
     row_id = f"named_struct({fields})"
-    columns = (quote(column.name) for column in table.all_columns)
-    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", *KEYS, *columns)
+    _, *others = _names(table)
+    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", *others)
     return as_char(rows, table)
+
+
+def _names(table: Table) -> list[str]:
+    return [ROW__ID, *KEYS, *(quote(column.name) for column in table.all_columns)]
 
 
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
@@ -164,7 +165,13 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
 
 def _strings(jvm: Any, texts: Sequence[str]) -> Any:
     """These texts as an array in the JVM. No path and no SQL of ours contains a NUL."""
-    return jvm.java.util.regex.Pattern.compile("\0").split("\0".join(texts))
+    return _nul(jvm).split("\0".join(texts))
+
+
+@lru_cache(maxsize=1)
+def _nul(jvm: Any) -> Any:
+    """A pattern in the JVM, cached: see ``_table_identifier``."""
+    return jvm.java.util.regex.Pattern.compile("\0")
 
 
 # A cast of one of these words to a date depends on the current day.
@@ -211,16 +218,19 @@ class _Changed:
 
 
 _CHANGING = threading.Lock()
-_CHANGED: dict[tuple[object, str], _Changed] = {}  # by session and setting
+_CHANGED: dict[tuple[str, str], _Changed] = {}  # by session and setting
+_KEYS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
-def session_key(spark: SparkSession) -> object:
+def _session_key(spark: SparkSession) -> str:
     """A key that is equal for all Python objects of one session, and differs between sessions.
 
     ``SparkSession(context, java_session)`` makes another Python object for the same session.
     """
-    java = getattr(spark, "_jsparkSession", None)  # py4j compares and hashes as the JVM does
-    return getattr(spark, "session_id", id(spark)) if java is None else java
+    if spark not in _KEYS:
+        java = getattr(spark, "_jsparkSession", None)
+        _KEYS[spark] = str(spark.session_id if java is None else java.sessionUUID())  # type: ignore[attr-defined]
+    return _KEYS[spark]
 
 
 @contextmanager
@@ -231,38 +241,34 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     setting gets the value that the latest of them wants. When the last block ends, the setting gets
     the user's value back.
     """
-    who, session = object(), session_key(spark)
+    who, session = object(), _session_key(spark)
     with _CHANGING:
         for name, value in settings.items():
-            key = session, name
-            if key not in _CHANGED:
-                _CHANGED[key] = _Changed(spark.conf.get(name, None))
-            _CHANGED[key].wanted[who] = value
-            _set_conf(spark, name, value)
+            now = spark.conf.get(name, None)
+            _CHANGED.setdefault((session, name), _Changed(now)).wanted[who] = value
+            if now != value:
+                spark.conf.set(name, value)
     try:
         yield
     finally:
         with _CHANGING:
-            for name in settings:
+            for name, value in settings.items():
                 changed = _CHANGED[session, name]
                 del changed.wanted[who]
                 if not changed.wanted:
                     del _CHANGED[session, name]
-                _set_conf(spark, name, next(reversed(changed.wanted.values()), changed.users))
+                last = next(reversed(changed.wanted.values()), changed.users)
+                if last is None:
+                    spark.conf.unset(name)
+                elif last != value:
+                    spark.conf.set(name, last)
 
 
 def users_conf(spark: SparkSession, name: str) -> str | None:
     """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
     with _CHANGING:
-        changed = _CHANGED.get((session_key(spark), name))
+        changed = _CHANGED.get((_session_key(spark), name))
         return spark.conf.get(name, None) if changed is None else changed.users
-
-
-def _set_conf(spark: SparkSession, name: str, value: str | None) -> None:
-    if value is None:
-        spark.conf.unset(name)
-    elif spark.conf.get(name, None) != value:
-        spark.conf.set(name, str(value))
 
 
 @contextmanager
