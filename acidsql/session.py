@@ -25,6 +25,7 @@ from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.spark.python_workers import prepare_workers
+from acidsql.storage.writing.warm_workers import warm_workers
 
 _newest: list[Session] = []
 
@@ -74,6 +75,8 @@ def connect(
     where = place_of(where)
     store = open_metastore(metastore or conf(spark, "metastore"), where, chosen)
     prepare_workers(spark)
+    if chosen.warm_workers == "connect":
+        warm_workers(spark)
     name_missing_files()
     session = Session(spark, where, store, chosen, retries, compactor)
     _newest[:] = [session]

@@ -38,6 +38,8 @@ def small_spark(
         .config("spark.driver.memory", memory)
         .config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {java_options}")
         .config("spark.ui.enabled", "false")
+        # Tests count jobs, and most of them need no worker.
+        .config("spark.acidsql.warm.workers", "off")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(threads))
         .config("spark.sql.warehouse.dir", str(warehouse))

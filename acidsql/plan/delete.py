@@ -37,5 +37,5 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
-        maybe_few=may_be_few(planned, statement.where),
+        maybe_few=may_be_few(planned.text, statement.where),
     )

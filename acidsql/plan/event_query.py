@@ -188,10 +188,10 @@ def refuse_window(planned: Planned, expression: Span) -> None:
         )  # fmt: skip
 
 
-def may_be_few(planned: Planned, where: Span | None) -> bool:
+def may_be_few(text: str, where: Span | None) -> bool:
     """Whether to try to collect the events of an UPDATE or DELETE with this WHERE."""
     # If there are many events after all, a subquery is evaluated twice.
-    return where is not None and not has_subquery(planned.text, where)
+    return where is not None and not has_subquery(text, where)
 
 
 def touched_partitions(planned: Planned, alias: str, where: Span | None) -> Text | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.plan.delete import plan_delete
-from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned
+from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, may_be_few
 from acidsql.plan.insert import plan_insert, plan_source
 from acidsql.plan.merge import derived_source, plan_merge
 from acidsql.plan.plain_values import plan_plain
@@ -37,6 +37,7 @@ from acidsql.sql.statements import (
     Literals,
     Merge,
     MultiInsert,
+    Query,
     Update,
 )
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
@@ -79,6 +80,16 @@ class Prepared:
         found = {query.table.name: query.table for query in self.queries}
         found.update({standin.table.name: standin.table for standin in self.standins})
         return list(found.values())
+
+
+def may_need_workers(text: str, statement: Dml) -> bool:
+    """Whether Python workers may have to write the rows, as far as the statement's text tells."""
+    match statement:
+        case Insert():
+            return isinstance(statement.source, Query)
+        case Update() | Delete():
+            return not may_be_few(text, statement.where)
+    return True
 
 
 def plan_dml(

@@ -72,7 +72,7 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         query,
         deletes=True,
         partitions=partitions,
-        maybe_few=may_be_few(planned, statement.where),
+        maybe_few=may_be_few(planned.text, statement.where),
     )
 
 

@@ -113,6 +113,15 @@ class Settings(CompactorSettings):
         "false: every statement runs by Spark jobs, joins and full scans alone, without the faster "
         "ways of doing the same. For tests, and to find out whether a faster way is to blame.",
     )
+    warm_workers: str = choice(
+        "acidsql.warm.workers",
+        "statement",
+        "What starts Spark's Python workers, in the background and once for each Spark context: "
+        "'statement': the first statement that may need workers to write its rows, while the "
+        "statement is planned. 'connect': connect, even if the session only reads. 'off': the "
+        "first task that needs a worker; the task waits for the worker.",
+        {word: word for word in ("statement", "connect", "off")},
+    )
     max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",
         "1000",

@@ -27,6 +27,7 @@ from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import exclusive, read_lock
 from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve
+from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
 from acidsql.sql.parser import Plain, parse
@@ -54,6 +55,7 @@ from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, Work, file_errors
 from acidsql.statements.write import Writer
 from acidsql.storage.spark import jvm
+from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 
 _LONGEST_PAUSE_S = 0.2  # before a statement is run again after a conflict
@@ -231,6 +233,8 @@ class Runner:
 
     def _change(self, statement: st.Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
+        if may_need_workers(said.text, statement):
+            self._warm_workers()
         with clock("say"):
             prepared = self._preparer.change(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
@@ -250,6 +254,7 @@ class Runner:
             table = prepared.queries[0].table
             if self._tables.exists(statement, table.name):
                 return nothing(self._spark)
+        self._warm_workers()
         with self.transactions.own(said.text) as transaction, transaction.statement() as work:
             with clock("hold"):
                 locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
@@ -266,6 +271,11 @@ class Runner:
                 transaction.commit(create_table=table, cleaned=place.id)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
+
+    def _warm_workers(self) -> None:
+        """Start Python workers while the statement is prepared, locked and planned."""
+        if self._txns.settings.warm_workers == "statement":
+            warm_workers(self._spark)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)

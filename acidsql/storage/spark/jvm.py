@@ -312,6 +312,20 @@ def task_slots(spark: SparkSession) -> int:
     return 1 if context is None else int(context.defaultParallelism)
 
 
+def keeps_workers(context: Any) -> bool:
+    """Whether Spark keeps a Python worker for later tasks."""
+    return str(context.getConf().get("spark.python.worker.reuse", "true")).lower() == "true"
+
+
+def run_alone(frame: DataFrame) -> None:
+    """Run a query of a background thread, for its effects in the workers alone.
+
+    Spark's query listeners do not hear of the query. PySpark's own actions would disturb others:
+    while one thread runs an action, the jobs of other threads do not get the name of their line.
+    """
+    frame._jdf.queryExecution().toRdd().count()
+
+
 def may_call_user_code(frame: DataFrame) -> bool:
     """Whether a query may call a function of the user's, in Python or Java."""
     jvm = _jvm(frame.sparkSession)
