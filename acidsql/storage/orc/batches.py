@@ -22,6 +22,7 @@ from acidsql.storage.orc.footer import Footer
 from acidsql.storage.orc.moments import Moments
 from acidsql.storage.orc.protobuf import Field, as_bytes, as_int, decode_fields, encode_fields
 from acidsql.storage.orc.row_schema import exact_children, nested
+from acidsql.storage.orc.soundness import check_stripes
 from acidsql.storage.orc.stripe import StripeFooter, stripe_footer
 from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
 
@@ -62,6 +63,7 @@ class OrcBatches:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         stripes, left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
         moments: Moments | None = None
+        check_stripes(self._head.read_at, self.footer, self._script)
         try:
             for batch in self._scanned():
                 if not batch.num_rows:

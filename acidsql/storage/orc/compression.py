@@ -6,6 +6,7 @@ A chunk with this bit is stored without compression.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -13,6 +14,8 @@ from acidsql.errors import FormatError
 from acidsql.storage.orc.protobuf import varints
 
 NO_COMPRESSION = 0
+_HEADER = 3  # bytes
+_SMALL = 32  # bytes; a longer chunk does not decompress to nothing
 _MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
 
 
@@ -39,6 +42,31 @@ def decompress(stored: bytes, kind: int) -> bytes:
         parts.append(chunk if header & 1 else _decompress_chunk(chunk, kind))
         at += header >> 1
     return b"".join(parts)
+
+
+def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kind: int) -> None:
+    """Check the chunks of a stream, without decompressing more than the smallest ones.
+
+    Args:
+        read_at: Returns the file's bytes between two positions.
+        begin: The position of the stream in the file.
+        end: The position behind the stream.
+        kind: CompressionKind.
+
+    Raises:
+        FormatError: A chunk is cut short or empty. ORC's C++ reads behind an empty chunk's end.
+    """
+    at = begin if kind != NO_COMPRESSION else end
+    while at < end:
+        start = read_at(at, min(at + _HEADER + _SMALL, end))
+        length = int.from_bytes(start[:_HEADER], "little") >> 1
+        stop = at + _HEADER + length
+        if stop > end or len(start) < _HEADER:
+            raise FormatError("a compressed part of the ORC file is cut short", offset=at)
+        is_small = length <= _SMALL
+        if not length or (is_small and not decompress(start[: stop - at], kind)):
+            raise FormatError("a compressed part of the ORC file is empty", offset=at)
+        at = stop
 
 
 def _decompress_chunk(chunk: bytes, kind: int) -> bytes:

@@ -37,13 +37,29 @@ def decode(data: bytes, signed: bool) -> Int64s:
     Raises:
         FormatError: The stream is damaged.
     """
-    kinds = (_short_repeat, _direct, _patched_base, _delta)
-    return _decoded(data, signed, lambda first: kinds[first >> 6])
+    return _decoded(data, signed, lambda first: _KINDS[first >> 6])
 
 
 def decode_old(data: bytes, signed: bool) -> Int64s:
     """The integers of a stream of version 1. Arguments and errors are those of ``decode``."""
     return _decoded(data, signed, lambda first: _literals if first >= 0x80 else _steps)
+
+
+def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
+    """The integers of the run of version 2 at a position, and the position after the run."""
+    values, end = _KINDS[data[at] >> 6](data, at, signed)
+    return values.view(np.int64), end
+
+
+def even_steps(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
+    """The first value, step, number of values and end of a DELTA run whose steps are all equal."""
+    first, end = _varint(data, at + 2)
+    step, end = _varint(data, end)
+    return _number(first) if signed else first, _number(step), _header(data, at)[1], end
+
+
+def _number(zigzag: int) -> int:
+    return zigzag >> 1 ^ -(zigzag & 1)
 
 
 def _decoded(data: bytes, signed: bool, kind_of: Callable[[int], _Run]) -> Int64s:
@@ -123,6 +139,9 @@ def _delta(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
             sizes = (-sizes.view(np.int64)).view(np.uint64)
         deltas = np.concatenate((signed_step, sizes))
     return np.cumsum(np.concatenate((start, deltas)), dtype=np.uint64), at
+
+
+_KINDS: tuple[_Run, ...] = (_short_repeat, _direct, _patched_base, _delta)  # of version 2
 
 
 def _literals(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from acidsql.storage.orc.compression import decompress
 from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields, encode_fields
 
-DATA, SECONDARY, ROW_INDEX = 1, 5, 6  # kinds of stream; kinds from 6 on are indexes
+DATA, LENGTH, SECONDARY, ROW_INDEX = 1, 2, 5, 6  # kinds of stream; kinds from 6 on are indexes
 _STREAM, _ENCODING, _ZONE = 1, 2, 3  # fields of StripeFooter
 _NEW_RUNS = (2, 3)  # kinds of ColumnEncoding: DIRECT_V2, DICTIONARY_V2
 

@@ -23,6 +23,7 @@ from acidsql.storage.orc import footer as orc_footer
 from acidsql.storage.orc.batches import Head, OrcBatches
 from acidsql.storage.orc.damage import damaged, naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
+from acidsql.storage.orc.soundness import check_stripes
 
 _ID_TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64())
 
@@ -97,8 +98,10 @@ def need_events(batch: pa.RecordBatch, path: str) -> None:
 
 def row_count(path: str, length: int | None = None) -> int:
     """The number of rows in a file. Raises FormatError if it is no ORC file."""
-    with opened(path, length) as reader:
-        return int(reader.nrows) if reader else 0
+    files = filesystem_for(path)
+    with naming_damage(path), files.open_input(path) as file:
+        end = files.size(path) if length is None else length
+        return orc_footer.read_footer(file, end).rows if end else 0  # an empty file has no rows
 
 
 def time_zones(path: str, length: int | None = None) -> set[str]:
@@ -130,8 +133,10 @@ def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
         if not end:
             yield None
             return
-        orc_footer.read_footer(file, end)  # refuses footers with which ORC's C++ would crash
-        yield orc.ORCFile(Head(file, end).native())
+        footer, _, script = orc_footer.read_checked(file, end)
+        head = Head(file, end)
+        check_stripes(head.read_at, footer, script)
+        yield orc.ORCFile(head.native())
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:

@@ -1,0 +1,70 @@
+"""Finds the damage with which ORC's C++ reader would crash, or run on for ever.
+
+ORC has no checksums, and the C++ reader trusts a stripe in some ways. It takes a column's encoding
+from a list that may be too short. It reads on behind the end of an empty chunk. It takes the
+lengths of lists and maps as they are, even if they are negative. And if a decimal has another
+scale, the reader multiplies by ten until the scale is right. So all of these are checked before
+Arrow reads a stripe. The lengths of texts are not checked: that would take too long.
+
+This module runs in workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acidsql.errors import FormatError
+from acidsql.storage.orc.compression import check_chunks, decompress
+from acidsql.storage.orc.footer import Footer, PostScript
+from acidsql.storage.orc.run_bounds import all_within
+from acidsql.storage.orc.stripe import LENGTH, ROW_INDEX, SECONDARY, Stripe, stripe_footer
+
+_MOST_LENGTH, _MOST_SCALE = (1 << 31) - 1, 38
+# For streams of these kinds in columns of these types: what their integers are, the largest that
+# is possible, and whether they are signed.
+_LENGTHS, _SCALES = ("lengths", _MOST_LENGTH, False), ("scales", _MOST_SCALE, True)
+_TRUSTED = {
+    (LENGTH, "array"): _LENGTHS, (LENGTH, "map"): _LENGTHS, (SECONDARY, "decimal"): _SCALES,
+}  # fmt: skip
+
+
+def check_stripes(read_at: Callable[[int, int], bytes], footer: Footer, script: PostScript) -> None:
+    """Check all stripes of a file.
+
+    Args:
+        read_at: Returns the file's bytes between two positions.
+        footer: The file's footer.
+        script: The file's postscript.
+
+    Raises:
+        FormatError: A stripe is damaged.
+    """
+    for stripe in footer.stripes:
+        try:
+            _check(read_at, footer, script.compression, stripe)
+        except FormatError as error:
+            offset = error.parameters.get("offset", stripe.offset)
+            raise FormatError(error.message, offset=offset) from error
+
+
+def _check(
+    read_at: Callable[[int, int], bytes], footer: Footer, compression: int, stripe: Stripe
+) -> None:
+    found = stripe_footer(read_at, stripe, compression)
+    if len(found.has_new_runs) != len(footer.types):
+        raise FormatError("a stripe has not all columns", offset=stripe.footer_offset)
+    for stream in found.streams:
+        # Indexes are not read: the reader gets no condition.
+        if stream.kind >= ROW_INDEX or stream.column >= len(footer.types):
+            continue
+        begin = stripe.offset + stream.offset
+        if begin + stream.length > stripe.footer_offset:
+            raise FormatError("a stream is longer than its stripe", offset=begin)
+        check_chunks(read_at, begin, begin + stream.length, compression)
+        trusted = _TRUSTED.get((stream.kind, footer.types[stream.column].kind))
+        if trusted is not None:
+            what, most, signed = trusted
+            data = decompress(read_at(begin, begin + stream.length), compression)
+            is_new = found.has_new_runs[stream.column]
+            if not all_within(data, most, signed=signed, is_new=is_new):
+                raise FormatError(f"column {stream.column} has impossible {what}", offset=begin)

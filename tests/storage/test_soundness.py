@@ -1,0 +1,148 @@
+"""Damage with which ORC's C++ reader would crash or run on for ever is found before it reads."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import orc
+
+from acidsql.errors import FormatError
+from acidsql.storage.orc import rle, soundness
+from acidsql.storage.orc.footer import read_checked
+from acidsql.storage.orc.run_bounds import all_within
+from acidsql.storage.orc.stripe import LENGTH, SECONDARY, stripe_footer
+from acidsql.storage.reading import orc_reader
+
+ROWS = 300
+COMPRESSED = ("zlib", "snappy", "lz4", "zstd")
+
+
+def a_file(codec):
+    arrays = {
+        "i": pa.array([n % 7 for n in range(ROWS)], pa.int32()),
+        "a": pa.array([[None] * (n % 5) for n in range(ROWS)], pa.list_(pa.int32())),
+        "m": pa.array([{n: n} for n in range(ROWS)], pa.map_(pa.int32(), pa.int32())),
+        "n": pa.array([Decimal(n) / 100 for n in range(ROWS)], pa.decimal128(20, 2)),
+    }
+    sink = BytesIO()
+    orc.write_table(pa.table(arrays), sink, compression=codec)
+    return sink.getvalue()
+
+
+def places(data, kind, column):
+    """The position and the length of a stream, and of the stripe's footer, in the file."""
+    footer, _, script = read_checked(BytesIO(data), len(data))
+    (stripe,) = footer.stripes
+    number = footer.types[0].children["iamn".index(column)]
+    streams = stripe_footer(lambda a, b: data[a:b], stripe, script.compression).streams
+    found = next(one for one in streams if (one.kind, one.column) == (kind, number))
+    return stripe.offset + found.offset, found.length
+
+
+def replaced(data, kind, column, runs):
+    """The file, with other bytes at the beginning of a stream."""
+    at, length = places(data, kind, column)
+    assert len(runs) <= length
+    return data[:at] + runs + data[at + len(runs) :]
+
+
+def refused(tmp_path, data):
+    """The message of the one error with which a damaged file is refused."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(FormatError) as caught:
+        list(orc_reader.read_batches(str(path)))
+    assert caught.value.parameters["path"] == str(path)
+    assert "offset" in caught.value.parameters
+    return caught.value.message
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("column", "iamn")
+def test_zeros_where_a_chunk_should_be(tmp_path, codec, column):
+    data = a_file(codec)
+    kind = LENGTH if column in "am" else 1
+    message = refused(tmp_path, replaced(data, kind, column, bytes(6)))
+    assert "a compressed part of the ORC file is empty" in message
+
+
+NOTHING = {
+    "zlib": b"\x03\x00", "snappy": b"\x00", "lz4": b"\x00",
+    "zstd": bytes(pa.Codec("zstd").compress(b"", asbytes=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_chunk_that_decompresses_to_nothing(tmp_path, codec):
+    chunk = (len(NOTHING[codec]) << 1).to_bytes(3, "little") + NOTHING[codec]
+    data = a_file(codec)
+    message = refused(tmp_path, replaced(data, 1, "n", chunk))
+    assert "a compressed part of the ORC file is empty" in message
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_chunk_that_is_longer_than_its_stream(tmp_path, codec):
+    message = refused(tmp_path, replaced(a_file(codec), 1, "n", b"\xff\xff\x00"))
+    assert "a compressed part of the ORC file is cut short" in message
+
+
+# Runs of 256 equal steps: from 5 down to -250, and of 2**40.
+FALLING, HUGE = b"\xc0\xff\x05\x01", b"\xc0\xff\x80\x80\x80\x80\x80\x20\x00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "runs", "what"),
+    [
+        (LENGTH, "a", FALLING, "lengths"),
+        (LENGTH, "a", HUGE, "lengths"),
+        (LENGTH, "m", FALLING, "lengths"),
+        (SECONDARY, "n", b"\xc1\x2b\x01\x00", "scales"),  # -1
+        (SECONDARY, "n", b"\xc1\x2b\x4e\x00", "scales"),  # 39
+    ],
+)
+def test_integers_that_cannot_be(tmp_path, kind, column, runs, what):
+    data = a_file("uncompressed")
+    assert f"impossible {what}" in refused(tmp_path, replaced(data, kind, column, runs))
+
+
+def test_a_stripe_without_all_columns(tmp_path, monkeypatch):
+    data = a_file("uncompressed")
+    footer, _, script = read_checked(BytesIO(data), len(data))
+    found = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
+    short = type(found)(found.streams, found.has_new_runs[:-1], found.zone)
+    monkeypatch.setattr(soundness, "stripe_footer", lambda *_: short)
+    assert "a stripe has not all columns" in refused(tmp_path, data)
+
+
+NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 1 << 16), st.integers(-(1 << 62), 1 << 62))
+REPEATED = st.lists(st.tuples(NUMBERS, st.integers(1, 600)), min_size=1, max_size=6)
+
+
+@given(REPEATED, st.sampled_from([2, 38, (1 << 31) - 1]), st.booleans())
+def test_integers_are_tested_as_if_they_were_decoded(pairs, most, signed):
+    values = np.repeat([value for value, _ in pairs], [count for _, count in pairs])
+    data = rle.encode(values.astype(np.int64), signed)
+    expected = bool(values.min() >= 0 and values.max() <= most)
+    assert all_within(data, most, signed=signed, is_new=True) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20)), min_size=1, max_size=200))
+def test_lengths_that_a_real_writer_wrote(pairs):
+    lengths = [length for length, count in pairs for _ in range(count)]
+    lists = pa.array([[None] * length for length in lengths], pa.list_(pa.int32()))
+    sink = BytesIO()
+    orc.write_table(pa.table({"i": lists}), sink, compression="uncompressed")
+    data = sink.getvalue()
+    at, length = places(data, LENGTH, "i")
+    stored = data[at : at + length]
+    assert rle.decode(stored, signed=False).tolist() == lengths
+    assert all_within(stored, (1 << 31) - 1, signed=False, is_new=True)
+    assert all_within(stored, max(lengths), signed=False, is_new=True)
+    if max(lengths):
+        assert not all_within(stored, max(lengths) - 1, signed=False, is_new=True)
