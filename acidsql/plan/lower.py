@@ -139,6 +139,8 @@ class Analysis:
         if derived is not None and derived.view not in views:
             own = used(derived.query, views)
             views[derived.view] = _analysed(self._spark, derived.query, own, self._args)
+        if derived is not None and query is derived.query:
+            return fields_of(views[derived.view])
         return fields(self._spark, query, used(query, views), self._args)
 
 

@@ -84,10 +84,10 @@ def plan_merge(
     """
     if derived is None:
         source = _source_text(statement, planned.new(), source_view)
+        alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
     else:
         source = planned.new().raw(f"{derived.view}{_alias(statement)}")
-        statement = replace(statement, ctes=None)
-    alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
+        statement, alone = replace(statement, ctes=None), derived.query
     fields = planned.analyse(alone)
     terms = terms_of_on(statement, planned, fields)
     bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
@@ -205,7 +205,8 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
         used: list[Text | str] = []
         for item in bound:
             if item.clause.matched is matched:
-                used += item.values.values()
+                if item.clause.action is not Action.INSERT_ALL:  # it names the source's columns
+                    used += item.values.values()
                 if item.clause.condition is not None:
                     used.append(planned.new().user(item.clause.condition))
         if used:
