@@ -155,9 +155,3 @@ def directory_name(name: str) -> str:
     of an ACID directory."""
     is_odd = is_hidden(name) or parse_directory(name) is not None
     return f"{_ODD}{name}" if is_odd else name
-
-
-def names_of_directory(directory: str) -> list[str]:
-    """The names of tables whose directory has this name."""
-    names = (directory, directory.removeprefix(_ODD))
-    return [name for name in dict.fromkeys(names) if directory_name(name) == directory]

@@ -97,4 +97,3 @@ def test_a_name_makes_one_visible_directory_or_is_refused(name):
     directory = paths.directory_name(name)
     assert re.fullmatch(r"\w+", directory) and not is_hidden(directory)
     assert parse_directory(directory) is None
-    assert name in paths.names_of_directory(directory)

@@ -180,6 +180,22 @@ class CatalogContract:
         assert own > max(zombie, dead), "a cleaner that sleeps deletes by names"
         assert not seen(store).is_valid(zombie) and seen(store).is_valid(own)
 
+    def test_a_table_in_the_place_of_a_dropped_one_goes_on_above_its_write_ids(self, store):
+        store.create_table(table(location="/ext/x"))
+        write(store)
+        zombie = write(store, commit=False)
+        store.mark_cleaned(store.drop_table(T).id)
+        store.create_table(table(U, "/ext/x"))
+        assert write(store, U) == zombie + 1, "a cleaner that sleeps deletes by names"
+        assert not seen(store, U).is_valid(zombie), "its late directory would be in the place"
+        store.mark_cleaned(store.drop_table(U).id)
+        within = TableName("default", "w")
+        store.create_table(table(within, "/ext/x/k=1"))
+        assert write(store, within) == zombie + 2, "the cleaner may sleep in a partition"
+        beside = TableName("default", "b")
+        store.create_table(table(beside, "/ext/xx"))
+        assert write(store, beside) == 1
+
     def test_the_store_tells_whose_directories_there_are(self, store):
         store.create_table(table())
         store.create_table(table(U, "/ext/u"))

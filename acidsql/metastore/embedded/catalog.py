@@ -144,9 +144,7 @@ class EmbeddedCatalog:
             ours = write_ids.of_table(components, prefix, name)
             connection.execute(delete(components).where(ours))
         compaction_rows.forget_table(connection, name)
-        for heir in tables.named_after(connection, location):
-            if heir != name:
-                write_ids.hand_on(connection, name, heir)
+        write_ids.leave(connection, name, location)
         catalog_history.note(connection, txn_id, name)
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
@@ -237,6 +235,8 @@ class EmbeddedCatalog:
         with self._write(txn_id) as connection:
             tables.need_no_table(connection, name)
             tables.need_free_location(connection, location)
+            # CREATE TABLE … AS SELECT gets a write id before the table exists.
+            write_ids.take(connection, name, location)
             return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def mark_cleaned(self, cleanup_id: int) -> None:

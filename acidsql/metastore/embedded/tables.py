@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from acidsql.acid.paths import is_same, names_of_directory, overlap
+from acidsql.acid.paths import overlap
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import cleanups, rows, write_ids
@@ -40,6 +40,7 @@ def create(
     db_id = need_database(connection, table.name.database)
     need_no_table(connection, table.name)
     need_free_location(connection, table.location)
+    write_ids.take(connection, table.name, table.location)
     first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
     rows.write_table(connection, db_id, table, first)
 
@@ -63,18 +64,6 @@ def need_free_location(connection: Connection, location: str) -> None:
     for owner in owners(connection):
         if overlap(owner.location, location):
             raise owner.refusal(location)
-
-
-def named_after(connection: Connection, location: str) -> list[TableName]:
-    """The names of tables that would get this directory by default, without a LOCATION."""
-    above, _, directory = location.rpartition("/")
-    found = connection.execute(select(DBS.c.NAME, DBS.c.DB_LOCATION_URI)).all()
-    return [
-        TableName(database, name)
-        for database, place in found
-        if is_same(place, above)
-        for name in names_of_directory(directory)
-    ]
 
 
 def owners(connection: Connection) -> list[Owner]:

@@ -5,19 +5,21 @@ hidden if its transaction is open or aborted. So the rows of aborted transaction
 those of committed transactions only until all snapshots see them (``housekeeping``).
 
 **Names that are used again.** A writer may not know that its transaction was aborted. It may then
-publish its directory late, perhaps into the directory of a new table of the same name. Therefore a
-name keeps its counter when its table is dropped or renamed. So does the name that a dropped table's
-directory was made for (``hand_on``). When the name gets a new table, the write ids that never
-committed move to DROPPED_WRITE_IDS. A table of that name hides those of them that are below its
-TBLS.FIRST_WRITE_ID. That is the value of the counter when the table was created, so no write id of
-the table itself is below it. (A table that adopts an existing directory has FIRST_WRITE_ID 1,
-because all write ids in the directory are its own.)
+publish its directory late, perhaps into the directory of a new table of the same name. And a
+cleaner that slept may delete, by name, a directory of the new table. Therefore a name keeps its
+counter when its table is dropped or renamed. So does the place of a dropped table: the next table
+in this place, whatever its name, gets the counter (``leave`` and ``take``). When a name gets a new
+table, the write ids that never committed move to DROPPED_WRITE_IDS. A table of that name hides
+those of them that are below its TBLS.FIRST_WRITE_ID. That is the value of the counter when the
+table was created, so no write id of the table itself is below it. (A table that adopts an existing
+directory has FIRST_WRITE_ID 1, because all write ids in the directory are its own.)
 
 Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFunction``.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import (
@@ -33,6 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import Table as SqlTable
 
+from acidsql.acid.paths import normal
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.embedded.schema import (
@@ -52,6 +55,9 @@ T2W, NWI, DWI, TC = (
     DROPPED_WRITE_IDS.c,
     TXN_COMPONENTS.c,
 )
+
+
+_PLACES = "(place)"  # stands for a database
 
 
 def of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[bool]:
@@ -221,12 +227,33 @@ def _retire(connection: Connection, name: TableName, keep: int | None = None) ->
     connection.execute(delete(TXN_TO_WRITE_ID).where(*theirs))
 
 
-def hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
-    """Let the write ids of ``heir`` go on above those of the dropped table ``name``.
+def leave(connection: Connection, name: TableName, location: str) -> None:
+    """Let the place remember the counter, and the hidden write ids, of a table that is dropped."""
+    _hand_on(connection, name, _of_place(location))
 
-    The dropped table's directory was made for the name ``heir``. So the next table of that name may
-    get the directory.
-    """
+
+def take(connection: Connection, name: TableName, location: str) -> None:
+    """Let the write ids of a new table go on above those of tables that were in its place before,
+    or in a directory above its place."""
+    places = [_of_place(location)]
+    while location := location.rpartition("/")[0]:
+        places.append(_of_place(location))
+    known = select(NWI.NWI_TABLE).where(
+        NWI.NWI_DATABASE == _PLACES, NWI.NWI_TABLE.in_([place.name for place in places])
+    )
+    found = set(connection.execute(known).scalars())
+    for place in places:
+        if place.name in found:
+            _hand_on(connection, place, name)
+
+
+def _of_place(location: str) -> TableName:
+    """The name under which a place has a counter and hidden write ids. No table is called so."""
+    digest = hashlib.md5(normal(location).encode(), usedforsecurity=False).hexdigest()
+    return TableName(_PLACES, f"{location[-80:]}#{digest}")
+
+
+def _hand_on(connection: Connection, name: TableName, heir: TableName) -> None:
     _hide(connection, heir, [*_hidden(connection, name), *_uncommitted(connection, name)])
     next_id = max(next_write_id(connection, name), next_write_id(connection, heir))
     _set_next(connection, heir, next_id)
