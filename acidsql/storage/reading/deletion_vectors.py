@@ -41,6 +41,8 @@ from acidsql.storage.spark.views import temp_views
 PAGES_MAX = 16384  # pages of 1 KiB each
 INDEX_MAX = 400_000  # numbers to find a page by
 _MODULI = 500  # moduli to try
+_LEAST_BITS = 7  # see ``_window``
+_SMALL = 1 << 13  # indexes of numbers below begin at 0
 _FILES = 16  # files in memory at a time
 _RUNS_MAX = _FILES * PAGES_MAX
 _PAGE_BITS = 13  # the bits of a rowId that give the row's place in its page
@@ -49,7 +51,7 @@ _WORDS = 1 << (_PAGE_BITS - _WORD_BITS)  # words in a page
 
 _STATEMENT_BITS = 16  # the low bits of a bucket property: Hive's statement id, or a bare bucket id
 _STATEMENT_MASK = (1 << _STATEMENT_BITS) - 1
-_SENT, _INDEX, _BOUNDS = f"{PREFIX}sent", f"{PREFIX}index", f"{PREFIX}bounds"
+_SENT, _INDEX = f"{PREFIX}sent", f"{PREFIX}index"
 
 _Ints = npt.NDArray[np.int64]
 # Partition number, write id, bucket property, page number.
@@ -61,15 +63,13 @@ class _Index:
     """How tasks find a row's page.
 
     Attributes:
-        bounds: For each part of a page's number: the lowest and the highest number of its index,
-            and the difference between a number and the number's position in ``numbers``. Then the
-            number of places, the position of the first place, and the modulus of partition numbers.
-        numbers: The index of each part, then the places of the pages. A row looks up one number in
-            each index. Their sum is the position of the page's place.
+        numbers: For each part of a page's number an index, then the places of the pages. A row
+            looks up one number in each index. Their sum is the position of the page's place.
+        is_alive: SQL that looks up a row's bit, and is true if the row is not deleted.
     """
 
-    bounds: _Ints
     numbers: npt.NDArray[np.int32]
+    is_alive: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,13 @@ class DeletionVectors:
         if not len(self.words):
             return events
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
-        bounds, numbers = self.index.bounds, self.index.numbers
-        sent = {_BOUNDS: _one(bounds), _INDEX: _one(numbers), _SENT: _one(words)}
+        sent = {_INDEX: _one(self.index.numbers), _SENT: _one(words)}
         view = f"{PREFIX}bits_{uuid4().hex}"
         with temp_views({view: local_rows(events.sparkSession, pa.table(sent))}):
             # As columns first: so Spark plans each subquery once, however often the condition
             # names the column.
             columns = (f"(SELECT {name} FROM {view}) AS {name}" for name in sent)
-            found = jvm.select(events, "*", *columns).where(_IS_ALIVE)
+            found = jvm.select(events, "*", *columns).where(self.index.is_alive)
         return jvm.select(found, *map(quote, events.columns))
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
@@ -247,25 +246,12 @@ _NUMBER = f"coalesce({ROW_ID}, {2**63 - 1}L)"
 _PARTS = (
     f"shiftright({_NUMBER}, {_PAGE_BITS})",
     f"coalesce({WRITE_ID}, -1L)",
-    f"(coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L) % {_BOUNDS}[17])",
+    f"(coalesce(CAST({PARTITION_NUMBER} AS BIGINT), -1L) % {{modulus}}L)",
     f"shiftright({_PROPERTY}, {_STATEMENT_BITS})",
     f"({_PROPERTY} & {_STATEMENT_MASK}L)",
 )
 _WORD = f"(shiftright({_NUMBER}, {_WORD_BITS}) & {_WORDS - 1}L)"
 _BIT = f"CAST({_NUMBER} & 63L AS INT)"
-_LOOK_UPS = [
-    f"{_INDEX}[least(greatest({part}, {_BOUNDS}[{at}]), {_BOUNDS}[{at + 1}]) - {_BOUNDS}[{at + 2}]]"
-    for at, part in zip(range(0, 15, 3), _PARTS, strict=True)
-]
-_PLACE = f"{_INDEX}[least({' + '.join(_LOOK_UPS)}, {_BOUNDS}[15]) + {_BOUNDS}[16]]"
-# True for rows that are not deleted. This text is the same for every scan, so Spark compiles it
-# once in a process; the numbers of a scan are in the arrays. With CASE, most rows need the first
-# look-up only. Without CASE, Spark would also compute the repeated terms first, in an order that
-# differs between scans, and compile again.
-_IS_ALIVE = (
-    f"CASE WHEN {_LOOK_UPS[0]} < {_BOUNDS}[15] "
-    f"THEN shiftright({_SENT}[{_PLACE} + {_WORD}], {_BIT}) & 1L = 0L ELSE true END"
-)
 
 
 def _one(numbers: npt.NDArray[Any]) -> pa.Array:
@@ -286,27 +272,51 @@ def _index(pages: _Ints, modulus: int | None) -> _Index | None:
     """The index of these pages; None if it would have too many numbers.
 
     A part that no page has leads to a page without bits, which is the first one. Spark sends an
-    array anew for each time that the SQL names it, so the SQL names the words once.
+    array anew for each time that the SQL names it, so the SQL names the words once. Most rows need
+    the first look-up only. OR makes this possible, and without OR Spark would compute terms that
+    occur twice first, in an order that differs between scans, and would compile other code.
     """
     if modulus is None:
         return None
     if not pages.size:
-        return _Index(np.zeros(0, np.int64), np.zeros(0, np.int32))
+        return _Index(np.zeros(0, np.int32), "true")
     values = [np.unique(part, return_inverse=True) for part in _parts(pages, modulus)]
-    ends = [(int(unique[0]) - 1, int(unique[-1]) + 1) for unique, _ in values]
+    windows = [_window(int(unique[0]), int(unique[-1])) for unique, _ in values]
     entries = math.prod(len(unique) for unique, _ in values)
-    if sum(high - low + 1 for low, high in ends) + entries + 1 > INDEX_MAX:
+    missing = _rounded(entries)
+    if sum(width + 2 for _, width in windows) + missing + 1 > INDEX_MAX:
         return None
-    bounds, indexes, entry, size, begin = [], [], np.zeros(pages.shape[1], np.int64), 1, 0
-    for (low, high), (unique, at) in zip(ends, values, strict=True):
-        index = np.full(high - low + 1, entries, np.int32)
-        index[unique - low] = np.arange(len(unique)) * size
+    indexes, entry, size, begin, terms = [], np.zeros(pages.shape[1], np.int64), 1, 0, []
+    for sql, (low, width), (unique, at) in zip(_PARTS, windows, values, strict=True):
+        index = np.full(width + 2, missing, np.int32)  # one more number at each end
+        index[unique - low + 1] = np.arange(len(unique)) * size
+        inside = f"least(greatest({sql.format(modulus=modulus)}, {low - 1}L), {low + width}L)"
+        terms.append(f"{_INDEX}[{inside} - {low - 1 - begin}L]")
         indexes.append(index)
-        bounds += [low, high, low - begin]
         entry += at.reshape(-1) * size
         size *= len(unique)
         begin += len(index)
-    places = np.zeros(entries + 1, np.int32)
+    places = np.zeros(missing + 1, np.int32)
     places[entry] = _WORDS * np.arange(1, pages.shape[1] + 1)
-    bounds += [entries, begin, modulus]
-    return _Index(np.array(bounds, np.int64), np.concatenate([*indexes, places]))
+    place = f"{_INDEX}[least({' + '.join(terms)}, {missing}) + {begin}]"
+    is_dead = f"shiftright({_SENT}[{place} + {_WORD}], {_BIT}) & 1L = 1L"
+    return _Index(
+        np.concatenate([*indexes, places]), f"({terms[0]} = {missing} OR NOT ({is_dead}))"
+    )
+
+
+def _window(low: int, high: int) -> tuple[int, int]:
+    """The lowest number, and the number of numbers, of an index that has both of these numbers.
+
+    They are rounded. So they are seldom others for the next scan, and Spark seldom has to compile
+    the condition again.
+    """
+    if 0 <= low and high < _SMALL:
+        return 0, _rounded(high)
+    bits = max((high - low).bit_length(), _LEAST_BITS)
+    return low >> bits << bits, 2 << bits
+
+
+def _rounded(number: int) -> int:
+    """A power of two above the number."""
+    return 1 << max(number.bit_length(), _LEAST_BITS)
