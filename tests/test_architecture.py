@@ -40,6 +40,9 @@ HOMES = {
     "sqlalchemy": {"metastore/embedded/"},
     "sqlite3": {"metastore/embedded/"},
     "alembic": {"metastore/embedded/migrations/"},
+    "thrift": {"metastore/hive/"},
+    "puresasl": set(),  # Thrift imports this library
+    "kerberos": {"metastore/hive/connection.py"},
     "psycopg": set(),  # SQLAlchemy imports this library and the next one; acidsql does not
     "pymysql": set(),
     "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},

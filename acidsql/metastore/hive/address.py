@@ -1,0 +1,134 @@
+"""The URL of a Hive Metastore, as values.
+
+::
+
+    thrift://h1:9083,h2:9083/?catalog=hive&auth=plain&user=ann&tls=1&cafile=/etc/ca.pem
+    thrift+http://h1:9001/metastore        thrift+https://…
+
+The servers of one URL serve one database. A URL has no password: it is read from the environment
+variable ``ACIDSQL_METASTORE_PASSWORD`` (``auth=plain``) or ``HMS_JWT`` (``auth=jwt``), and no
+message shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from acidsql.errors import SettingError
+
+DEFAULT_PORT = 9083
+PASSWORD, TOKEN = "ACIDSQL_METASTORE_PASSWORD", "HMS_JWT"
+SCHEMES = ("thrift", "thrift+http", "thrift+https")
+AUTHS = ("none", "plain", "kerberos", "jwt")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@]+)(?::(\d{1,5}))?")
+_OPTIONS = ("auth", "cafile", "catalog", "compact", "framed", "service", "tls", "user")
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a metastore is, and how to speak to it.
+
+    Attributes:
+        hosts: Host and port of each server.
+        path: The path, if the server speaks HTTP; otherwise None.
+        auth: ``none``, ``plain`` (SASL PLAIN: a user and a password), ``kerberos`` (SASL GSSAPI
+            with the ticket that the process has) or ``jwt`` (HTTP with a token).
+        user: The user's name. None: the name of the process's user.
+        catalog: The metastore's catalog.
+        tls: Whether the connection is encrypted. The server's certificate is checked.
+        cafile: The certificates that are trusted. None: those of the machine.
+        framed: Whether the server has ``metastore.thrift.framed.transport.enabled``.
+        compact: Whether the server has ``metastore.thrift.compact.protocol.enabled``.
+        service: The first part of the server's Kerberos principal.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    path: str | None = None
+    auth: str = "none"
+    user: str | None = None
+    catalog: str = "hive"
+    tls: bool = False
+    cafile: str | None = None
+    framed: bool = False
+    compact: bool = False
+    service: str = "hive"
+
+    def __str__(self) -> str:
+        scheme = "thrift" if self.path is None else "thrift+http"
+        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in self.hosts)}"
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """The address in a URL. Raises SettingError."""
+        scheme, _, rest = url.partition("://")
+        authority, path, query = _parts(rest)
+        given = dict(parse_qsl(query, keep_blank_values=True))
+        unknown = [name for name in given if name not in _OPTIONS]
+        if unknown:
+            raise _bad(f"it has the unknown option '{unknown[0]}' (known: {', '.join(_OPTIONS)})")
+        auth = given.get("auth", "none").lower()
+        if auth not in AUTHS:
+            raise _bad(f"auth='{auth}' is not one of {', '.join(AUTHS)}")
+        is_http = scheme != "thrift"
+        if (auth == "jwt") is not is_http and auth != "none":
+            raise _bad(f"auth={auth} is not possible over {scheme}")
+        return cls(
+            tuple(_host(one) for one in authority.split(",")),
+            (path.strip("/") or "metastore") if is_http else None,
+            auth,
+            given.get("user") or None,
+            given.get("catalog") or "hive",
+            scheme == "thrift+https" or _flag(given, "tls"),
+            given.get("cafile") or None,
+            _flag(given, "framed"),
+            _flag(given, "compact"),
+            given.get("service") or "hive",
+        )
+
+    def secret(self) -> str:
+        """The password or token of the environment. Raises SettingError if there is none."""
+        name = TOKEN if self.auth == "jwt" else PASSWORD
+        found = os.environ.get(name)
+        if not found:
+            raise SettingError(
+                f"auth={self.auth} asks for a {'token' if self.auth == 'jwt' else 'password'}: set "
+                f"the environment variable {name}.", name="metastore",
+            )  # fmt: skip
+        return found
+
+
+def is_address(url: str) -> bool:
+    """Whether a metastore's URL is that of a Hive Metastore."""
+    return url.partition("://")[0].lower() in SCHEMES
+
+
+def _parts(rest: str) -> tuple[str, str, str]:
+    # ``urlsplit`` alone would take ``h1:9083,h2:9083`` for a host with a bad port.
+    split = urlsplit(f"//{rest}")
+    return split.netloc, split.path, split.query
+
+
+def _host(text: str) -> tuple[str, int]:
+    if "@" in text:
+        raise _bad(f"it contains '@': write ?user=…, and set the password in {PASSWORD}")
+    found = _HOST.fullmatch(text.strip())
+    if found is None or int(found[2] or DEFAULT_PORT) > 65535:
+        raise _bad(f"'{text}' is not host:port")
+    return found[1].strip("[]"), int(found[2] or DEFAULT_PORT)
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "0").lower()
+    if text not in _FLAGS:
+        raise _bad(f"{name}='{text}' is not 0 or 1")
+    return _FLAGS[text]
+
+
+def _bad(why: str) -> SettingError:
+    # The URL itself is not shown: a user may have written a password into it.
+    return SettingError(f"The metastore's URL cannot be used: {why}.", name="metastore")

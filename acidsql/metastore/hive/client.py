@@ -1,0 +1,193 @@
+"""Calls of a Hive Metastore by name: several servers, repeats, the project's errors.
+
+Each thread has a connection of its own, because a connection is not thread-safe. A connection is
+never used in a process that was forked. If a connection fails, the next call opens another one, to
+the next server of the URL.
+
+Whether a call is repeated after its reply was lost depends on the method:
+
+* *reads* and *idempotent* calls are repeated, at most twice.
+* All other calls fail: only the caller can find out what has happened. ``commit_txn`` is such a
+  call, because its caller must know that it was repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from acidsql.errors import (
+    AcidSqlError,
+    CatalogError,
+    MetastoreError,
+    NoSuchTxnError,
+    TxnAbortedError,
+    TxnError,
+)
+from acidsql.metastore.hive.address import Address
+from acidsql.metastore.hive.connection import INTERNAL, LOST, REFUSED, Connection
+
+_REPEATS = 2
+_PAUSE_S = 0.2  # before the first repeat; twice as long before the next
+_TIMEOUT_MS = 60_000
+_LONG_TIMEOUT_MS = 600_000  # for methods that may touch thousands of partitions
+_LONG = ("create_", "alter_", "drop_", "add_partitions", "get_partition")
+_READS = ("get", "show_")
+# A lost ``open_txns`` leaves a transaction that times out. ``add_dynamic_partitions`` may write the
+# same rows twice, which changes nothing.
+_IDEMPOTENT = {
+    "set_ugi", "open_txns", "heartbeat", "check_lock", "unlock", "abort_txn",
+    "allocate_table_write_ids", "add_dynamic_partitions", "add_partitions_req", "compact2",
+    "abort_Compactions", "drop_partitions_req", "alter_partitions_with_environment_context",
+}  # fmt: skip
+
+
+class Client:
+    """Calls one metastore. Several threads may use an instance.
+
+    Args:
+        address: The metastore.
+        sleep: Waits for some seconds; tests replace it.
+    """
+
+    def __init__(self, address: Address, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.address, self._sleep = address, sleep
+        self._own = threading.local()
+        self._all: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._guard = threading.Lock()
+        self._servers = list(address.hosts)
+        random.shuffle(self._servers)  # so that many clients do not all ask the first
+        self._closed = False
+
+    def call(self, name: str, *values: Any, repeats: int | None = None) -> Any:
+        """Call a method with the values of its arguments.
+
+        Args:
+            name: The method.
+            values: The arguments, in order.
+            repeats: How often the call may be repeated after its reply was lost. None: by the
+                method's word.
+
+        Raises:
+            MetastoreError: No server answers, or the reply was lost.
+            TxnError, CatalogError: The server refuses; see ``as_ours``.
+        """
+        left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
+        pause_s = _PAUSE_S
+        while True:
+            connection = self._connected()
+            try:
+                return connection.call(name, _timeout_ms(name), *values)
+            except INTERNAL as error:
+                self._drop(connection)  # the server may close it, too
+                raise self._failed(name, error) from error
+            except LOST as error:
+                self._drop(connection)
+                if left <= 0:
+                    raise self._failed(name, error) from error
+            except REFUSED as error:
+                raise as_ours(error, name) from error
+            left -= 1
+            self._sleep(pause_s)
+            pause_s *= 2
+
+    def close(self) -> None:
+        """Close all connections. May be called twice."""
+        self._closed = True
+        with self._guard:
+            found = list(self._all)
+        for connection in found:
+            connection.close()
+
+    def _connected(self) -> Connection:
+        """This thread's connection, opened if necessary."""
+        if self._closed:
+            raise MetastoreError(f"The connection to {self.address} is closed.")
+        known: Connection | None = getattr(self._own, "connection", None)
+        if known is not None and self._own.process == os.getpid():
+            if known.is_open:
+                return known
+            self._drop(known)
+        self._own.connection, self._own.process = self._open(), os.getpid()
+        found: Connection = self._own.connection
+        return found
+
+    def _open(self) -> Connection:
+        """A connection to the first server that answers. One that does not is asked last."""
+        failures = []
+        with self._guard:
+            servers = list(self._servers)
+        for host, port in servers:
+            try:
+                opened = Connection(self.address, host, port)
+            except (*LOST, INTERNAL) as error:
+                failures.append(f"{host}:{port}: {_said(error)}")
+                with self._guard:
+                    self._servers.remove((host, port))
+                    self._servers.append((host, port))
+                continue
+            with self._guard:
+                self._all.add(opened)
+            return opened
+        raise MetastoreError(
+            f"No Hive Metastore answers at {self.address} ({'; '.join(failures)}). Is the address "
+            "right, is the server running, and does it ask for other security (auth=, tls=)?",
+            metastore=self.address,
+        )
+
+    def _drop(self, connection: Connection) -> None:
+        self._own.connection = None
+        connection.close()
+
+    def _failed(self, name: str, error: BaseException) -> MetastoreError:
+        what = "failed at" if isinstance(error, INTERNAL) else "did not answer"
+        return MetastoreError(
+            f"The Hive Metastore {self.address} {what} the call {name}: {_said(error)}.",
+            metastore=self.address,
+            call=name,
+        )
+
+
+def _may_repeat(name: str) -> bool:
+    return name.startswith(_READS) or name in _IDEMPOTENT
+
+
+def _timeout_ms(name: str) -> int:
+    return _LONG_TIMEOUT_MS if name.startswith(_LONG) else _TIMEOUT_MS
+
+
+def _said(error: BaseException) -> str:
+    """What an error says; its type, if it says nothing."""
+    text = str(getattr(error, "message", None) or error) or type(error).__name__
+    reason = getattr(error, "inner", None)  # Thrift's own errors do not say why
+    return " ".join((f"{text}: {reason}" if reason else text).split())[:500]
+
+
+def as_ours(error: Any, name: str) -> AcidSqlError:
+    """The project's error for an exception of the interface."""
+    said = _said(error)
+    match type(error).__name__:
+        case "NoSuchTxnException":
+            return NoSuchTxnError(f"The metastore says: {said}.")
+        case "TxnAbortedException":
+            return TxnAbortedError(f"The metastore says: {said}.")
+        case "NoSuchLockException":
+            return TxnError(f"The metastore says: {said}.", condition="NO_SUCH_LOCK")
+        case "TxnOpenException":
+            return TxnError(f"The metastore says: {said}.", condition="TXN_OPEN")
+        case "NoSuchObjectException" | "UnknownDBException":
+            return CatalogError(f"The metastore says: {said}.")
+        case "AlreadyExistsException":
+            return CatalogError(
+                f"The metastore says: {said}.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+                sqlstate="42P07",
+            )
+    return CatalogError(
+        f"The metastore refuses {name}: {said}.", condition="METASTORE_REFUSED", sqlstate="38000"
+    )

@@ -1,0 +1,195 @@
+"""Hive's interface file → Python classes for Apache Thrift.
+
+``hive_metastore.thrift`` is read once, when this module is imported. The classes get what Thrift's
+own generator would write: ``thrift_spec``, slots and defaults. So Thrift's codec in C reads and
+writes them.
+
+    >>> hive.LockRequest(txnid=7, component=[])          # a struct
+    >>> hive.LockType.SHARED_READ                        # an enum's number
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from thrift.protocol.TBase import TBase
+from thrift.protocol.TBase import TExceptionBase as TExceptionBase
+from thrift.Thrift import TType
+
+_FILE = Path(__file__).with_name("hive_metastore.thrift")
+_BASIC = {
+    "bool": (TType.BOOL, None),
+    "byte": (TType.BYTE, None),
+    "i16": (TType.I16, None),
+    "i32": (TType.I32, None),
+    "i64": (TType.I64, None),
+    "double": (TType.DOUBLE, None),
+    "string": (TType.STRING, "UTF8"),
+    "binary": (TType.STRING, "BINARY"),
+}
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*", re.DOTALL)
+_TOKEN = re.compile(r'"[^"]*"|[\w.-]+|[{}()<>,:=]')
+_STRUCTS = ("struct", "union", "exception")
+_REQUIREDNESS = ("required", "optional")
+
+
+class _Field(NamedTuple):
+    number: int
+    name: str
+    type: tuple[int, Any]
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of the service.
+
+    Attributes:
+        arguments: The struct of the arguments.
+        result: The struct of the answer: ``success``, and one field for each exception.
+        throws: The names of the exceptions' fields.
+        returns: True if the method returns a value.
+    """
+
+    arguments: Any
+    result: Any
+    throws: tuple[str, ...]
+    returns: bool
+
+
+class _Loader:
+    """Reads the tokens of an interface file from the front to the back."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = _TOKEN.findall(_COMMENT.sub(" ", text))
+        self._at = 0
+        # The pair of class and spec, by name. Thrift's C codec demands a list. A struct may name a
+        # struct that comes later, so all classes are made first.
+        self._pairs: dict[str, list[Any]] = {}
+        self.enums: dict[str, Mapping[str, int]] = {}
+        self.methods: dict[str, Method] = {}
+
+    def load(self) -> dict[str, Any]:
+        """The structs' classes and the enums, by name."""
+        for kind, name in zip(self._tokens, self._tokens[1:], strict=False):
+            if kind in _STRUCTS:
+                base = TExceptionBase if kind == "exception" else TBase
+                self._pairs[name] = [type(name, (base,), {"__module__": __name__}), None]
+        while self._at < len(self._tokens):
+            kind, name = self._next(), self._next()
+            self._expect("{")
+            if kind == "enum":
+                self.enums[name] = dict(self._members())
+            elif kind in _STRUCTS:
+                self._fill(self._pairs[name], list(self._fields("}")))
+            else:
+                self.methods.update(self._service())
+        numbers = {name: SimpleNamespace(**members) for name, members in self.enums.items()}
+        return {**{name: pair[0] for name, pair in self._pairs.items()}, **numbers}
+
+    # ── tokens ───────────────────────────────────────────────────────────────────────────────
+
+    def _next(self) -> str:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _skip(self, *tokens: str) -> str | None:
+        """The next token if it is one of these; otherwise it stays."""
+        return self._next() if self._tokens[self._at] in tokens else None
+
+    def _expect(self, token: str) -> None:
+        found = self._next()
+        assert found == token, f"{_FILE.name}: '{found}' where '{token}' belongs"
+
+    # ── definitions ──────────────────────────────────────────────────────────────────────────
+
+    def _members(self) -> Iterator[tuple[str, int]]:
+        while not self._skip("}"):
+            name = self._next()
+            self._expect("=")
+            yield name, int(self._next())
+            self._skip(",")
+
+    def _fields(self, end: str) -> Iterator[_Field]:
+        while not self._skip(end):
+            number = int(self._next())
+            self._expect(":")
+            self._skip(*_REQUIREDNESS)
+            kind, name = self._type(), self._next()
+            default = self._value(self._next()) if self._skip("=") else None
+            self._skip(",")
+            yield _Field(number, name, kind, default)
+
+    def _type(self) -> tuple[int, Any]:
+        name = self._next()
+        if name in _BASIC:
+            return _BASIC[name]
+        if name in ("list", "set", "map"):
+            self._expect("<")
+            inner = self._type()
+            if name == "map":
+                self._expect(",")
+                inner = (*inner, *self._type())  # type: ignore[assignment]
+            self._expect(">")
+            number: int = {"list": TType.LIST, "set": TType.SET, "map": TType.MAP}[name]
+            return number, (*inner, False)
+        if name in self._pairs:
+            return TType.STRUCT, self._pairs[name]
+        return TType.I32, None  # an enum
+
+    def _value(self, text: str) -> Any:
+        if text.startswith('"'):
+            return text.strip('"')
+        if text in ("true", "false"):
+            return text == "true"
+        enum, dot, member = text.partition(".")
+        return self.enums[enum][member] if dot else int(text)
+
+    def _service(self) -> Iterator[tuple[str, Method]]:
+        while not self._skip("}"):
+            returns = [] if self._skip("void") else [_Field(0, "success", self._type(), None)]
+            name = self._next()
+            self._expect("(")
+            arguments = self._struct(f"{name}_args", list(self._fields(")")))
+            throws: list[_Field] = []
+            if self._skip("throws"):
+                self._expect("(")
+                throws = list(self._fields(")"))
+            self._skip(",")
+            result = self._struct(f"{name}_result", [*returns, *throws])
+            names = tuple(one.name for one in throws)
+            yield name, Method(arguments, result, names, bool(returns))
+
+    def _struct(self, name: str, fields: list[_Field]) -> Any:
+        pair = [type(name, (TBase,), {"__module__": __name__}), None]
+        self._fill(pair, fields)
+        return pair[0]
+
+    @staticmethod
+    def _fill(pair: list[Any], fields: list[_Field]) -> None:
+        """Give a class its fields, as Thrift's generator does."""
+        spec: list[Any] = [None] * (max((one.number for one in fields), default=-1) + 1)
+        for one in fields:
+            spec[one.number] = (one.number, one.type[0], one.name, one.type[1], one.default)
+        made, pair[1] = pair[0], tuple(spec)
+        made.__slots__ = tuple(one.name for one in fields)  # ``repr`` and ``==`` look there
+        defaults = {one.name: one.default for one in fields}
+
+        def __init__(self: Any, **values: Any) -> None:  # noqa: N807
+            for name, default in defaults.items():
+                setattr(self, name, values.pop(name, default))
+            if values:
+                raise TypeError(f"{made.__name__} has no field {', '.join(values)}")
+
+        made.__init__ = __init__
+        made.thrift_spec = pair[1]
+
+
+_loader = _Loader(_FILE.read_text(encoding="utf-8"))
+hive: Any = SimpleNamespace(**_loader.load())
+methods: Mapping[str, Method] = _loader.methods

@@ -1,0 +1,216 @@
+"""The client of a Hive Metastore, against servers that misbehave."""
+
+import os
+import threading
+
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from fake_hive import CLOSE, FAIL, HALF, RUBBISH, FakeHive
+
+from acidsql.errors import (
+    CatalogError,
+    MetastoreError,
+    NoSuchTxnError,
+    SettingError,
+    TxnAbortedError,
+)
+from acidsql.metastore.hive.address import Address, is_address
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.idl import hive
+
+TXNS = hive.OpenTxnsResponse(txn_ids=[7])
+OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
+COMMIT = hive.CommitTxnRequest(txnid=7)
+
+
+@pytest.fixture
+def serve():
+    servers, clients = [], []
+
+    def start(answer, *others):
+        servers.append(FakeHive(answer if callable(answer) else lambda *_: answer))
+        hosts = ",".join(f"127.0.0.1:{port}" for port in [servers[-1].port, *others])
+        clients.append(Client(Address.parse(f"thrift://{hosts}"), sleep=lambda _: None))
+        return servers[-1], clients[-1]
+
+    yield start
+    for one in [*clients, *servers]:
+        one.close()
+
+
+def in_turn(*answers):
+    left = list(answers)
+    return lambda *_: left.pop(0)
+
+
+# ── addresses ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_address_names_servers_and_options():
+    found = Address.parse("thrift://h1:9083,[::1]:9084,h3/?auth=plain&user=ann&tls=1&catalog=c")
+    assert found.hosts == (("h1", 9083), ("::1", 9084), ("h3", 9083))
+    assert (found.auth, found.user, found.tls, found.catalog) == ("plain", "ann", True, "c")
+    over_http = Address.parse("thrift+https://h:9001/hms")
+    assert (over_http.path, over_http.tls) == ("hms", True)
+    assert is_address("thrift://h") and not is_address("sqlite:///f")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "thrift://", "thrift://h:99999", "thrift://h:x", "thrift://h/?auth=magic",
+        "thrift://h/?tls=perhaps", "thrift://h/?fremad=1", "thrift://h/?auth=jwt",
+        "thrift+http://h/?auth=plain", "thrift://ann:secret@h", "thrift://h/?password=secret",
+    ],
+)  # fmt: skip
+def test_a_bad_address_is_refused_without_showing_it(url):
+    with pytest.raises(SettingError, match="metastore's URL") as caught:
+        Address.parse(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_comes_from_the_environment_alone(monkeypatch):
+    address = Address.parse("thrift://h/?auth=plain&user=ann")
+    monkeypatch.delenv("ACIDSQL_METASTORE_PASSWORD", raising=False)
+    with pytest.raises(SettingError, match="ACIDSQL_METASTORE_PASSWORD"):
+        address.secret()
+    monkeypatch.setenv("ACIDSQL_METASTORE_PASSWORD", "open sesame")
+    assert address.secret() == "open sesame"
+    assert "sesame" not in f"{address} {address!r}"
+
+
+# ── repeats ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("fault", [CLOSE, HALF, RUBBISH])
+def test_a_read_is_repeated_after_a_lost_reply(serve, fault):
+    server, client = serve(in_turn(fault, fault, "4.0.1"))
+    assert client.call("getVersion") == "4.0.1"
+    assert (server.calls, server.connections) == (["getVersion"] * 3, 3)
+
+
+@pytest.mark.parametrize("fault", [CLOSE, HALF, RUBBISH])
+def test_a_call_is_repeated_at_most_twice(serve, fault):
+    server, client = serve(fault)
+    with pytest.raises(MetastoreError, match="open_txns"):
+        client.call("open_txns", OPEN)
+    assert server.calls == ["open_txns"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("commit_txn", [COMMIT]),
+        ("lock", [hive.LockRequest(component=[], txnid=7, user="u", hostname="h")]),
+        ("drop_database", ["d", True, False]),
+        ("drop_table_req", [hive.DropTableRequest(dbName="d", tableName="t")]),
+        ("create_table_req", [hive.CreateTableRequest(table=hive.Table())]),
+    ],
+)
+@pytest.mark.parametrize("fault", [CLOSE, HALF])
+def test_a_change_that_may_have_happened_is_not_repeated(serve, name, values, fault):
+    server, client = serve(fault)
+    with pytest.raises(MetastoreError, match=name):
+        client.call(name, *values)
+    assert server.calls == [name]
+
+
+def test_a_server_that_fails_is_not_asked_again_and_gets_a_new_connection(serve):
+    server, client = serve(in_turn(FAIL, "4.0.1"))
+    with pytest.raises(MetastoreError, match="Internal error processing getVersion"):
+        client.call("getVersion")
+    assert client.call("getVersion") == "4.0.1"
+    assert server.connections == 2
+
+
+def test_a_connection_that_the_server_closed_while_idle_is_not_used(serve):
+    """So that a restart of the server costs no call, whatever its word."""
+    server, client = serve(in_turn("4.0.1", None))
+    client.call("getVersion")
+    server.hang_up()
+    client.call("commit_txn", COMMIT)
+    assert server.calls == ["getVersion", "commit_txn"]
+
+
+def test_the_next_server_is_asked_if_one_does_not_answer(serve):
+    dead = FakeHive(lambda *_: CLOSE)
+    dead.close()
+    for _ in range(4):  # the order is random
+        _, client = serve(TXNS, dead.port)
+        assert client.call("open_txns", OPEN) == TXNS
+
+
+def test_no_server_at_all_is_one_error_that_names_each(serve):
+    server, client = serve("4.0.1")
+    server.close()
+    with pytest.raises(MetastoreError, match=f"127.0.0.1:{server.port}"):
+        client.call("getVersion")
+
+
+# ── threads and processes ────────────────────────────────────────────────────────────────────
+
+
+def test_each_thread_has_a_connection(serve):
+    server, client = serve("4.0.1")
+    threads = [threading.Thread(target=client.call, args=("getVersion",)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    client.call("getVersion")
+    client.call("getVersion")
+    assert server.connections == 4
+
+
+def test_a_forked_process_does_not_use_its_parents_connection(serve):
+    server, client = serve("4.0.1")
+    client.call("getVersion")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client.call("getVersion") == "4.0.1" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert server.connections == 2
+    assert client.call("getVersion") == "4.0.1"
+
+
+def test_a_closed_client_is_refused(serve):
+    _, client = serve("4.0.1")
+    client.call("getVersion")
+    client.close()
+    with pytest.raises(MetastoreError, match="closed"):
+        client.call("getVersion")
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("thrown", "wanted"),
+    [
+        (hive.NoSuchTxnException(message="gone"), NoSuchTxnError),
+        (hive.TxnAbortedException(message="gone"), TxnAbortedError),
+    ],
+    ids=["no such txn", "aborted"],
+)
+def test_what_the_server_says_no_to_is_an_error_of_ours(serve, thrown, wanted):
+    server, client = serve(thrown)
+    with pytest.raises(wanted, match="gone"):
+        client.call("commit_txn", COMMIT)
+    assert server.connections == 1  # the connection is as good as before
+
+
+def test_other_refusals_name_the_call(serve):
+    _, client = serve(hive.MetaException(message="not below\nthe root"))
+    with pytest.raises(CatalogError, match="create_table_req: not below the root") as caught:
+        client.call("create_table_req", hive.CreateTableRequest(table=hive.Table()))
+    assert caught.value.getCondition() == "METASTORE_REFUSED"
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setenv("ACIDSQL_METASTORE_PASSWORD", "x")
+    monkeypatch.setitem(__import__("sys").modules, "kerberos", None)
+    client = Client(Address.parse("thrift://127.0.0.1:1/?auth=kerberos"))
+    with pytest.raises(SettingError, match=r"acidsql\[hive-kerberos\]"):
+        client.call("getVersion")
