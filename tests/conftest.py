@@ -70,6 +70,19 @@ def hdfs() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Hive Metastore. Each test makes a database of its own, because a start takes long."""
+    import hive_metastore
+
+    reason = hive_metastore.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = hive_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
 def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The SQLite file that ``connect`` would make. To make its tables takes longer than many
     tests."""

@@ -1,0 +1,82 @@
+"""Hive from its Maven artifacts, and small programs of our own over it.
+
+Maven fetches the jars and javac compiles the programs when they are first asked for; both stay in
+``build``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+BUILD = Path(__file__).resolve().parents[1] / "build"
+LEAST_JDK = 17
+SECONDS_TO_FETCH = 900
+
+
+class UnavailableError(Exception):
+    """Hive cannot be had here; the message says what is missing."""
+
+
+def built(name: str, sources: Path, fetch: Callable[[str], None]) -> Path:
+    """The folder with the jars and the classes, made unless these sources have one.
+
+    Args:
+        name: The folder's name in ``build``.
+        sources: A folder with Java's sources and all that the result is made from.
+        fetch: Fetches the jars into the directory ``jars`` of the directory it is given.
+    """
+    compiler = javac()
+    files = sorted(file for file in sources.rglob("*") if file.is_file())
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    place = BUILD / name / digest[:12]
+    if not place.exists():
+        shutil.rmtree(BUILD / name, ignore_errors=True)  # of other sources
+        (BUILD / name).mkdir(parents=True)
+        unfinished = tempfile.mkdtemp(dir=BUILD / name)
+        fetch(unfinished)
+        subprocess.run(
+            [
+                compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",
+                "-cp", f"{unfinished}/jars/*", "-d", f"{unfinished}/classes",
+                *(file for file in files if file.suffix == ".java"),
+            ],
+            check=True,
+        )  # fmt: skip
+        os.rename(unfinished, place)
+    return place
+
+
+def maven(pom: Path, goal: str, directory: str) -> None:
+    """Let Maven run a goal of its dependency plug-in, with this output directory."""
+    if shutil.which("mvn") is None:
+        raise UnavailableError("Hive's jars are fetched by Maven, and there is no mvn here")
+    command = ["mvn", "-B", "-f", pom, f"dependency:{goal}", f"-DoutputDirectory={directory}"]
+    try:
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=SECONDS_TO_FETCH
+        )
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stdout", None) or error)
+        raise UnavailableError(f"Maven could not fetch Hive's jars: {said[-400:]}") from error
+
+
+def javac() -> Path:
+    """JAVA_HOME's compiler, or the path's: a Java that runs PySpark need not have one."""
+    for place in (f"{os.environ.get('JAVA_HOME', '')}/bin", os.environ.get("PATH")):
+        found = shutil.which("javac", path=place)
+        if found is not None and _version(found) >= LEAST_JDK:
+            return Path(found)
+    raise UnavailableError(f"programs over Hive need JDK {LEAST_JDK} or newer, and none is here")
+
+
+def _version(compiler: str) -> int:
+    said = subprocess.run([compiler, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r"javac (\d+)", said.stdout + said.stderr)
+    return int(version[1]) if version else 0

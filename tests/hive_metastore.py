@@ -1,0 +1,118 @@
+"""A real Hive Metastore 4.0.1 over Derby; its sources are in the folder ``hms``.
+
+The server lives as long as its object, at most as long as the process that started it.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hive_jars import UnavailableError, built, javac, maven
+from hive_reader import SOURCES as READER
+
+__all__ = ["HiveMetastoreServer", "UnavailableError"]
+
+SOURCES = Path(__file__).with_name("hms")
+SCHEMA = "hive-schema-4.0.0.derby.sql"
+OPENS = [line for line in (READER / "jvm.options").read_text().splitlines() if "-opens" in line]
+
+
+class HiveMetastoreServer:
+    """A running server.
+
+    Args:
+        work: An empty directory; no name on its path may begin with ``.`` or ``_``. A second server
+            in the same directory has the first one's database.
+        port: 0 takes a free one.
+        settings: Hive's settings that differ from ``hms/conf/metastore-site.xml``.
+        options: More options of the JVM.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        *,
+        port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        place = built("hive-metastore", SOURCES, _fetch)
+        self.work, self.warehouse = work, work / "warehouse"
+        self.warehouse.mkdir(parents=True, exist_ok=True)
+        given = {
+            "hms.work": work, "hms.db": work / "db", "java.io.tmpdir": work,
+            "derby.stream.error.file": work / "derby.log", "derby.system.durability": "test",
+            "user.timezone": "UTC", **(settings or {}),
+        }  # fmt: skip
+        self._said = work / "said"
+        with self._said.open("ab") as said:
+            self._jvm = subprocess.Popen(
+                [
+                    javac().with_name("java"), *OPENS, "-Xmx512m", "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1", *options,
+                    *(f"-D{key}={value}" for key, value in given.items()),
+                    "-cp", f"{place / 'classes'}:{SOURCES / 'conf'}:{place / 'jars'}/*",
+                    "hms.Server", str(port), str(place / "jars" / SCHEMA),
+                ],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
+            )  # fmt: skip
+        line = self._jvm.stdout.readline()
+        assert line, f"the metastore does not start: {self._said.read_text()[-3000:]}"
+        self.port = int(line)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    def query(self, sql: str) -> list[list[str | None]]:
+        """Ask the server's own database."""
+        self._jvm.stdin.write(" ".join(sql.split()) + "\n")
+        self._jvm.stdin.flush()
+        rows = []
+        for line in self._jvm.stdout:
+            line = line.rstrip("\n")
+            if line == ".":
+                return rows
+            assert line[0] == "=", line
+            rows.append([None if one == "NULL" else one for one in line[1:].split("\t")])
+        raise AssertionError(f"the metastore has ended: {self._said.read_text()[-3000:]}")
+
+    def kill(self) -> None:
+        """Kill it, as a power cut would."""
+        self._jvm.kill()
+        self._jvm.wait(30)
+
+    def close(self) -> None:
+        """End it."""
+        self._jvm.stdin.close()
+        self._jvm.wait(30)
+        self._jvm.stdout.close()
+
+
+@functools.cache
+def missing() -> str | None:
+    """Why there can be no server here; None if there can be one."""
+    try:
+        import thrift  # noqa: F401
+    except ImportError:
+        return "no Hive Metastore for tests: pip install 'acidsql[hive]'"
+    try:
+        built("hive-metastore", SOURCES, _fetch)
+    except UnavailableError as error:
+        return f"no Hive Metastore for tests: {error}"
+    return None
+
+
+def _fetch(directory: str) -> None:
+    jars = Path(directory, "jars")
+    maven(SOURCES / "pom.xml", "copy", str(jars))
+    unpacked = Path(directory, "schema")
+    maven(SOURCES / "schema.xml", "unpack", str(unpacked))
+    (found,) = unpacked.rglob(SCHEMA)
+    found.rename(jars / SCHEMA)
+    shutil.rmtree(unpacked)
