@@ -177,10 +177,12 @@ class WriteConflictError(TransientTxnError):
 
     Attributes:
         conflicts: All conflicts (``WriteConflict``), in the order of the winners' numbers.
+        ended: True if the metastore has aborted the transaction already.
     """
 
     condition = "WRITE_CONFLICT"
     conflicts: tuple[Any, ...] = ()
+    ended = False
 
 
 class NoSuchTxnError(TxnError):

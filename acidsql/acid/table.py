@@ -69,6 +69,8 @@ class Table:
         sort_columns: SORTED BY: the order of rows in each bucket file. Only insert-only tables
             have it, because full-ACID files are sorted by row id.
         file_format: ``orc``, or ``parquet`` (only for insert-only tables).
+        identity: The metastore's own number of the table, by which a later table of the same name
+            is another table. Empty if a metastore tells such tables apart otherwise.
     """
 
     name: TableName
@@ -82,6 +84,7 @@ class Table:
     checks: Mapping[str, str] = field(default_factory=dict)
     sort_columns: tuple[SortColumn, ...] = ()
     file_format: str = ORC
+    identity: str = ""
 
     @property
     def is_insert_only(self) -> bool:
@@ -102,6 +105,7 @@ class Table:
         """True if both tables have their files in the same place and in the same layout."""
         return (
             self.location == other.location
+            and self.identity == other.identity
             and self.partition_columns == other.partition_columns
             and self.bucket_columns == other.bucket_columns
             and self.num_buckets == other.num_buckets

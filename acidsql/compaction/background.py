@@ -67,7 +67,8 @@ class Background:
         user: The user's name, shown to others.
         host: This process's host, shown to others.
         mode: ``background``: compact in a thread; ``inline``: compact before the statement returns
-            that made a compaction necessary; ``off``: do nothing.
+            that made a compaction necessary; ``off``: do nothing. Nothing is done, either, if the
+            metastore has a compactor of its own.
         end_old_leases: Ends the session's old leases.
     """
 
@@ -83,7 +84,8 @@ class Background:
         end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._settings = metastore, settings
-        self._is_on, self._inline = mode != "off", mode == "inline"
+        self._is_on = mode != "off" and metastore.abilities.compacts
+        self._inline = mode == "inline"
         self._txns = TxnManager(metastore, settings(), user=user, host=host)
         self._spark, self._id = spark, f"{host}-{id(self)}"
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)

@@ -63,16 +63,18 @@ class Catalog(Protocol):
         another table, or of a dropped table whose directory is not deleted yet.
         """
 
-    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
+    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup | None:
         """Remove a table and its partitions, and queue its directory for deletion, in one step.
         *Cannot-retry.* The write ids of a later table of that name begin above those of this one.
+        None: the metastore has deleted the directory itself, and forgotten the write ids.
         Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
 
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Change a table's name everywhere, also in the rows of transactions; the directory stays.
-        *Cannot-retry.* Raises as ``drop_table`` and ``create_table``."""
+        """Change a table's name everywhere, also in the rows of transactions. The directory stays,
+        unless the metastore moves it. *Cannot-retry.* Raises as ``drop_table`` and
+        ``create_table``."""
 
     def alter_table(
         self,
@@ -102,10 +104,10 @@ class Catalog(Protocol):
 
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
-    ) -> PendingCleanup:
+    ) -> PendingCleanup | None:
         """Queue the directory of a table before the table is made, so that the directory is
         deleted if the table never comes (``commit_txn`` with ``cleaned`` takes it from the queue).
-        *Cannot-retry.* Raises as ``create_table``."""
+        *Cannot-retry.* None: the metastore has no such queue. Raises as ``create_table``."""
 
     def mark_cleaned(self, cleanup_id: int) -> None:
         """Take a directory from the queue. *Idempotent.*"""

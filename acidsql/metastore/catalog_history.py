@@ -20,7 +20,8 @@ class CatalogChange:
     """A change of a table in the catalog that a snapshot does not see.
 
     Attributes:
-        txn_id: The transaction that made it.
+        txn_id: The transaction that made it. None: the metastore does not tell; then user, host
+            and statement are empty.
         partition: The directory of the partition that was dropped, ``p1=a/p2=1``. None: the
             table's name means something else now, because a table was made, dropped or renamed,
             or its columns were changed.
@@ -29,7 +30,7 @@ class CatalogChange:
         agent_info: The transaction's statement.
     """
 
-    txn_id: int
+    txn_id: int | None
     partition: str | None
     user: str = ""
     host: str = ""

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from acidsql.acid.table import TableName
 from acidsql.errors import WriteConflictError
@@ -156,14 +156,12 @@ def error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError
     """
     first = conflicts[0]
     where = f"{first.table}/{first.partition}" if first.partition else str(first.table)
-    doing = f" (statement: {brief(first.agent_info)})" if first.agent_info.strip() else ""
     made = WriteConflictError(
-        f"Transaction {first.txn_id} of user {first.user} on host {first.host}{doing} committed a "
-        f"change to {where} first, and transaction {txn_id}, which changes it too, does not see "
-        f"it{_and_others(first, conflicts)}. ROLLBACK, and run it again on a fresh snapshot; "
-        "retries=n does so.",
+        f"{who(first)} committed a change to {where} first, and transaction {txn_id}, which "
+        f"changes it too, does not see it{_and_others(first, conflicts)}. ROLLBACK, and run it "
+        "again on a fresh snapshot; retries=n does so.",
         txnId=txn_id,
-        winnerTxnId=first.txn_id,
+        winnerTxnId="" if first.txn_id is None else first.txn_id,
         table=first.table,
         partition=first.partition or "",
         winnerUser=first.user,
@@ -179,6 +177,29 @@ def _and_others(first: WriteConflict, conflicts: Collection[WriteConflict]) -> s
     if count == 0:
         return ""
     return f" ({count} other transaction{'s' if count > 1 else ''} did so, too)"
+
+
+class _Doer(Protocol):
+    @property
+    def txn_id(self) -> int | None: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def agent_info(self) -> str: ...
+
+
+def who(doer: _Doer) -> str:
+    """The transaction that did something, with its user, host and statement; "Another program" if
+    the metastore does not tell."""
+    if doer.txn_id is None:
+        return "Another program"
+    doing = f" (statement: {brief(doer.agent_info)})" if doer.agent_info.strip() else ""
+    return f"Transaction {doer.txn_id} of user {doer.user} on host {doer.host}{doing}"
 
 
 def brief(statement: str) -> str:

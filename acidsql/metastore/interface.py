@@ -23,6 +23,7 @@ from typing import Protocol
 
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.catalog import Catalog as Catalog
 from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
@@ -124,7 +125,8 @@ class WriteConflict:
     """A committed change that conflicts with a change of a transaction whose snapshot is older.
 
     Attributes:
-        txn_id: The number of the transaction that committed first, the winner.
+        txn_id: The number of the transaction that committed first, the winner. None: the metastore
+            does not tell; then user, host and statement are empty.
         table: The table that both changed.
         partition: The partition's name, ``p1=a/p2=1``. None: the whole table, or an
             unpartitioned table.
@@ -136,14 +138,14 @@ class WriteConflict:
         agent_info: The winner's statement.
     """
 
-    txn_id: int
+    txn_id: int | None
     table: TableName
     partition: str | None
     write_id: int | None
     by_row: bool
-    user: str
-    host: str
-    agent_info: str
+    user: str = ""
+    host: str = ""
+    agent_info: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,10 @@ class TxnInfo:
 class TxnStore(CatalogHistory, Protocol):
     """Transactions, locks and write ids, as in Hive's ``TxnStore``."""
 
+    @property
+    def abilities(self) -> Abilities:
+        """What this metastore can do."""
+
     def open_txn(
         self,
         *,
@@ -175,7 +181,11 @@ class TxnStore(CatalogHistory, Protocol):
     ) -> int:
         """Open a transaction and return its number. *Cannot-retry.* The transaction times out
         after ``timeout_ms`` without a heartbeat; None: after the time that ``abort_timed_out`` is
-        given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already."""
+        given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already. A
+        metastore that has limits of its own may ignore both."""
+
+    def txn_timeout_ms(self) -> int | None:
+        """The metastore's time-out of transactions. None: each session sets one. *Read-only.*"""
 
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,
@@ -226,6 +236,12 @@ class TxnStore(CatalogHistory, Protocol):
         is also written into the transaction's TXN_COMPONENTS rows of that table. Raises
         TxnAbortedError, NoSuchTxnError, and TxnError READ_ONLY_TRANSACTION (25006)."""
 
+    def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
+        """Note the partitions that a statement is about to write to, before its first directory is
+        published. *Idempotent.* So whoever cleans up after an aborted transaction knows where.
+        ``allocate_write_id`` was called before. A metastore that knows without being told does
+        nothing. Raises TxnAbortedError, NoSuchTxnError."""
+
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
         """A snapshot: which transactions are committed now. *Read-only.* The transaction
         ``txn_id`` sees its own writes: its number is not among the exceptions."""
@@ -253,7 +269,8 @@ class TxnStore(CatalogHistory, Protocol):
 
         First committer wins: given a ``snapshot``, the method raises WriteConflictError if
         ``write_conflicts`` finds a transaction that is not in ``resolved`` (transactions that the
-        caller has compared row by row). The transaction is still open then. In the same step
+        caller has compared row by row). The transaction is still open then, unless the error says
+        that it has ``ended``. In the same step
 
         * the catalog learns ``add_partitions``, the partitions that the transaction wrote to
           (known ones are skipped); components that name no partition are narrowed to them,

@@ -18,7 +18,7 @@ from acidsql.compaction.decision import job_properties, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
-from acidsql.errors import AnalysisError, CatalogError, WriteError
+from acidsql.errors import AnalysisError, CatalogError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import (
     CompactionInfo,
     CompactionRequest,
@@ -98,11 +98,21 @@ class CompactionStatements(Family):
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
         self._transactions.need_plain("clean")
+        self.need_own()
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
         removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
         rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
+
+    def need_own(self) -> None:
+        """Raise UnsupportedError if the metastore has a compactor of its own."""
+        if not self._metastore.abilities.compacts:
+            raise UnsupportedError(
+                "This metastore has a compactor of its own, which compacts and cleans its tables. "
+                "ALTER TABLE … COMPACT asks for a compaction.",
+                condition="UNSUPPORTED_FEATURE.COMPACTOR",
+            )
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
         """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
@@ -160,12 +170,15 @@ class CompactionStatements(Family):
         return None if asked == _DEFAULT_POOL else pool_of(table, asked)
 
     def _wait_for(self, number: int) -> None:
-        """Compact in this session; if another worker has the entry, wait for that worker."""
-        self._worker.run_next(only=number)
+        """Compact in this session; if another worker has the entry, wait for that worker. If
+        sessions cannot compact, wait for the metastore's own workers."""
+        is_worker = self._metastore.abilities.can_work
+        if is_worker:
+            self._worker.run_next(only=number)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
         while (entry := self._entry(number)) is not None and entry.state in _WAITING:
-            if entry.state is CompactionState.INITIATED:
+            if is_worker and entry.state is CompactionState.INITIATED:
                 self._worker.run_next(only=number)  # the other worker has given up
                 continue
             time.sleep(pause_s)

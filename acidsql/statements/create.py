@@ -140,6 +140,7 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
         location=location,
         properties=given,
         checks={},
+        identity="",
         file_format=(statement.stored_as or source.file_format).lower(),
     )
     if made.file_format == PARQUET and not made.is_insert_only:

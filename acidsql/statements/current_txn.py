@@ -10,7 +10,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
@@ -170,6 +170,8 @@ class Transactions:
     def partitions(self, table: Table) -> list[Partition]:
         """A table's partitions: those in the catalog, those that this transaction has added, and
         those that others have dropped since its snapshot was taken (see ``lost``)."""
+        if not table.partition_columns:
+            return []
         known = self._metastore.partitions(table.name)
         if self._txn is None:
             return known
@@ -259,14 +261,12 @@ class Transactions:
     def _too_old(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
         assert self._txn is not None
         what = f"{name}/{change.partition}" if change.partition else str(name)
-        doing = f" (statement: {brief(change.agent_info)})" if change.agent_info.strip() else ""
         return SnapshotTooOldError(
-            f"Transaction {change.txn_id} of user {change.user} on host {change.host}{doing} "
-            f"changed the meaning of {what} in the catalog, after transaction {self._txn.id} had "
-            "taken its snapshot. So the rows of that snapshot cannot be read or changed. End this "
-            "transaction, or snapshot, and begin a new one.",
+            f"{who(change)} changed the meaning of {what} in the catalog, after transaction "
+            f"{self._txn.id} had taken its snapshot. So the rows of that snapshot cannot be "
+            "read or changed. End this transaction, or snapshot, and begin a new one.",
             txnId=self._txn.id,
-            changedBy=change.txn_id,
+            changedBy="" if change.txn_id is None else change.txn_id,
             table=name,
             partition=change.partition or "",
         )

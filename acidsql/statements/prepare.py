@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.query import Resolve, rewrite
@@ -25,7 +26,14 @@ class Preparer:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
         resolve = resolve or self._names.resolve
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
-        return plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
+        planned = plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
+        for query in planned.queries:
+            if query.table.checks:
+                raise UnsupportedError(
+                    f"{query.table.name} has a CHECK constraint, and acidsql does not check rows.",
+                    condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
+                )
+        return planned
 
     def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""

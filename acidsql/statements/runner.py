@@ -268,7 +268,7 @@ class Runner:
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, cleaned=place.id)
+                transaction.commit(create_table=table, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 

@@ -8,7 +8,7 @@ the next statement that needs the directory finishes the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,7 +68,7 @@ class TableStatements(Family):
     def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
         if not adopt:
             table, place = self.take_place(table, transaction)
-            transaction.txn.commit(create_table=table, cleaned=place.id)
+            transaction.txn.commit(create_table=table, cleaned=place)
             return ()
         found = self._places.prepare(table, adopt=True)
         self._places.make(table)
@@ -91,20 +91,28 @@ class TableStatements(Family):
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
 
-    def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, PendingCleanup]:
+    def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
 
         If another table owns the directory with the table's name, the table gets another directory.
 
         Until the commit, the directory is queued for deletion. So after a crash the next CREATE
-        deletes the directory.
+        deletes the directory. If the metastore has no such queue, the directory stays after a
+        crash.
+
+        Returns:
+            The table, and the argument ``cleaned`` of the commit.
         """
         table = self._places.free(table, transaction.id)
         self._places.prepare(table, adopt=False)
         place = self._metastore.queue_cleanup(table.name, table.location, txn_id=transaction.id)
-        transaction.when_abandoned.append(lambda: self._clean([place]))
+        if place is None:
+            files = filesystem_for(table.location)
+            transaction.when_abandoned.append(lambda: files.delete_directory(table.location))
+        else:
+            transaction.when_abandoned.append(lambda: self._clean(place))
         self._places.make(table)
-        return table, place
+        return table, None if place is None else place.id
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
@@ -112,7 +120,7 @@ class TableStatements(Family):
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            self._clean([self._metastore.drop_table(name, txn_id=txn.id)])
+            self._clean(self._metastore.drop_table(name, txn_id=txn.id))
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
@@ -268,7 +276,7 @@ class TableStatements(Family):
         if is_ours or not is_sparks:
             with self._locked(text, exclusive_database(name)) as txn:
                 dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
-                self._clean(dropped)
+                self._clean(*dropped)
                 txn.end_quietly()
         if is_sparks:
             self._sparks.drop(name, cascade=cascade)
@@ -309,8 +317,8 @@ class TableStatements(Family):
     # The store has decided, so the statement has happened. If deleting files fails now, the next
     # statement that needs the directory finishes the work. The locks end with a time-out.
 
-    def _clean(self, cleanups: Iterable[PendingCleanup]) -> None:
-        for cleanup in cleanups:
+    def _clean(self, *cleanups: PendingCleanup | None) -> None:
+        for cleanup in filter(None, cleanups):
             try:
                 delete_dropped(self._metastore, cleanup)
             except (AcidSqlError, OSError) as error:

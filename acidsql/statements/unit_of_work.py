@@ -42,11 +42,13 @@ class Work:
     """The directories that one statement has published so far.
 
     Attributes:
+        txn: The transaction of the statement.
         mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
         published: Each table, and what the statement published there.
         when_committed: Functions to call after the transaction has committed.
     """
 
+    txn: Txn
     mark: int
     published: list[tuple[Table, Published]] = field(default_factory=list)
     when_committed: list[Callable[[], None]] = field(default_factory=list)
@@ -54,6 +56,8 @@ class Work:
 
     def publish(self, table: Table, writing: Writing) -> Published:
         """Publish the files of one write. Each directory is noted, even if publishing fails."""
+        if table.partition_columns:
+            self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         published = writing.publish()
         self.add(table, published)
@@ -125,7 +129,7 @@ class Transaction:
     def statement(self) -> Iterator[Work]:
         """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone."""
         self._refuse_broken()
-        work = Work(self.txn.mark)
+        work = Work(self.txn, self.txn.mark)
         self.works.append(work)
         try:
             yield work
@@ -223,7 +227,8 @@ class Transaction:
             **keywords: For ``Txn.commit``.
 
         Raises:
-            WriteConflictError: Another transaction committed first. This one is still open.
+            WriteConflictError: Another transaction committed first. This one is still open, unless
+                the error says that it has ``ended``.
             TxnError: The transaction cannot be committed. Roll it back.
             CommitUnknownError: Nobody knows now whether the transaction is committed.
         """
@@ -240,7 +245,7 @@ class Transaction:
                 ours = [path for _, path in self._directories(self.works)]
                 if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
                     raise
-                resolved |= {one.txn_id for one in error.conflicts}
+                resolved |= {one.txn_id for one in error.conflicts if one.txn_id is not None}
         try:
             for act in (act for work in self.works for act in work.when_committed):
                 act()

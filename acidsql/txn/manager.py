@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from acidsql.acid.table import TableName
-from acidsql.errors import AcidSqlError, SnapshotTooOldError, TxnError
+from acidsql.errors import AcidSqlError, SettingError, SnapshotTooOldError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import TxnStore, TxnType
 from acidsql.settings import Settings
@@ -44,9 +44,11 @@ class TxnManager:
         agent_info: str = "",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        _check(settings, store)
         self._settings, self._store, self._sleep = settings, store, sleep
         self._user, self._host, self._agent_info = user, host, agent_info
-        self.heartbeat = Heartbeat(store, settings.heartbeat_interval_ms, self._on_beat)
+        self._timeout_ms = store.txn_timeout_ms()
+        self.heartbeat = Heartbeat(store, self._interval_ms(settings), self._on_beat)
         self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()
 
@@ -61,11 +63,17 @@ class TxnManager:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
+        _check(settings, self._store)
         # Leases and the heartbeat change at once, for open transactions, too: other sessions may
         # already use the shorter time-out.
         self._settings = settings
         self._leases.timeout_ms = settings.lease_timeout_ms
-        self.heartbeat.change_interval(settings.heartbeat_interval_ms)
+        self.heartbeat.change_interval(self._interval_ms(settings))
+
+    def _interval_ms(self, settings: Settings) -> int:
+        """How often to send heartbeats: twice in the shorter time-out, ours or the store's."""
+        own = settings.heartbeat_interval_ms
+        return own if self._timeout_ms is None else min(own, max(1, self._timeout_ms // 2))
 
     def open(self, *, agent_info: str | None = None, txn_type: TxnType = TxnType.DEFAULT) -> Txn:
         """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement."""
@@ -100,6 +108,8 @@ class TxnManager:
             SnapshotTooOldError: The snapshot's lease has ended, so the store may have forgotten
                 such changes.
         """
+        if not self._store.abilities.remembers_changes:
+            return []  # a lease did not ask before, so there is nothing to compare with
         try:
             assert seen.held_by is not None, "nobody keeps what this snapshot sees"
             return self._store.catalog_changes(seen.held_by, seen.valid_txns, table)
@@ -146,3 +156,14 @@ class TxnManager:
             )
         except AcidSqlError as error:
             _log.warning("The metastore could not be tidied up: %s", error)
+
+
+def _check(settings: Settings, store: TxnStore) -> None:
+    """Refuse settings that the metastore cannot keep."""
+    if settings.conflicts_by_row and not store.abilities.conflicts_by_row:
+        raise SettingError(
+            "acidsql.conflict.detection=row is not possible with this metastore: nothing keeps "
+            "others from committing between the comparison of the rows and the COMMIT.",
+            name="acidsql.conflict.detection",
+            value="row",
+        )

@@ -41,6 +41,7 @@ from acidsql.errors import (
     NoSuchTxnError,
     TxnAbortedError,
     TxnError,
+    WriteConflictError,
 )
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.catalog_history import CatalogChange
@@ -173,6 +174,11 @@ class Txn:
         with self._while_open():
             return self._store.allocate_write_id(self.id, table)
 
+    def record_partitions(self, table: TableName, partitions: Collection[str]) -> None:
+        """Say which partitions a statement is about to publish directories in."""
+        with self._while_open():
+            self._store.record_partitions(self.id, table, partitions)
+
     def next_statement_id(self) -> int:
         """The next statement id: 0, 1, 2, …. Raises TxnError after 4095."""
         with self._while_open():
@@ -207,7 +213,7 @@ class Txn:
             TxnError: COMPACTION_LOST: the entry of the compaction queue belongs to another
                 transaction now. This transaction is still open.
             WriteConflictError: Another transaction committed a change to the same thing first.
-                This transaction is still open.
+                This transaction is still open, unless the error says that it has ``ended``.
             CommitUnknownError: Nobody knows now whether the transaction is committed. Ask
                 ``TxnStore.txn_state`` for its number later.
             MetastoreError: The store did not commit. The transaction is still open.
@@ -228,6 +234,11 @@ class Txn:
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)
+            except WriteConflictError as error:
+                self._in_doubt = False
+                if error.ended:
+                    self._end(Phase.ABORTED)
+                raise
             except AcidSqlError:
                 self._in_doubt = False
                 raise

@@ -22,8 +22,21 @@ class Clock:
         return self.now
 
 
+def needs(what):
+    """Mark a test of something that not every store has; the stores' classes say what they lack."""
+    return pytest.mark.needs(what)
+
+
 class ContractBase:
     """Subclass it and say how a store is opened; the same path is the same store."""
+
+    lacks: frozenset[str] = frozenset()
+
+    @pytest.fixture(autouse=True)
+    def _skip_what_is_lacking(self, request):
+        for mark in request.node.iter_markers("needs"):
+            if mark.args[0] in self.lacks:
+                pytest.skip(f"this store lacks {mark.args[0]}")
 
     def open(self, path: Path, clock: Clock) -> Metastore:
         raise NotImplementedError

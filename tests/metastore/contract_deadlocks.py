@@ -1,7 +1,7 @@
 """The contract of ``check_lock`` if transactions wait for each other in a circle."""
 
 import pytest
-from contract_base import T, U, begin, exclusive, on, shared_read
+from contract_base import T, U, begin, exclusive, needs, on, shared_read
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnAbortedError
@@ -33,6 +33,7 @@ def reason(store, txn):
 
 
 class DeadlockContract:
+    @needs("reasons of aborts")
     def test_the_youngest_of_a_circle_is_aborted_and_the_other_goes_on_at_once(self, store):
         (old, young), (lock, _) = ring(store, [T, U])
         assert store.check_lock(old, lock).state is LockState.ACQUIRED
@@ -51,6 +52,7 @@ class DeadlockContract:
         assert reopen().txn_state(young) is TxnState.ABORTED
         assert store.check_lock(old, lock).state is LockState.ACQUIRED
 
+    @needs("reasons of aborts")
     @pytest.mark.parametrize("looks", [0, 1, 2, 3])
     def test_a_circle_of_four_is_broken_by_whoever_looks(self, store, looks):
         txns, locks = ring(store, [T, U, V, W])

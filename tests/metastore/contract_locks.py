@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from contract_base import INSERT, SELECT, UPDATE, T, U, begin, exclusive, on, shared_read
+from contract_base import INSERT, SELECT, UPDATE, T, U, begin, exclusive, needs, on, shared_read
 
 from acidsql.errors import TxnError
 from acidsql.metastore.interface import LockComponent, LockState, LockType
@@ -149,6 +149,7 @@ class LockContract:
         shown = {(lock.table, lock.lock_type) for lock in store.show_locks()}
         assert shown == {("t", EXCL_WRITE), ("u", READ)}
 
+    @needs("a clock for tests")
     def test_a_lock_is_shown_with_who_holds_it_and_who_blocks_it(self, store, clock):
         one, two = begin(store, "DELETE FROM t"), begin(store)
         clock.now += 7
@@ -165,6 +166,7 @@ class LockContract:
         store.check_lock(two, second.lock_id)
         assert store.show_locks()[0].blocked_by is None
 
+    @needs("the statement of a transaction")
     def test_a_lock_is_shown_with_the_statement_that_asked_for_it(self, store):
         txn = begin(store, "BEGIN")
         statements = ["INSERT INTO t " + "x" * 5000, "DELETE FROM u"]
@@ -195,6 +197,7 @@ class LockContract:
             store.unlock(one, held)
         assert caught.value.getCondition() == "TXN_OPEN"
 
+    @needs("locks of their transaction alone")
     def test_a_lock_that_is_not_ours_is_no_lock(self, store):
         one, two = begin(store), begin(store)
         lock_id = store.lock(one, [shared_read()]).lock_id

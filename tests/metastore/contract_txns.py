@@ -1,7 +1,7 @@
 """The contract of ``TxnStore`` without locks: numbers, states, snapshots, time-outs."""
 
 import pytest
-from contract_base import INSERT, T, U, begin, exclusive, seen, shared_read, table, write
+from contract_base import INSERT, T, U, begin, exclusive, needs, seen, shared_read, table, write
 
 from acidsql.acid.write_ids import NONE_OPEN
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
@@ -11,9 +11,11 @@ from acidsql.metastore.interface import TxnState, TxnType
 class TxnContract:
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 
+    @needs("numbers from one")
     def test_transactions_are_numbered_from_one_without_gaps(self, store, reopen):
         assert [begin(store), begin(reopen()), begin(store)] == [1, 2, 3]
 
+    @needs("the statement of a transaction")
     def test_an_open_transaction_is_shown_with_who_and_what(self, store, clock):
         txn = begin(store, "UPDATE t SET a = 1")
         clock.now += 5
@@ -26,6 +28,7 @@ class TxnContract:
     def test_names_and_statements_of_any_length_can_be_opened(self, store):
         store.open_txn(user="u" * 500, host="h" * 500, agent_info="s" * 100_000)
 
+    @needs("how a transaction ended")
     def test_a_commit_can_be_repeated_when_its_reply_was_lost(self, store):
         txn = begin(store)
         store.allocate_write_id(txn, T)
@@ -34,6 +37,7 @@ class TxnContract:
         assert store.txn_state(txn) is TxnState.COMMITTED
         assert store.show_txns() == []
 
+    @needs("reasons of aborts")
     def test_an_abort_can_be_repeated_and_keeps_its_first_reason(self, store):
         txn = begin(store)
         store.abort_txn(txn, "first")
@@ -41,6 +45,7 @@ class TxnContract:
         assert store.txn_state(txn) is TxnState.ABORTED
         assert [shown.meta_info for shown in store.show_txns()] == ["first"]
 
+    @needs("reasons of aborts")
     def test_an_aborted_transaction_can_do_nothing_more_and_is_told_why(self, store):
         txn = begin(store)
         store.abort_txn(txn, "the reason")
@@ -55,6 +60,7 @@ class TxnContract:
             with pytest.raises(TxnAbortedError, match="the reason"):
                 call()
 
+    @needs("how a transaction ended")
     @pytest.mark.parametrize("number", [0, -1, 2, 10**15])
     def test_an_unknown_number_is_no_transaction(self, store, number):
         begin(store)
@@ -70,6 +76,7 @@ class TxnContract:
                 call()
         assert store.txn_state(number) is None
 
+    @needs("how a transaction ended")
     def test_a_committed_transaction_can_do_nothing_more(self, store):
         txn = begin(store)
         store.commit_txn(txn)
@@ -82,6 +89,7 @@ class TxnContract:
             with pytest.raises(NoSuchTxnError, match="committed"):
                 call()
 
+    @needs("limits of a session")
     def test_no_more_transactions_are_opened_than_are_allowed(self, store):
         first, _ = begin(store), begin(store)
         with pytest.raises(TxnError, match=r"hive\.max\.open\.txns") as caught:
@@ -110,10 +118,12 @@ class TxnContract:
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────
 
+    @needs("numbers from one")
     def test_a_new_store_has_an_empty_snapshot(self, store):
         assert str(store.valid_txns()) == f"0:{NONE_OPEN}::"
         assert str(seen(store)) == f"default.t:0:{NONE_OPEN}::"
 
+    @needs("numbers from one")
     def test_a_snapshot_is_written_as_hive_writes_it(self, store):
         """hive-transactions.md §2.3: hwm:minOpen:open,…:aborted,…"""
         one, two, three, four = (begin(store) for _ in range(4))
@@ -155,12 +165,14 @@ class TxnContract:
         write_id = store.allocate_write_id(txn, T)
         assert store.valid_write_ids(snapshot, [T])[T].is_valid(write_id)
 
+    @needs("numbers from one")
     def test_readers_without_writes_do_not_lengthen_snapshots(self, store):
         store.open_txn(user="u", host="h", txn_type=TxnType.READ_ONLY)
         assert str(store.valid_txns()) == f"1:{NONE_OPEN}::"
 
     # ── time-outs ────────────────────────────────────────────────────────────────────────────
 
+    @needs("a clock for tests")
     def test_a_transaction_without_heartbeat_is_aborted_by_the_stores_clock(self, store, clock):
         store.create_table(table())
         quiet, lively = begin(store), begin(store)
@@ -176,6 +188,7 @@ class TxnContract:
             store.commit_txn(quiet)
         store.commit_txn(lively)
 
+    @needs("a clock for tests")
     def test_a_late_heartbeat_does_not_raise_the_dead(self, store, clock):
         txn = begin(store)
         clock.now += 1000
@@ -184,6 +197,7 @@ class TxnContract:
             store.heartbeat(txn)
         assert store.txn_state(txn) is TxnState.ABORTED
 
+    @needs("a clock for tests")
     def test_a_transaction_is_measured_by_its_own_sessions_time_out(self, store, clock):
         patient = store.open_txn(user="u", host="h", timeout_ms=1000)
         hasty = store.open_txn(user="u", host="h", timeout_ms=10)
@@ -192,6 +206,7 @@ class TxnContract:
         clock.now += 1000
         assert store.abort_timed_out(5000) == [patient]
 
+    @needs("a clock for tests")
     def test_looking_at_a_lock_is_a_heartbeat(self, store, clock):
         holder, waiter = begin(store), begin(store)
         store.lock(holder, [exclusive()])
@@ -200,6 +215,7 @@ class TxnContract:
         store.check_lock(waiter, lock_id)
         assert store.abort_timed_out(50) == [holder]
 
+    @needs("a clock for tests")
     def test_a_clock_that_goes_back_aborts_nobody(self, store, clock):
         begin(store)
         clock.now -= 10_000

@@ -16,6 +16,7 @@ from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import AcidSqlError, TxnAbortedError, WriteConflictError
 from acidsql.metastore import conflict_rules
+from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.conflict_rules import RECORDED, Change, Rival
 from acidsql.metastore.interface import (
     LockComponent,
@@ -63,6 +64,14 @@ class DictStore:
         )
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────
+
+    abilities = Abilities()
+
+    def txn_timeout_ms(self) -> int | None:
+        return None
+
+    def record_partitions(self, *_: Any) -> None:
+        """The components of the locks say it."""
 
     def open_txn(self, **_: Any) -> int:
         txn_id = len(self.states) + 1

@@ -183,6 +183,9 @@ class Line:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return partial(self._call, name)
 
+    def record_partitions(self, *_: Any) -> None:
+        """No step: this store need not be told."""
+
     def _call(self, name: str, *args: Any, **keywords: Any) -> Any:
         if self._given < len(self.answers):
             answer = self.answers[self._given]
@@ -213,6 +216,10 @@ class Writing:
 
     place: str
     directories: tuple[str, ...] = ()
+
+    @property
+    def partitions(self) -> set[str]:
+        return {f"p={self.place}"}
 
     def publish(self) -> Published:
         return Published(partitions=(f"p={self.place}",))

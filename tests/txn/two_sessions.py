@@ -97,6 +97,8 @@ class Announced:
 
     def __getattr__(self, name: str) -> Any:
         what = getattr(self._store, name)
+        if not callable(what):
+            return what
 
         def call(*args: Any, **options: Any) -> Any:
             mine = threading.current_thread() is self._thread  # but no calls of the heartbeat

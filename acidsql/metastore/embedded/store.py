@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.embedded.catalog import EmbeddedCatalog
 from acidsql.metastore.embedded.compactions import EmbeddedCompactions
 from acidsql.metastore.embedded.engine import Store
@@ -42,6 +43,10 @@ class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCo
     ) -> None:
         busy_timeout_ms = (settings or Settings()).metastore_busy_timeout_ms
         self._store = Store(url, warehouse=warehouse, clock=clock, busy_timeout_ms=busy_timeout_ms)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities()
 
     @property
     def url(self) -> str:

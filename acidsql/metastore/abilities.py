@@ -1,0 +1,34 @@
+"""What a metastore can do. Callers ask for an ability by name, never for the metastore's class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """Abilities that not every metastore has. The defaults are the embedded metastore's.
+
+    Attributes:
+        can_work: Sessions take entries of the compaction queue, and compact. False: the metastore
+            has workers of its own, and a session only queues requests.
+        can_initiate: The metastore tells which tables changed (``candidates``).
+        can_clean: Sessions delete the files that a compaction has replaced.
+        conflicts_by_row: COMMIT can leave out conflicts whose rows a session has compared.
+        remembers_changes: ``catalog_changes`` knows every change since the snapshot. False: it
+            compares what a name means with what the name meant when the transaction first asked.
+        queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
+            it deletes a dropped table's directory itself.
+    """
+
+    can_work: bool = True
+    can_initiate: bool = True
+    can_clean: bool = True
+    conflicts_by_row: bool = True
+    remembers_changes: bool = True
+    queues_cleanups: bool = True
+
+    @property
+    def compacts(self) -> bool:
+        """A session may do the whole work of compactions: find, compact, clean up."""
+        return self.can_work and self.can_initiate and self.can_clean
