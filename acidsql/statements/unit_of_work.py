@@ -240,7 +240,7 @@ class Transaction:
                 self.txn.commit(resolved=resolved, add_partitions=self.partitions(), **keywords)
                 break
             except WriteConflictError as error:
-                if same_rows is None:
+                if same_rows is None or error.ended:
                     raise
                 ours = [path for _, path in self._directories(self.works)]
                 if any(not one.by_row or same_rows(one, ours) for one in error.conflicts):
