@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_local, plain_path
 from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.hive.address import is_address
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings, known_settings
 from acidsql.statements.places import entering
@@ -33,7 +36,8 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
-    """The metastore at a URL; None: an SQLite file in the warehouse, which is made if necessary.
+    """The metastore of acidsql's own at a URL; None: an SQLite file in the warehouse, which is made
+    if necessary.
 
     Raises:
         SettingError: The warehouse cannot be made, or cannot have an SQLite file.
@@ -54,6 +58,38 @@ def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metas
         files.create_directory(path.rpartition("/")[0])
         url = sqlite_url(path)
     return EmbeddedMetastore(url, warehouse=warehouse, settings=settings)
+
+
+def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
+    """The Hive Metastore at a URL, and its warehouse.
+
+    Raises:
+        SettingError: Thrift is not installed, the URL is wrong, or the session names a warehouse.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if warehouse is not None:
+        raise SettingError(
+            f"A Hive Metastore decides where its tables lie: leave out warehouse='{warehouse}'.",
+            name="warehouse",
+        )
+    try:
+        from acidsql.metastore.hive.store import HiveMetastore
+    except ImportError as error:
+        raise SettingError(
+            f"A Hive Metastore needs the package {error.name}: pip install 'acidsql[hive]'.",
+            name="metastore",
+        ) from error
+    store = HiveMetastore(url, list_names=_names)
+    return store, store.warehouse
+
+
+def is_hive(url: str | None) -> TypeGuard[str]:
+    """Whether a metastore's URL is that of a Hive Metastore."""
+    return url is not None and is_address(url)
+
+
+def _names(directory: str) -> list[str]:
+    return [entry.name for entry in filesystem_for(directory).list_if_there(directory)]
 
 
 def place_of(warehouse: str) -> str:

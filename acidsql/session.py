@@ -17,7 +17,7 @@ from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
-from acidsql.opening import conf, conf_settings, open_metastore, place_of
+from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.statements.result import Receipt
@@ -44,9 +44,11 @@ def connect(
     Args:
         spark: The Spark session to run in. Default: the active session, else a new one.
         warehouse: The directory of the tables, on ``file:`` or ``hdfs:``. Default: the Spark conf
-            ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``.
-        metastore: The metastore's URL. Default: the Spark conf ``spark.acidsql.metastore``, else
-            an SQLite file in the warehouse.
+            ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``. Not for a Hive Metastore,
+            which has a warehouse of its own.
+        metastore: The metastore's URL. ``thrift://host:9083`` is a Hive Metastore (4.0 or newer);
+            several servers are separated by commas. Default: the Spark conf
+            ``spark.acidsql.metastore``, else an SQLite file in the warehouse.
         retries: How often to run a statement again, on a new snapshot, after it failed because of
             another transaction (``TransientTxnError``).
         compactor: How the tables that this session writes are compacted. ``background``: in a
@@ -70,15 +72,19 @@ def connect(
     if compactor not in ("background", "inline", "off"):
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
-    where = warehouse or conf(spark, "warehouse") or spark.conf.get("spark.sql.warehouse.dir")
-    assert where is not None
-    where = place_of(where)
-    store = open_metastore(metastore or conf(spark, "metastore"), where, chosen)
+    where, url = warehouse or conf(spark, "warehouse"), metastore or conf(spark, "metastore")
+    if is_hive(url):
+        store, place = open_hive(url, where)
+    else:
+        where = where or spark.conf.get("spark.sql.warehouse.dir")
+        assert where is not None
+        place = place_of(where)
+        store = open_metastore(url, place, chosen)
     prepare_workers(spark)
     if chosen.warm_workers == "connect":
         warm_workers(spark)
     name_missing_files()
-    session = Session(spark, where, store, chosen, retries, compactor)
+    session = Session(spark, place, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session
 
@@ -240,6 +246,7 @@ class Session:
 
         Raises:
             TxnError: A transaction is open. End it first.
+            UnsupportedError: The metastore has a compactor of its own.
         """
         self._need_open()
         with self._lock:
@@ -252,6 +259,9 @@ class Session:
 
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
 
+        Raises:
+            UnsupportedError: The metastore has a compactor of its own.
+
         Args:
             once: Check all tables once, compact and clean, then return. Otherwise go on until
                 interrupted.
@@ -259,6 +269,7 @@ class Session:
             tell: Called with one line of text for each thing done.
         """
         self._need_open()
+        self._runner.compactions.need_own()
         service = Service(
             self.spark,
             self.metastore,

@@ -342,38 +342,20 @@ struct DropTableRequest {
   6: optional bool dropPartitions,
 }
 
-struct NotNullConstraintsResponse {
-  1: required list<SQLNotNullConstraint> notNullConstraints,
+struct SQLAllTableConstraints {
+  4: optional list<SQLNotNullConstraint> notNullConstraints,
+  5: optional list<SQLDefaultConstraint> defaultConstraints,
+  6: optional list<SQLCheckConstraint> checkConstraints,
 }
 
-struct NotNullConstraintsRequest {
-  1: required string catName,
-  2: required string db_name,
-  3: required string tbl_name,
-  4: optional string validWriteIdList,
-  5: optional i64 tableId = -1,
+struct AllTableConstraintsResponse {
+  1: required SQLAllTableConstraints allTableConstraints,
 }
 
-struct DefaultConstraintsResponse {
-  1: required list<SQLDefaultConstraint> defaultConstraints,
-}
-
-struct DefaultConstraintsRequest {
-  1: required string catName,
-  2: required string db_name,
-  3: required string tbl_name,
-  4: optional string validWriteIdList,
-  5: optional i64 tableId = -1,
-}
-
-struct CheckConstraintsResponse {
-  1: required list<SQLCheckConstraint> checkConstraints,
-}
-
-struct CheckConstraintsRequest {
-  1: required string catName,
-  2: required string db_name,
-  3: required string tbl_name,
+struct AllTableConstraintsRequest {
+  1: required string dbName,
+  2: required string tblName,
+  3: required string catName,
   4: optional string validWriteIdList,
   5: optional i64 tableId = -1,
 }
@@ -744,12 +726,8 @@ service ThriftHiveMetastore {
       throws (1: ConfigValSecurityException o1),
   list<string> get_all_databases()
       throws (1: MetaException o1),
-  Database get_database(1: string name)
-      throws (1: NoSuchObjectException o1, 2: MetaException o2),
   Database get_database_req(1: GetDatabaseRequest request)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
-  void create_database(1: Database database)
-      throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
   void create_database_req(1: CreateDatabaseRequest createDatabaseRequest)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
   void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
@@ -762,21 +740,11 @@ service ThriftHiveMetastore {
       throws (1: MetaException o1, 2: InvalidOperationException o2, 3: UnknownDBException o3),
   void create_table_req(1: CreateTableRequest request)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
-  void create_table_with_environment_context(1: Table tbl, 2: EnvironmentContext environment_context)
-      throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
   AlterTableResponse alter_table_req(1: AlterTableRequest req)
-      throws (1: InvalidOperationException o1, 2: MetaException o2),
-  void alter_table_with_environment_context(1: string dbname, 2: string tbl_name, 3: Table new_tbl, 4: EnvironmentContext environment_context)
       throws (1: InvalidOperationException o1, 2: MetaException o2),
   void drop_table_req(1: DropTableRequest dropTableReq)
       throws (1: NoSuchObjectException o1, 2: MetaException o3),
-  void drop_table_with_environment_context(1: string dbname, 2: string name, 3: bool deleteData, 4: EnvironmentContext environment_context)
-      throws (1: NoSuchObjectException o1, 2: MetaException o3),
-  NotNullConstraintsResponse get_not_null_constraints(1: NotNullConstraintsRequest request)
-      throws (1: MetaException o1, 2: NoSuchObjectException o2),
-  DefaultConstraintsResponse get_default_constraints(1: DefaultConstraintsRequest request)
-      throws (1: MetaException o1, 2: NoSuchObjectException o2),
-  CheckConstraintsResponse get_check_constraints(1: CheckConstraintsRequest request)
+  AllTableConstraintsResponse get_all_table_constraints(1: AllTableConstraintsRequest request)
       throws (1: MetaException o1, 2: NoSuchObjectException o2),
   void add_not_null_constraint(1: AddNotNullConstraintRequest req)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),

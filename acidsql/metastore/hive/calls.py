@@ -1,0 +1,100 @@
+"""What the parts of the store share: the client, the server's features, the own transactions."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from acidsql.acid.table import TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.connection import user_of
+from acidsql.metastore.hive.features import Features
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.own_txns import OwnTxn
+
+log = logging.getLogger(__package__)
+
+# The names of what is in a directory; none if there is no such directory.
+ListNames = Callable[[str], Sequence[str]]
+MOST_AT_ONCE = 500  # partitions in one call: a call must end before the time-out
+
+_INSERT_ONLY = [hive.ClientCapability.INSERT_ONLY_TABLES]
+
+
+class Calls:
+    """One metastore, for one session. Several threads may use an instance.
+
+    Args:
+        client: Calls the server.
+        features: What the server has said about itself.
+        list_names: Lists a directory. The store itself must not know files.
+    """
+
+    def __init__(self, client: Client, features: Features, list_names: ListNames) -> None:
+        self._client, self.features, self._list_names = client, features, list_names
+        self._catalog = client.address.catalog
+        self._user = user_of(client.address)
+        self._own: dict[int, OwnTxn] = {}
+        self._is_partitioned: dict[TableName, bool] = {}  # at the last look at each table
+
+    def _of(self, txn_id: int) -> OwnTxn:
+        """What is known of a transaction; nothing, if another session has opened it."""
+        found = self._own.get(txn_id)
+        return OwnTxn(txn_id, self._user, socket.gethostname()) if found is None else found
+
+    def _call(self, name: str, *values: Any) -> Any:
+        return self._client.call(name, *values)
+
+    def _raw(self, name: TableName) -> Any | None:
+        """The server's struct of a table or view; None if there is none.
+
+        No capabilities of a processor are sent: the server would hide what it thinks a processor
+        without them cannot handle.
+        """
+        request = hive.GetTableRequest(
+            dbName=name.database,
+            tblName=name.name,
+            catName=self._catalog,
+            capabilities=hive.ClientCapabilities(values=_INSERT_ONLY),
+        )
+        try:
+            raw = self._call("get_table_req", request).table
+        except CatalogError as error:
+            if not is_missing(error):
+                raise
+            self._is_partitioned.pop(name, None)
+            return None
+        self._is_partitioned[name] = bool(raw.partitionKeys)
+        return raw
+
+    def _need_raw(self, name: TableName) -> Any:
+        found = self._raw(name)
+        if found is None:
+            raise no_table(name)
+        return found
+
+    def _alter(self, name: TableName, raw: Any, **context: str) -> None:
+        """Replace a table's struct. Statistics are left as they are in the struct."""
+        request = hive.AlterTableRequest(
+            catName=self._catalog,
+            dbName=name.database,
+            tableName=name.name,
+            table=raw,
+            environmentContext=hive.EnvironmentContext(
+                properties={"DO_NOT_UPDATE_STATS": "true", **context}
+            ),
+        )
+        self._call("alter_table_req", request)
+
+
+def is_missing(error: CatalogError) -> bool:
+    """Whether the server has said that there is no such thing."""
+    return error.condition == "TABLE_OR_VIEW_NOT_FOUND"
+
+
+def no_table(name: TableName) -> CatalogError:
+    """The error about a table that is not there."""
+    return CatalogError(f"There is no table {name}.", table=name)

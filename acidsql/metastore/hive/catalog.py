@@ -1,0 +1,328 @@
+"""Databases and tables in a Hive Metastore: the ``Catalog``, without partitions.
+
+The server checks no transaction when the catalog changes. So a method first sends a heartbeat for
+the transaction that holds the lock. The lock, which is EXCLUSIVE, protects the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from acidsql.acid.paths import directory_name, is_same
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.metastore.catalog import Database
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import MOST_AT_ONCE, Calls, is_missing, no_table
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.owners import Owner, PendingCleanup
+
+_DEFAULT = "default"
+
+
+class HiveCatalog(Calls):
+    """The part of the store about databases and tables; ``Catalog`` describes the methods."""
+
+    # ── databases ────────────────────────────────────────────────────────────────────────────
+
+    def databases(self) -> list[Database]:
+        names = sorted(self._call("get_all_databases"))
+        found = (self.get_database(name) for name in names)
+        return [database for database in found if database is not None]
+
+    def get_database(self, name: str) -> Database | None:
+        # Without a catalog's name the server finds no database.
+        request = hive.GetDatabaseRequest(name=name, catalogName=self._catalog)
+        try:
+            raw = self._call("get_database_req", request)
+        except CatalogError as error:
+            if is_missing(error):
+                return None
+            raise
+        return Database(raw.name, self._managed(raw), raw.description or None)
+
+    def _managed(self, raw: Any) -> str:
+        """The directory of a database's ACID tables. ``locationUri`` is that of external ones."""
+        if raw.managedLocationUri:
+            return convert.ours(raw.managedLocationUri)
+        root = self.features.warehouse
+        return root if raw.name == _DEFAULT else f"{root}/{raw.name}.db"
+
+    def create_database(self, database: Database) -> None:
+        default = f"{self.features.warehouse}/{directory_name(database.name)}.db"
+        is_default = is_same(database.location, default)
+        request = hive.CreateDatabaseRequest(
+            databaseName=database.name,
+            description=database.comment,
+            managedLocationUri=None if is_default else convert.theirs(database.location),
+            catalogName=self._catalog,
+            ownerName=self._user,
+            ownerType=hive.PrincipalType.USER,
+        )
+        try:
+            self._call("create_database_req", request)
+        except CatalogError as error:
+            if error.condition != "TABLE_OR_VIEW_ALREADY_EXISTS":
+                raise
+            raise CatalogError(
+                f"There is a database '{database.name}' already.",
+                condition="SCHEMA_ALREADY_EXISTS", sqlstate="42P06", database=database.name,
+            ) from error  # fmt: skip
+
+    def drop_database(
+        self, name: str, *, cascade: bool = False, txn_id: int | None = None
+    ) -> list[PendingCleanup]:
+        self._need_open(txn_id)
+        if self.get_database(name) is None:
+            raise _no_database(name)
+        try:
+            self._call("drop_database", name, True, cascade)
+        except CatalogError as error:
+            if error.condition != "METASTORE_REFUSED" or "is not empty" not in error.message:
+                raise
+            raise CatalogError(
+                f"The database '{name}' is not empty: DROP DATABASE … CASCADE drops its tables.",
+                condition="SCHEMA_NOT_EMPTY", sqlstate="2BP01", database=name,
+            ) from error  # fmt: skip
+        return []
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────
+
+    def tables(self, database: str) -> list[str]:
+        return sorted(raw.tableName for raw in self._raws(database))
+
+    def _raws(self, database: str) -> Iterator[Any]:
+        """The ACID tables of a database."""
+        names = self._call("get_tables_by_type", database, "*", convert.MANAGED)
+        for start in range(0, len(names), MOST_AT_ONCE):
+            request = hive.GetTablesRequest(
+                dbName=database,
+                tblNames=names[start : start + MOST_AT_ONCE],
+                catName=self._catalog,
+                capabilities=hive.ClientCapabilities(
+                    values=[hive.ClientCapability.INSERT_ONLY_TABLES]
+                ),
+            )
+            found = self._call("get_table_objects_by_name_req", request).tables
+            yield from filter(convert.is_transactional, found)
+
+    def get_table(self, name: TableName) -> Table | None:
+        raw = self._raw(name)
+        if raw is None or not convert.is_transactional(raw):
+            return None
+        request = hive.AllTableConstraintsRequest(
+            dbName=name.database, tblName=name.name, catName=self._catalog
+        )
+        try:
+            answer = self._call("get_all_table_constraints", request)
+        except CatalogError as error:
+            if is_missing(error):
+                return None  # it was dropped between the two calls
+            raise
+        table = convert.table_of(raw, answer.allTableConstraints)
+        if not convert.is_known_format(table.file_format):
+            raise UnsupportedError(
+                f"The ACID table {name} has files of the format {table.file_format}, which "
+                "acidsql can neither read nor write.",
+                condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
+            )
+        return table
+
+    def create_table(
+        self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
+    ) -> None:
+        self._need_open(txn_id)
+        for owner in self.owners():
+            if is_same(owner.location, table.location):
+                raise owner.refusal(table.location)
+        request = hive.CreateTableRequest(
+            table=convert.raw_table(table, self._user, self._catalog),
+            envContext=hive.EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"}),
+            notNullConstraints=convert.not_null(table.name, table.columns, self._catalog),
+            defaultConstraints=convert.defaults(table.name, table.columns, self._catalog),
+            processorCapabilities=convert.CAPABILITIES,
+            processorIdentifier=f"acidsql@{self._user}",
+        )
+        try:
+            self._call("create_table_req", request)
+        except CatalogError as error:
+            if is_missing(error) and self.get_database(table.name.database) is None:
+                raise _no_database(table.name.database) from error
+            raise
+        self._check_made(table)
+        if first_write_id > 1:
+            self._call(
+                "seed_write_id",
+                hive.SeedTableWriteIdsRequest(
+                    dbName=table.name.database,
+                    tableName=table.name.name,
+                    seedWriteId=first_write_id - 1,
+                ),
+            )
+
+    def _check_made(self, table: Table) -> None:
+        """Some servers put tables elsewhere, or make another kind of table than they were told."""
+        made = self._need_raw(table.name)
+        place = convert.ours(made.sd.location)
+        if convert.is_transactional(made) and is_same(place, table.location):
+            return
+        self._drop(table.name, delete_data=not is_same(place, table.location))
+        raise CatalogError(
+            f"The metastore made {table.name} in '{place}' instead of '{table.location}', or as "
+            "another kind of table than an ACID table. It was dropped again.",
+            condition="METASTORE_REFUSED", sqlstate="38000", table=table.name,
+        )  # fmt: skip
+
+    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> None:
+        self._need_open(txn_id)
+        try:
+            self._drop(name, delete_data=True)
+        except CatalogError as error:
+            if is_missing(error):
+                raise no_table(name) from error
+            raise
+
+    def _drop(self, name: TableName, *, delete_data: bool) -> None:
+        request = hive.DropTableRequest(
+            catalogName=self._catalog,
+            dbName=name.database,
+            tableName=name.name,
+            deleteData=delete_data,
+        )
+        self._call("drop_table_req", request)
+
+    def rename_table(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
+        """The server moves the directory, unless it is not the one of the table's name."""
+        self._need_open(txn_id)
+        raw = self._need_raw(name)
+        if self._raw(new_name) is not None:
+            raise CatalogError(
+                f"There is a table {new_name} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=new_name,
+            )  # fmt: skip
+        if self.get_database(new_name.database) is None:
+            raise _no_database(new_name.database)
+        raw.dbName, raw.tableName = new_name.database, new_name.name
+        self._alter(name, raw)
+
+    def alter_table(
+        self,
+        name: TableName,
+        *,
+        columns: Sequence[Column] | None = None,
+        bucket_columns: Sequence[str] | None = None,
+        add_columns: Sequence[Column] = (),
+        set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
+        txn_id: int | None = None,
+    ) -> None:
+        self._need_open(txn_id)
+        before = self.get_table(name)
+        raw = self._need_raw(name)
+        if before is None:
+            raise no_table(name)
+        after = replace(
+            before,
+            columns=(*(before.columns if columns is None else columns), *add_columns),
+        )
+        _refuse_twice(after)
+        raw.sd.cols = convert.fields(after.columns)
+        if bucket_columns is not None:
+            raw.sd.bucketCols = list(bucket_columns)
+        convert.changed(raw, set_properties or {}, unset_properties)
+        with self._constraints_changed(before, after):
+            # Without CASCADE, partitions that exist keep their old columns.
+            self._alter(name, raw, CASCADE="true")
+
+    @contextmanager
+    def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
+        """Take constraints away before the columns change, and add them afterwards."""
+        name = before.name
+        old, new = (
+            {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
+        )
+        changed = {column for column, *_ in old ^ new}
+        request = hive.AllTableConstraintsRequest(
+            dbName=name.database, tblName=name.name, catName=self._catalog
+        )
+        if changed:
+            found = self._call("get_all_table_constraints", request).allTableConstraints
+            gone = {
+                *(
+                    one.nn_name
+                    for one in found.notNullConstraints or ()
+                    if one.column_name in changed
+                ),
+                *(
+                    one.dc_name
+                    for one in found.defaultConstraints or ()
+                    if one.column_name in changed
+                ),
+            }
+            for constraint in sorted(gone):
+                self._call(
+                    "drop_constraint",
+                    hive.DropConstraintRequest(
+                        dbname=name.database,
+                        tablename=name.name,
+                        constraintname=constraint,
+                        catName=self._catalog,
+                    ),
+                )
+        yield
+        columns = [column for column in after.columns if column.name in changed]
+        if required := convert.not_null(name, columns, self._catalog):
+            self._call(
+                "add_not_null_constraint",
+                hive.AddNotNullConstraintRequest(notNullConstraintCols=required),
+            )
+        if filled := convert.defaults(name, columns, self._catalog):
+            self._call(
+                "add_default_constraint",
+                hive.AddDefaultConstraintRequest(defaultConstraintCols=filled),
+            )
+
+    def owners(self) -> list[Owner]:
+        return [
+            Owner(TableName(raw.dbName, raw.tableName), convert.ours(raw.sd.location))
+            for database in sorted(self._call("get_all_databases"))
+            for raw in self._raws(database)
+        ]
+
+    # ── directories that are to be deleted: the server deletes them itself ───────────────────
+
+    def pending_cleanups(self) -> list[PendingCleanup]:
+        return []
+
+    def queue_cleanup(self, name: TableName, location: str, *, txn_id: int | None = None) -> None:
+        self._need_open(txn_id)
+
+    def mark_cleaned(self, cleanup_id: int) -> None:
+        """Nothing: there are no clean-ups."""
+
+    def _need_open(self, txn_id: int | None) -> None:
+        if txn_id is not None:
+            self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
+
+
+def _refuse_twice(table: Table) -> None:
+    seen: set[str] = set()
+    for column in table.all_columns:
+        if column.name in seen:
+            raise CatalogError(
+                f"{table.name} would have the column '{column.name}' twice.",
+                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711", column=column.name,
+            )  # fmt: skip
+        seen.add(column.name)
+
+
+def _no_database(name: str) -> CatalogError:
+    return CatalogError(
+        f"There is no database '{name}'.",
+        condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name,
+    )  # fmt: skip

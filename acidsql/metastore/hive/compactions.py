@@ -1,0 +1,161 @@
+"""Requests for compactions. Hive's own workers compact, and Hive's cleaner deletes old files."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from acidsql.acid.table import TableName
+from acidsql.errors import UnsupportedError
+from acidsql.metastore.compaction_queue import (
+    Candidate,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+    Enqueued,
+    HistoryRetention,
+)
+from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.idl import hive
+
+_TYPES = {
+    CompactionType.MAJOR: hive.CompactionType.MAJOR,
+    CompactionType.MINOR: hive.CompactionType.MINOR,
+    CompactionType.REBALANCE: hive.CompactionType.REBALANCE,
+}
+_TYPE_OF = {number: one for one, number in _TYPES.items()}
+_STATES: Mapping[str, CompactionState] = {one.shown: one for one in CompactionState}
+_REFUSED_FOR = re.compile(r"\bid=(\d+)")
+
+
+class HiveCompactions(Calls):
+    """The part of the store about compactions; ``CompactionQueue`` describes the methods."""
+
+    def compact(self, request: CompactionRequest) -> Enqueued:
+        """The server does not check that there is such a table or partition; callers do."""
+        answer = self._call(
+            "compact2",
+            hive.CompactionRequest(
+                dbname=request.table.database,
+                tablename=request.table.name,
+                partitionname=request.partition,
+                type=_TYPES[request.type],
+                runas=self._user,
+                properties=dict(request.properties) or None,
+                initiatorId=request.initiator_id,
+                initiatorVersion="acidsql",
+                poolName=request.pool,
+                numberOfBuckets=request.buckets,
+                orderByClause=request.order_by,
+            ),
+        )
+        if answer.accepted:
+            return Enqueued(answer.id, CompactionState.INITIATED, accepted=True)
+        # Hive 4 names the entry that is in the way in its message alone.
+        named = _REFUSED_FOR.search(answer.errormessage or "")
+        number = int(named[1]) if named else answer.id
+        entry = next((one for one in self.compactions() if one.id == number), None)
+        state = CompactionState.INITIATED if entry is None else entry.state
+        return Enqueued(number, state, accepted=False)
+
+    def compactions(self) -> list[CompactionInfo]:
+        answer = self._call("show_compact", hive.ShowCompactRequest())
+        found = [_info(one) for one in answer.compacts if one.type in _TYPE_OF]
+        return sorted(found, key=_newest, reverse=True)
+
+    def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
+        before = {one.id: one.state for one in self.compactions()}
+        self._call("abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids)))
+        return {number: before.get(number) for number in ids}
+
+    def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
+        return False  # none for a session
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000)  # the server does not tell its own
+
+    def revoke(self, worker_timeout_ms: int) -> list[int]:
+        return []  # the server does
+
+    def purge_compaction_history(self, keep: HistoryRetention) -> None:
+        """Nothing: the server does."""
+
+    def candidates(self) -> list[Candidate]:
+        return []  # the server does not tell
+
+    def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
+        return []  # the server's cleaner
+
+    def aborted_write_ids(self, table: TableName) -> list[int]:
+        return []  # the server's cleaner
+
+    # The abilities say that nobody calls the rest.
+
+    def take_next(
+        self,
+        txn_id: int,
+        worker_id: str,
+        *,
+        pool: str | None = None,
+        pool_timeout_ms: int | None = None,
+        only: int | None = None,
+    ) -> CompactionInfo | None:
+        raise _no_worker()
+
+    def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
+        raise _no_worker()
+
+    def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
+        raise _no_worker()
+
+    def give_back(self, compaction_id: int, txn_id: int) -> None:
+        raise _no_worker()
+
+    def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
+        raise _no_worker()
+
+    def mark_compaction_cleaned(self, compaction_id: int) -> None:
+        raise _no_worker()
+
+    def retry_cleaning_later(
+        self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
+    ) -> None:
+        raise _no_worker()
+
+    def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
+        raise _no_worker()
+
+
+def _no_worker() -> UnsupportedError:
+    return UnsupportedError(
+        "Only Hive's own workers compact the tables of a Hive Metastore.",
+        condition="UNSUPPORTED_FEATURE.COMPACTOR",
+    )
+
+
+def _newest(one: CompactionInfo) -> int:
+    return max(one.started_ms or 0, one.ended_ms or 0, one.committed_ms or 0)
+
+
+def _info(raw: Any) -> CompactionInfo:
+    return CompactionInfo(
+        id=raw.id or 0,
+        table=TableName(raw.dbname, raw.tablename),
+        partition=raw.partitionname or None,
+        type=_TYPE_OF[raw.type],
+        state=_STATES.get(raw.state, CompactionState.INITIATED),
+        enqueued_ms=raw.enqueueTime or None,
+        started_ms=raw.start or None,
+        ended_ms=raw.endTime or None,
+        worker_id=raw.workerid or None,
+        initiator_id=raw.initiatorId or None,
+        txn_id=raw.txnId or None,
+        next_txn_id=raw.nextTxnId or None,
+        committed_ms=raw.commitTime or None,
+        highest_write_id=raw.hightestTxnId or None,  # where the server writes it
+        message=raw.errorMessage or raw.metaInfo or None,
+        pool=None if raw.poolName in (None, "", "default") else raw.poolName,
+    )

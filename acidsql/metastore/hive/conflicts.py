@@ -1,0 +1,185 @@
+"""Which committed changes a snapshot does not see, told from write ids and names of directories.
+
+The server compares two transactions by time: who waited for a lock would lose to the transaction
+that it waited for. So acidsql compares itself, and tells the server not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.hive import convert, snapshots
+from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
+
+
+def unseen(before: ValidWriteIdList, now: ValidWriteIdList, own: int | None) -> list[int]:
+    """The write ids that were committed since a snapshot."""
+    new = range(before.high_water_mark + 1, now.high_water_mark + 1)
+    candidates = sorted({*before.exceptions, *new} - {own})
+    return [one for one in candidates if now.is_valid(one) and not before.is_valid(one)]
+
+
+def conflicting(
+    names: Iterable[str],
+    foreign: Sequence[int],
+    operations: Collection[Operation],
+    own: int | None,
+) -> int | None:
+    """A write id whose changes conflict with ours; None if there is none.
+
+    ``conflict_rules`` has the rules. Only if a compaction has put several write ids together, a
+    conflict is supposed where there may be none.
+
+    Args:
+        names: The directories of a partition, or of an unpartitioned table.
+        foreign: The write ids that our snapshot does not see.
+        operations: How we change the partition.
+        own: Our write id, if there is one yet.
+    """
+    for name in names:
+        directory = parse_directory(name)
+        if directory is not None:
+            found = _met(directory, foreign)
+            if found and _matters(directory, found, set(operations), own):
+                return found[-1]
+    return None
+
+
+def _met(directory: AcidDirectory, foreign: Sequence[int]) -> list[int]:
+    first = directory.min_write_id
+    if directory.kind is Kind.BASE and directory.visibility_txn_id:
+        first = 0  # a compacted base has the events of all write ids up to its own
+    return [one for one in foreign if first <= one <= directory.max_write_id]
+
+
+def _matters(
+    directory: AcidDirectory, found: Sequence[int], ours: set[Operation], own: int | None
+) -> bool:
+    changes = bool(ours - {Operation.INSERT})
+    if directory.kind is Kind.DELETE_DELTA:
+        return changes
+    if directory.kind is Kind.DELTA:
+        return Operation.OVERWRITE in ours and own is not None and found[0] < own
+    if changes:
+        return True
+    # An overwrite with a higher write id hides what we insert. A compaction hides nothing.
+    return own is not None and found[-1] > own and not directory.visibility_txn_id
+
+
+def may_be_hidden(names: Iterable[str], own: int) -> bool:
+    """Whether a directory may be an overwrite that hides the rows that we have inserted."""
+    found = (parse_directory(name) for name in names)
+    return any(
+        one is not None
+        and one.kind is Kind.BASE
+        and not one.visibility_txn_id
+        and one.max_write_id > own
+        for one in found
+    )
+
+
+class HiveConflicts(Calls):
+    """The part of the store about conflicts; ``TxnStore`` describes the method."""
+
+    def write_conflicts(
+        self,
+        txn_id: int,
+        snapshot: ValidTxnList,
+        components: Sequence[LockComponent] | None = None,
+    ) -> list[WriteConflict]:
+        """Only COMMIT knows which partitions a statement has changed whose text names none. So
+        before, such a statement has no conflicts."""
+        own = self._of(txn_id)
+        if components is None:
+            changes = {
+                (table, partition): set(own.operations(table))
+                for table in own.write_ids
+                for partition in own.partitions(table) or [""]
+            }
+        else:
+            changes = self._named(components)
+        return self._conflicts(own, snapshot, changes)
+
+    def _named(
+        self, components: Sequence[LockComponent]
+    ) -> dict[tuple[TableName, str], set[Operation]]:
+        found: dict[tuple[TableName, str], set[Operation]] = {}
+        for one in components:
+            if one.table is None or one.operation in (Operation.SELECT, Operation.NO_TXN):
+                continue
+            name = TableName(one.database, one.table)
+            if one.partition is not None or not self._is_partitioned.get(name, False):
+                found.setdefault((name, one.partition or ""), set()).add(one.operation)
+        return found
+
+    def _at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
+        """The conflicts of a transaction that commits.
+
+        What was locked before the snapshot was taken cannot have conflicts, with one exception:
+        Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it.
+        """
+        if snapshot is None:
+            return []
+        changes: dict[tuple[TableName, str], set[Operation]] = {}
+        for table, write_id in own.write_ids.items():
+            operations = set(own.operations(table))
+            late = own.late_operations(table)
+            is_shared = own.shares(table) and Operation.INSERT in operations
+            for partition in own.partitions(table) or [""] if late or is_shared else ():
+                relevant = set(late)
+                if is_shared and may_be_hidden(self._names(own, table, partition), write_id):
+                    relevant.add(Operation.INSERT)
+                if relevant:
+                    changes[table, partition] = relevant
+        return self._conflicts(own, snapshot, changes)
+
+    def _conflicts(
+        self,
+        own: OwnTxn,
+        snapshot: ValidTxnList,
+        changes: dict[tuple[TableName, str], set[Operation]],
+    ) -> list[WriteConflict]:
+        if not changes:
+            return []
+        tables = sorted({table for table, _ in changes}, key=str)
+        before = self._write_ids(snapshot, tables)
+        now_valid = snapshots.valid_txns(self._call("get_open_txns"), own.id)
+        now = self._write_ids(now_valid, tables)
+        found = []
+        for (table, partition), operations in sorted(changes.items(), key=str):
+            foreign = unseen(before[table], now[table], own.write_ids.get(table))
+            if not foreign:
+                continue
+            write_id = conflicting(
+                self._names(own, table, partition), foreign, operations, own.write_ids.get(table)
+            )
+            if write_id is not None:
+                found.append(WriteConflict(None, table, partition or None, write_id, by_row=False))
+        return found
+
+    def _names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
+        """The names of what is in a partition's directory, or in the table's."""
+        if table not in own.places:
+            own.places[table] = convert.ours(self._need_raw(table).sd.location)
+        return self._list_names(f"{own.places[table]}/{partition}".rstrip("/"))
+
+    def _write_ids(
+        self, valid: ValidTxnList, tables: Sequence[TableName]
+    ) -> dict[TableName, ValidWriteIdList]:
+        """The visible write ids of tables, in one call."""
+        if not tables:
+            return {}
+        request = hive.GetValidWriteIdsRequest(
+            fullTableNames=[str(table) for table in tables], validTxnList=str(valid)
+        )
+        found = {
+            one.fullTableName: snapshots.valid_write_ids(one)
+            for one in self._call("get_valid_write_ids", request).tblValidWriteIds
+        }
+        return {table: found[str(table)] for table in tables}

@@ -1,0 +1,236 @@
+"""Hive's structs of the catalog ⇄ acidsql's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.paths import is_local, plain_path, scheme_and_root
+from acidsql.acid.table import (
+    ORC,
+    PARQUET,
+    TRANSACTIONAL,
+    Column,
+    Partition,
+    SortColumn,
+    Table,
+    TableName,
+)
+from acidsql.metastore.hive.idl import hive
+
+MANAGED = "MANAGED_TABLE"
+COMMENT = "comment"
+# A client that does not say that it can do all this may not create ACID tables.
+CAPABILITIES = [
+    "HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE",
+    "HIVEBUCKET2", "HIVECACHEINVALIDATE", "HIVEMANAGESTATS", "EXTREAD", "EXTWRITE", "HIVESQL",
+]  # fmt: skip
+STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
+# The server keeps these parameters itself. They say nothing about what the table is.
+_SERVERS = {
+    STATS_ACCURATE, "numFiles", "numRows", "rawDataSize", "totalSize", "numPartitions",
+    "numFilesErasureCoded", "transient_lastDdlTime", "last_modified_by", "last_modified_time",
+    COMMENT,
+}  # fmt: skip
+_ASCENDING, _DESCENDING = 1, 0
+_PACKAGE = "org.apache.hadoop.hive.ql.io"
+_FORMATS = {
+    ORC: (
+        f"{_PACKAGE}.orc.OrcInputFormat", f"{_PACKAGE}.orc.OrcOutputFormat",
+        f"{_PACKAGE}.orc.OrcSerde",
+    ),
+    PARQUET: (
+        f"{_PACKAGE}.parquet.MapredParquetInputFormat",
+        f"{_PACKAGE}.parquet.MapredParquetOutputFormat",
+        f"{_PACKAGE}.parquet.serde.ParquetHiveSerDe",
+    ),
+}  # fmt: skip
+
+
+def is_transactional(raw: Any) -> bool:
+    """Whether a table of the server is an ACID table."""
+    is_on: bool = (raw.parameters or {}).get(TRANSACTIONAL, "").lower() == "true"
+    return is_on and raw.tableType == MANAGED
+
+
+# ── places ───────────────────────────────────────────────────────────────────────────────────
+
+
+def ours(location: str) -> str:
+    """The server's location as acidsql writes it: ``file:/a`` is ``/a``."""
+    return plain_path(location).rstrip("/")
+
+
+def theirs(location: str) -> str:
+    """A location as the server must get it, whose default file system may be another one."""
+    is_plain = is_local(location) and not scheme_and_root(location)[0]
+    return f"file:{location}" if is_plain else location
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+
+def table_of(raw: Any, constraints: Any) -> Table:
+    """The table in a struct of the server.
+
+    Args:
+        raw: A ``Table``.
+        constraints: Its ``SQLAllTableConstraints``.
+    """
+    sd, parameters = raw.sd, dict(raw.parameters or {})
+    required = {one.column_name for one in constraints.notNullConstraints or () if one.enable_cstr}
+    defaults = {one.column_name: one.default_value for one in constraints.defaultConstraints or ()}
+    checks = {one.dc_name: one.check_expression for one in constraints.checkConstraints or ()}
+
+    def columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
+        return tuple(
+            Column(
+                one.name.lower(), one.type.lower(), one.name not in required,
+                defaults.get(one.name), one.comment or None,
+            )
+            for one in fields or ()
+        )  # fmt: skip
+
+    return Table(
+        TableName(raw.dbName, raw.tableName),
+        ours(sd.location),
+        columns(sd.cols),
+        columns(raw.partitionKeys),
+        tuple(name.lower() for name in sd.bucketCols or ()),
+        sd.numBuckets if sd.bucketCols and sd.numBuckets > 0 else -1,
+        {key: value for key, value in parameters.items() if key not in _SERVERS},
+        parameters.get(COMMENT) or None,
+        checks,
+        tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
+        _format_of(sd),
+        identity(raw),
+    )
+
+
+def identity(raw: Any) -> str:
+    """What tells a table from a later one of its name."""
+    return f"{raw.id}/{raw.createTime}"
+
+
+def _format_of(sd: Any) -> str:
+    """``orc``, ``parquet``, or the name of another format's class."""
+    name: str = sd.inputFormat or ""
+    return next((one for one, names in _FORMATS.items() if names[0] == name), name)
+
+
+def is_known_format(name: str) -> bool:
+    """Whether acidsql reads and writes files of this format."""
+    return name in _FORMATS
+
+
+def raw_table(table: Table, owner: str, catalog: str) -> Any:
+    """The struct with which the server creates a table."""
+    parameters = dict(table.properties)
+    if table.comment is not None:
+        parameters[COMMENT] = table.comment
+    return hive.Table(
+        tableName=table.name.name,
+        dbName=table.name.database,
+        owner=owner,
+        createTime=0,
+        lastAccessTime=0,
+        retention=0,
+        sd=descriptor(table),
+        partitionKeys=fields(table.partition_columns),
+        parameters=parameters,
+        tableType=MANAGED,
+        temporary=False,
+        catName=catalog,
+    )
+
+
+def descriptor(table: Table) -> Any:
+    """The struct of a table's storage."""
+    inputs, outputs, serde = _FORMATS[table.file_format]
+    return hive.StorageDescriptor(
+        cols=fields(table.columns),
+        location=theirs(table.location),
+        inputFormat=inputs,
+        outputFormat=outputs,
+        compressed=False,
+        numBuckets=table.num_buckets,
+        serdeInfo=hive.SerDeInfo(
+            name=table.name.name, serializationLib=serde, parameters={"serialization.format": "1"}
+        ),
+        bucketCols=list(table.bucket_columns),
+        sortCols=[
+            hive.Order(col=one.name, order=_DESCENDING if one.descending else _ASCENDING)
+            for one in table.sort_columns
+        ],
+        parameters={},
+        storedAsSubDirectories=False,
+    )
+
+
+def fields(columns: Sequence[Column]) -> list[Any]:
+    """The structs of columns."""
+    return [hive.FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in columns]
+
+
+def not_null(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
+    """The NOT NULL constraints of columns."""
+    return [
+        hive.SQLNotNullConstraint(column_name=column.name, **_constraint(name, catalog))
+        for column in columns
+        if not column.nullable
+    ]
+
+
+def defaults(name: TableName, columns: Sequence[Column], catalog: str) -> list[Any]:
+    """The DEFAULT constraints of columns."""
+    return [
+        hive.SQLDefaultConstraint(
+            column_name=column.name, default_value=column.default, **_constraint(name, catalog)
+        )
+        for column in columns
+        if column.default is not None
+    ]
+
+
+def _constraint(name: TableName, catalog: str) -> dict[str, Any]:
+    """What Hive's constraints have in common: ENABLE NOVALIDATE RELY."""
+    return {
+        "catName": catalog, "table_db": name.database, "table_name": name.name,
+        "enable_cstr": True, "validate_cstr": False, "rely_cstr": True,
+    }  # fmt: skip
+
+
+def changed(raw: Any, properties: Mapping[str, str], unset: Sequence[str]) -> None:
+    """Change the properties in a struct of the server."""
+    parameters = dict(raw.parameters or {})
+    for key in unset:
+        parameters.pop(key, None)
+    raw.parameters = {**parameters, **properties}
+
+
+# ── partitions ───────────────────────────────────────────────────────────────────────────────
+
+
+def partition_of(raw: Any) -> Partition:
+    """The partition in a struct of the server."""
+    values = (None if value in (DEFAULT_PARTITION, "") else value for value in raw.values)
+    return Partition(tuple(values), ours(raw.sd.location))
+
+
+def raw_partition(table: Any, partition: Partition, catalog: str) -> Any:
+    """The struct with which the server adds a partition to a table, which is a struct, too."""
+    sd = hive.StorageDescriptor(**{
+        name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__
+    })  # fmt: skip
+    sd.location = theirs(partition.location)
+    return hive.Partition(
+        values=[DEFAULT_PARTITION if value is None else value for value in partition.values],
+        dbName=table.dbName,
+        tableName=table.tableName,
+        createTime=0,
+        lastAccessTime=0,
+        sd=sd,
+        parameters={},
+        catName=catalog,
+    )

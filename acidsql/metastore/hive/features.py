@@ -1,0 +1,69 @@
+"""What a server can do, asked once for each session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from acidsql.acid.paths import plain_path
+from acidsql.errors import AcidSqlError, MetastoreError, SettingError
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.idl import hive
+
+_TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
+_DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
+_MS = {
+    "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
+    "h": 3_600_000, "hour": 3_600_000, "d": 86_400_000, "day": 86_400_000,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """A server's version and settings.
+
+    Attributes:
+        version: The version that the server names. Builds of vendors may name another one.
+        txn_timeout_ms: After this time without a heartbeat the server aborts a transaction.
+        warehouse: The directory of the database ``default``.
+    """
+
+    version: str
+    txn_timeout_ms: int
+    warehouse: str
+
+
+def probe(client: Client) -> Features:
+    """Ask the server.
+
+    Raises:
+        MetastoreError: No server answers, or the server has no ACID tables.
+        SettingError: The server is older than Hive 4.
+    """
+    version = client.call("getVersion")
+    try:
+        # Hive 4's call. The version's number proves little: vendors have taken it into 3.1.
+        client.call("get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[]))
+    except MetastoreError as error:
+        raise SettingError(
+            f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
+            "calls of Hive 4, which acidsql needs.", name="metastore",
+        ) from error  # fmt: skip
+    timeout = _asked(client, _TIMEOUT, "300s")
+    warehouse = _asked(client, _WAREHOUSE, "")
+    if not warehouse:
+        raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
+    return Features(version, _milliseconds(timeout), plain_path(warehouse).rstrip("/"))
+
+
+def _asked(client: Client, name: str, default: str) -> str:
+    try:
+        return str(client.call("get_config_value", name, default))
+    except AcidSqlError:
+        return default  # a server need not tell
+
+
+def _milliseconds(text: str) -> int:
+    """The milliseconds of Hive's text for a duration; without a unit, seconds."""
+    found = _DURATION.match(text.strip().lower())
+    return int(found[1]) * _MS[found[2] or "s"] if found else 300_000

@@ -1,0 +1,196 @@
+"""Locks in a Hive Metastore.
+
+The server grants locks, but finds no circle of waiting transactions. So a waiter looks at all locks
+and, if it waits in a circle, aborts the youngest of acidsql's transactions in it. It never aborts
+Hive's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from acidsql.errors import TxnAbortedError
+from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockInfo,
+    LockResponse,
+    LockState,
+    LockType,
+    Operation,
+)
+from acidsql.metastore.lock_rules import circle_in_words, find_circle, merge
+
+_TYPES = {
+    LockType.SHARED_READ: hive.LockType.SHARED_READ,
+    LockType.SHARED_WRITE: hive.LockType.SHARED_WRITE,
+    LockType.EXCL_WRITE: hive.LockType.EXCL_WRITE,
+    LockType.EXCLUSIVE: hive.LockType.EXCLUSIVE,
+}
+_TYPE_OF = {number: one for one, number in _TYPES.items()}
+OPERATIONS = {
+    Operation.SELECT: hive.DataOperationType.SELECT,
+    Operation.INSERT: hive.DataOperationType.INSERT,
+    Operation.UPDATE: hive.DataOperationType.UPDATE,
+    Operation.DELETE: hive.DataOperationType.DELETE,
+    Operation.OVERWRITE: hive.DataOperationType.UPDATE,  # as Hive calls it
+    Operation.NO_TXN: hive.DataOperationType.NO_TXN,
+}
+_OURS = "acidsql: "  # by this, sessions know each other's locks
+NAME_MAX = _AGENT_MAX = 128  # characters; with more, the server fails
+_GRANTED = 0  # the number of a lock that was not asked for
+
+
+class HiveLocks(Calls):
+    """The part of the store about locks; ``TxnStore`` describes the methods."""
+
+    def lock(
+        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+    ) -> LockResponse:
+        own = self._of(txn_id)
+        if agent_info is not None:
+            own.agent_info = agent_info
+        wanted = [_strengthened(one) for one in components]
+        own.ask(wanted)
+        missing = own.uncovered(merge(wanted))
+        if not missing:
+            return LockResponse(_GRANTED, LockState.ACQUIRED)
+        answer = self._request(own, [_component(one) for one in missing])
+        own.waiting[answer.lockid] = missing
+        return self._response(own, answer)
+
+    def _request(self, own: OwnTxn, components: list[Any]) -> Any:
+        request = hive.LockRequest(
+            component=components,
+            txnid=own.id,
+            user=own.user[:NAME_MAX],
+            hostname=own.host[:NAME_MAX],
+            agentInfo=_agent(own.agent_info),
+        )
+        return self._call("lock", request)
+
+    def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
+        own, request = self._of(txn_id), hive.CheckLockRequest(lockid=lock_id, txnid=txn_id)
+        while True:
+            answer = self._call("check_lock", request)
+            if answer.state == hive.LockState.ACQUIRED or not self._end_circle(txn_id):
+                return self._response(own, answer)
+
+    def _response(self, own: OwnTxn, answer: Any) -> LockResponse:
+        if answer.state == hive.LockState.ACQUIRED:
+            own.grant(answer.lockid)
+            return LockResponse(answer.lockid, LockState.ACQUIRED)
+        return LockResponse(
+            answer.lockid, LockState.WAITING, _blocker(answer.lockid, self.show_locks())
+        )
+
+    def _end_circle(self, txn_id: int) -> bool:
+        """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
+        raw = self._locks()
+        circle = find_circle(txn_id, [_info(one) for one in raw])
+        if not circle:
+            return False
+        ours = {one.txnid for one in raw if (one.agentInfo or "").startswith(_OURS)}
+        victim = max(ours.intersection(circle), default=txn_id)
+        self._call("abort_txn", hive.AbortTxnRequest(txnid=victim))
+        if victim == txn_id:
+            reason = circle_in_words(circle, txn_id)
+            raise TxnAbortedError(f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id)
+        return True
+
+    def unlock(self, txn_id: int, lock_id: int) -> None:
+        if lock_id != _GRANTED:
+            self._of(txn_id).waiting.pop(lock_id, None)
+            self._call("unlock", hive.UnlockRequest(lockid=lock_id))
+
+    def show_locks(self) -> list[LockInfo]:
+        found = map(_info, self._locks())
+        return sorted(found, key=lambda one: (one.state.value, one.lock_id, one.internal_id))
+
+    def _locks(self) -> Sequence[Any]:
+        return self._call("show_locks", hive.ShowLocksRequest()).locks or []
+
+
+def _strengthened(component: LockComponent) -> LockComponent:
+    """An overwrite locks inserts out, as by Hive's default (``hive.txn.xlock.iow``): the base would
+    hide the rows of an insert that commits before it."""
+    if component.operation is Operation.OVERWRITE:
+        return replace(component, lock_type=LockType.EXCLUSIVE)
+    return component
+
+
+def _component(one: LockComponent) -> Any:
+    """The struct of a component that records nothing yet (see ``own_txns``)."""
+    is_change = one.operation not in (Operation.SELECT, Operation.NO_TXN)
+    return component(
+        one.lock_type,
+        one.database,
+        one.table,
+        one.partition,
+        Operation.SELECT if is_change else one.operation,
+    )
+
+
+def component(
+    lock_type: LockType,
+    database: str,
+    table: str | None,
+    partition: str | None,
+    operation: Operation,
+    *,
+    is_dynamic: bool = False,
+) -> Any:
+    """The struct of a lock's component; ``is_dynamic``: the partitions are told later."""
+    level = hive.LockLevel.DB
+    if table is not None:
+        level = hive.LockLevel.TABLE if partition is None else hive.LockLevel.PARTITION
+    return hive.LockComponent(
+        type=_TYPES[lock_type],
+        level=level,
+        dbname=database,
+        tablename=table,
+        partitionname=partition,
+        operationType=OPERATIONS[operation],
+        isTransactional=True,
+        isDynamicPartitionWrite=is_dynamic,
+    )
+
+
+def _agent(statement: str) -> str:
+    """A statement as a lock may have it: short, and in characters that every database keeps."""
+    text = f"{_OURS}{brief(statement)}".encode("ascii", "replace").decode()
+    return text[:_AGENT_MAX]
+
+
+def _blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
+    own = next((one for one in locks if one.lock_id == lock_id and one.blocked_by), None)
+    if own is None or own.blocked_by is None:
+        return None
+    return next((one for one in locks if (one.lock_id, one.internal_id) == own.blocked_by), None)
+
+
+def _info(raw: Any) -> LockInfo:
+    blocker = None
+    if raw.blockedByExtId:
+        blocker = (raw.blockedByExtId, raw.blockedByIntId or 1)
+    is_held = raw.state == hive.LockState.ACQUIRED
+    return LockInfo(
+        lock_id=raw.lockid,
+        internal_id=raw.lockIdInternal or 1,
+        txn_id=raw.txnid or 0,
+        database=raw.dbname,
+        table=raw.tablename,
+        partition=raw.partname,
+        state=LockState.ACQUIRED if is_held else LockState.WAITING,
+        lock_type=_TYPE_OF[raw.type],
+        acquired_at_ms=raw.acquiredat or None,
+        user=raw.user,
+        host=raw.hostname,
+        agent_info=(raw.agentInfo or "").removeprefix(_OURS),
+        blocked_by=blocker,
+    )

@@ -1,0 +1,62 @@
+"""A Hive Metastore as a whole ``Metastore``."""
+
+from __future__ import annotations
+
+from acidsql.metastore.abilities import Abilities
+from acidsql.metastore.hive.address import Address
+from acidsql.metastore.hive.calls import ListNames
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.compactions import HiveCompactions
+from acidsql.metastore.hive.features import probe
+from acidsql.metastore.hive.txns import HiveTxns
+
+_ABILITIES = Abilities(
+    can_work=False,
+    can_initiate=False,
+    can_clean=False,
+    conflicts_by_row=False,
+    remembers_changes=False,
+    queues_cleanups=False,
+)
+
+
+class HiveMetastore(HiveTxns, HiveCompactions):
+    """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
+
+    Several threads may use an instance; each gets a connection.
+
+    Args:
+        url: ``thrift://host:9083``; see ``address``.
+        list_names: Gives the names of what is in a directory; none if there is no such directory.
+
+    Raises:
+        SettingError: The URL is wrong, a package or a password is missing, or the server is too
+            old.
+        MetastoreError: No server answers.
+    """
+
+    def __init__(self, url: str, *, list_names: ListNames) -> None:
+        client = Client(Address.parse(url))
+        try:
+            features = probe(client)
+        except BaseException:
+            client.close()
+            raise
+        super().__init__(client, features, list_names)
+
+    @property
+    def abilities(self) -> Abilities:
+        return _ABILITIES
+
+    @property
+    def url(self) -> str:
+        """The servers, without options."""
+        return str(self._client.address)
+
+    @property
+    def warehouse(self) -> str:
+        """The directory of the database ``default``."""
+        return self.features.warehouse
+
+    def close(self) -> None:
+        self._client.close()

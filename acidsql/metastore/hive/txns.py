@@ -1,0 +1,313 @@
+"""The life of transactions in a Hive Metastore: open, look, write, commit, abort.
+
+A COMMIT is several calls: statistics and partitions first, then ``commit_txn``, which decides. What
+comes before it does no harm if the transaction is aborted: a partition without rows, statistics
+that Hive collects again. ``own_txns`` says in which order locks and write ids must come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import (
+    AcidSqlError,
+    MetastoreError,
+    NoSuchTxnError,
+    TxnAbortedError,
+    TxnError,
+    WriteConflictError,
+)
+from acidsql.metastore import conflict_rules
+from acidsql.metastore.catalog_history import CatalogChange
+from acidsql.metastore.compaction_queue import Compacted
+from acidsql.metastore.hive import convert, snapshots
+from acidsql.metastore.hive.calls import log
+from acidsql.metastore.hive.catalog import HiveCatalog
+from acidsql.metastore.hive.conflicts import HiveConflicts
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, HiveLocks, component
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.partitions import HivePartitions
+from acidsql.metastore.interface import LockComponent, LockType, TxnInfo, TxnState, TxnType
+
+_STATES = {
+    hive.TxnState.OPEN: TxnState.OPEN,
+    hive.TxnState.ABORTED: TxnState.ABORTED,
+    hive.TxnState.COMMITTED: TxnState.COMMITTED,
+}
+_ROLLED_BACK, _BY_STATEMENT = 50005, 50001  # Hive's reasons for an abort (TxnErrorMsg)
+_PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
+_GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
+
+
+class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
+    """The part of the store about transactions; ``TxnStore`` describes the methods."""
+
+    def open_txn(
+        self,
+        *,
+        user: str,
+        host: str,
+        agent_info: str = "",
+        txn_type: TxnType = TxnType.DEFAULT,
+        timeout_ms: int | None = None,
+        max_open_txns: int | None = None,
+    ) -> int:
+        request = hive.OpenTxnRequest(
+            num_txns=1,
+            user=user[:NAME_MAX],
+            hostname=host[:NAME_MAX],
+            agentInfo="acidsql",
+            txn_type=txn_type.value,
+        )
+        txn_id: int = self._call("open_txns", request).txn_ids[0]
+        is_reader = txn_type is TxnType.READ_ONLY
+        self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, is_reader)
+        return txn_id
+
+    def txn_timeout_ms(self) -> int | None:
+        return self.features.txn_timeout_ms
+
+    def heartbeat(self, txn_id: int) -> None:
+        self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+
+    def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
+        found = snapshots.valid_txns(self._call("get_open_txns"), txn_id)
+        if txn_id in self._own:
+            self._own[txn_id].look()
+        return found
+
+    def valid_write_ids(
+        self, valid_txns: ValidTxnList, tables: Sequence[TableName]
+    ) -> dict[TableName, ValidWriteIdList]:
+        return self._write_ids(valid_txns, tables)
+
+    def catalog_changes(
+        self, txn_id: int, snapshot: ValidTxnList, table: TableName
+    ) -> list[CatalogChange]:
+        """Compare the table with what it was when this transaction first asked."""
+        own = self._own.get(txn_id)
+        if own is None:
+            return []
+        raw = self._raw(table)
+        partitions = frozenset[str]()
+        if raw is not None and raw.partitionKeys:
+            found = self._call("get_partition_names", table.database, table.name, -1)
+            partitions = frozenset(found)
+        now = None if raw is None else (convert.identity(raw), repr(raw.sd.cols), raw.sd.location)
+        before, known = own.seen.setdefault(table, (now, partitions))
+        if now != before:
+            return [CatalogChange(None, None)]
+        own.seen[table] = (now, known | partitions)
+        return [CatalogChange(None, name) for name in sorted(known - partitions)]
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────
+
+    def allocate_write_id(self, txn_id: int, table: TableName) -> int:
+        own = self._of(txn_id)
+        if own.is_reader:
+            raise TxnError(
+                f"Transaction {txn_id} is read-only.",
+                condition="READ_ONLY_TRANSACTION", sqlstate="25006", txnId=txn_id,
+            )  # fmt: skip
+        if table not in own.write_ids:
+            request = hive.AllocateTableWriteIdsRequest(
+                dbName=table.database, tableName=table.name, txnIds=[txn_id]
+            )
+            try:
+                answer = self._call("allocate_table_write_ids", request)
+            except MetastoreError:
+                self.heartbeat(txn_id)  # raises if the transaction is not open: that is the reason
+                raise
+            own.write_ids[table] = answer.txnToWriteIds[0].writeId
+        self._record(own, table)
+        return own.write_ids[table]
+
+    def _record(self, own: OwnTxn, table: TableName) -> None:
+        """Tell the server what the transaction changes, now that it has a write id.
+
+        Only a request for a lock does that. The lock itself is not needed, because the transaction
+        holds one that is at least as strong.
+        """
+        new = [one for one in own.operations(table) if (table, one) not in own.recorded]
+        if not new:
+            return
+        is_dynamic = self._is_partitioned.get(table, False)
+        components = [
+            component(
+                LockType.SHARED_READ, table.database, table.name, None, one, is_dynamic=is_dynamic
+            )
+            for one in new
+        ]
+        answer = self._request(own, components)
+        own.recorded.update((table, one) for one in new)
+        if answer.state != hive.LockState.ACQUIRED:
+            # Somebody waits for our first lock, and the new one would wait for them.
+            self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+
+    def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
+        own = self._of(txn_id)
+        for operation in own.operations(table):
+            told = own.told.setdefault((table, operation), set())
+            new = sorted(set(partitions) - told)
+            if not new:
+                continue
+            request = hive.AddDynamicPartitions(
+                txnid=txn_id,
+                writeid=own.write_ids[table],
+                dbname=table.database,
+                tablename=table.name,
+                partitionnames=new,
+                operationType=OPERATIONS[operation],
+            )
+            self._call("add_dynamic_partitions", request)
+            told.update(new)
+
+    def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
+        """The server's record stays: others may see a conflict where there is none, and a
+        compactor looks where there is nothing."""
+        self.heartbeat(txn_id)
+        self._of(txn_id).keep(components)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────
+
+    def commit_txn(
+        self,
+        txn_id: int,
+        *,
+        snapshot: ValidTxnList | None = None,
+        resolved: Collection[int] = (),
+        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
+        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
+        create_table: Table | None = None,
+        first_write_id: int = 1,
+        cleaned: int | None = None,
+        compacted: Compacted | None = None,
+    ) -> None:
+        """Not in one step: a table is created, and partitions are added, before the transaction
+        commits, and partitions are dropped after it."""
+        own = self._of(txn_id)
+        if create_table is not None:
+            self.create_table(create_table, first_write_id=first_write_id, txn_id=txn_id)
+        try:
+            self._before_commit(own, snapshot, add_partitions or {})
+            self._commit(own)
+        except MetastoreError:
+            raise  # the outcome is not known
+        except AcidSqlError:
+            if create_table is not None:
+                with suppress(AcidSqlError):
+                    self._drop(create_table.name, delete_data=True)
+            raise
+        self._own.pop(txn_id, None)
+        for table, values in (drop_partitions or {}).items():
+            try:
+                self._drop_partitions(table, values)
+            except AcidSqlError as error:  # the transaction is committed
+                log.warning("Partitions of %s are without rows, but not dropped: %s", table, error)
+
+    def _before_commit(
+        self,
+        own: OwnTxn,
+        snapshot: ValidTxnList | None,
+        add_partitions: Mapping[TableName, Sequence[Partition]],
+    ) -> None:
+        for table in dict.fromkeys([*own.write_ids, *add_partitions]):
+            raw = self._raw(table)
+            if raw is None:
+                continue  # its rows go with it
+            own.places[table] = convert.ours(raw.sd.location)
+            known = self._invalidate_statistics(raw, own.partitions(table))
+            new = [one for one in add_partitions.get(table, ()) if one.values not in known]
+            self._add_partitions(raw, new)
+        found = self._at_commit(own, snapshot)
+        if found:
+            raise conflict_rules.error(own.id, found)
+
+    def _commit(self, own: OwnTxn) -> None:
+        """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
+        # The server's own comparison, by time, is needed only if locks let others change the same.
+        request = hive.CommitTxnRequest(txnid=own.id, exclWriteEnabled=own.excludes)
+        lost: MetastoreError | None = None
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                self._client.call("commit_txn", request, repeats=0)
+                return
+            except MetastoreError as error:
+                lost = error
+                if pause_s is None:
+                    raise
+                time.sleep(pause_s)
+            except TxnAbortedError as error:
+                raise _as_conflict(own, error) from error
+            except NoSuchTxnError:
+                if lost is None:
+                    raise
+                if own.write_ids:
+                    raise lost from None  # committed and forgotten, or lost with the database
+                return
+
+    def abort_txn(self, txn_id: int, reason: str = "") -> None:
+        code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else _ROLLED_BACK
+        self._call("abort_txn", hive.AbortTxnRequest(txnid=txn_id, errorCode=code))
+        self._own.pop(txn_id, None)
+
+    # ── asking about transactions ────────────────────────────────────────────────────────────
+
+    def txn_state(self, txn_id: int) -> TxnState | None:
+        if txn_id in self._own:
+            try:
+                self.heartbeat(txn_id)
+            except TxnAbortedError:
+                return TxnState.ABORTED
+            except NoSuchTxnError:
+                return None
+            return TxnState.OPEN
+        return next((one.state for one in self.show_txns() if one.txn_id == txn_id), None)
+
+    def show_txns(self) -> list[TxnInfo]:
+        try:
+            answer = self._call("get_open_txns_info")
+        except MetastoreError:
+            time.sleep(_GAP_S)
+            answer = self._call("get_open_txns_info")
+        return [_info(one) for one in sorted(answer.open_txns, key=lambda one: one.id)]
+
+    def abort_timed_out(self, timeout_ms: int) -> list[int]:
+        return []  # the server does
+
+    def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
+        return False  # the server does
+
+
+def _as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
+    """The server aborts a transaction that lost a conflict at once."""
+    if "due to a write conflict" not in error.message:
+        return error
+    made = WriteConflictError(
+        f"Another transaction committed a change to the same thing first, so transaction {own.id} "
+        f"was aborted. Run it again; retries=n does so. {error.message}",
+        txnId=own.id,
+    )
+    made.ended = True
+    return made
+
+
+def _info(raw: Any) -> TxnInfo:
+    return TxnInfo(
+        raw.id,
+        _STATES[raw.state],
+        raw.startedTime or 0,
+        raw.lastHeartbeatTime or 0,
+        raw.user,
+        raw.hostname,
+        raw.agentInfo or "",
+        raw.metaInfo or "",
+    )

@@ -1,0 +1,507 @@
+"""Statements over a real Hive Metastore: rows, and what the server's own database says.
+
+Numbers like T4 are those of the traps that the store avoids; each test says its trap in words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+import acidsql
+from acidsql.errors import (
+    CatalogError,
+    LockTimeoutError,
+    MetastoreError,
+    SettingError,
+    SnapshotTooOldError,
+    TxnAbortedError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.idl import hive
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def connect(spark, hive_metastore):
+    """Open sessions on the server, in a database of the test's own."""
+    name = f"db{next(_numbers)}"
+    opened = []
+
+    def again(**settings):
+        opened.append(acidsql.connect(spark, metastore=hive_metastore.url, settings=settings))
+        return opened[-1]
+
+    again.database = name
+    first = again()
+    first.sql(f"CREATE DATABASE {name}")
+    first.sql(f"USE {name}")
+    yield again
+    spark.catalog.setCurrentDatabase("default")
+    for one in opened:
+        one.close()
+    with acidsql.connect(spark, metastore=hive_metastore.url) as last:
+        last.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def acid(connect):
+    return connect()
+
+
+@pytest.fixture
+def ask(hive_metastore, connect):
+    """Ask the server's database about tables of the test's own."""
+
+    def ask(sql):
+        return hive_metastore.query(sql.replace("$db", f"'{connect.database}'"))
+
+    return ask
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The calls that were made, without heartbeats."""
+    made, real = [], Client.call
+
+    def call(self, name, *values, **options):
+        if name != "heartbeat":
+            made.append(name)
+        return real(self, name, *values, **options)
+
+    monkeypatch.setattr(Client, "call", call)
+    return made
+
+
+def rows(acid, sql):
+    return sorted(map(tuple, acid.sql(sql).collect()))
+
+
+def open_changes(ask):
+    return ask(
+        "SELECT TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE, TC_WRITEID FROM TXN_COMPONENTS "
+        "WHERE TC_DATABASE = $db ORDER BY TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE"
+    )
+
+
+def done_changes(ask):
+    return ask(
+        "SELECT DISTINCT CTC_TABLE, CTC_PARTITION, CTC_WRITEID, CTC_UPDATE_DELETE FROM "
+        "COMPLETED_TXN_COMPONENTS WHERE CTC_DATABASE = $db ORDER BY CTC_TABLE, CTC_WRITEID"
+    )
+
+
+# ── statements ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_rows_are_inserted_changed_deleted_and_merged(acid):
+    acid.sql("CREATE TABLE t (id INT NOT NULL, name STRING DEFAULT 'x', d DECIMAL(10,2))")
+    acid.sql("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2.5)")
+    acid.sql("INSERT INTO t (id) VALUES (3)")
+    acid.sql("UPDATE t SET name = 'z' WHERE id = 1")
+    acid.sql("DELETE FROM t WHERE id = 2")
+    acid.sql(
+        "MERGE INTO t USING (SELECT 3 id, 'm' name UNION ALL SELECT 9, 'n') s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = s.name "
+        "WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
+    )
+    assert rows(acid, "SELECT id, name FROM t") == [(1, "z"), (3, "m"), (9, "n")]
+    with pytest.raises(acidsql.errors.ConstraintError):
+        acid.sql("INSERT INTO t VALUES (NULL, 'a', 1)")
+
+
+def test_partitions_are_made_listed_overwritten_and_dropped(acid, ask):
+    acid.sql("CREATE TABLE p (id INT, v STRING) PARTITIONED BY (p INT, q STRING)")
+    acid.sql("INSERT INTO p VALUES (1, 'a', 1, 'A b'), (2, 'b', 2, NULL), (3, 'c', 3, 'x/y=z')")
+    acid.sql("UPDATE p SET v = 'u' WHERE p = 1")
+    acid.sql("INSERT OVERWRITE p PARTITION (p = 3, q = 'x/y=z') VALUES (7, 'seven')")
+    assert rows(acid, "SELECT * FROM p") == [
+        (1, "u", 1, "A b"), (2, "b", 2, None), (7, "seven", 3, "x/y=z")
+    ]  # fmt: skip
+    acid.sql("ALTER TABLE p DROP PARTITION (p = 2)")
+    assert rows(acid, "SHOW PARTITIONS p") == [("p=1/q=A b",), ("p=3/q=x%2Fy%3Dz",)]
+    acid.sql("INSERT INTO p VALUES (4, 'd', 2, NULL)")
+    assert rows(acid, "SELECT id FROM p WHERE p = 2") == [(4,)]
+
+
+def test_an_insert_only_table_and_a_bucketed_one(acid):
+    acid.sql("CREATE TABLE i (a INT) TBLPROPERTIES ('transactional_properties'='insert_only')")
+    acid.sql("INSERT INTO i VALUES (1)")
+    acid.sql("INSERT OVERWRITE i VALUES (2), (3)")
+    acid.sql("CREATE TABLE b (a INT) CLUSTERED BY (a) INTO 2 BUCKETS")
+    acid.sql("INSERT INTO b SELECT id FROM range(10)")
+    acid.sql("DELETE FROM b WHERE a < 5")
+    assert rows(acid, "SELECT * FROM i") == [(2,), (3,)]
+    assert rows(acid, "SELECT count(*) FROM b") == [(5,)]
+    assert "CLUSTERED BY (`a`) INTO 2 BUCKETS" in rows(acid, "SHOW CREATE TABLE b")[0][0]
+
+
+def test_a_transaction_of_several_statements_sees_itself_and_can_be_undone(acid, connect):
+    acid.sql("CREATE TABLE t (a INT)")
+    other = connect()
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("SAVEPOINT s")
+    acid.sql("INSERT INTO t VALUES (2)")
+    acid.sql("ROLLBACK TO s")
+    acid.sql("UPDATE t SET a = a + 10")
+    assert rows(acid, "SELECT * FROM t") == [(11,)]
+    assert rows(other, "SELECT * FROM t") == []
+    acid.sql("COMMIT")
+    assert rows(other, "SELECT * FROM t") == [(11,)]
+    acid.sql("BEGIN")
+    acid.sql("DELETE FROM t")
+    acid.sql("ROLLBACK")
+    assert rows(other, "SELECT * FROM t") == [(11,)]
+
+
+def test_tables_are_copied_altered_renamed_emptied_and_dropped(acid, hive_metastore):
+    acid.sql("CREATE TABLE t AS SELECT 1 a, 'x' b")
+    acid.sql("ALTER TABLE t ADD COLUMNS (c STRING)")
+    acid.sql("ALTER TABLE t SET TBLPROPERTIES ('k'='v')")
+    acid.sql("ALTER TABLE t RENAME TO u")
+    assert rows(acid, "SELECT * FROM u") == [(1, "x", None)]
+    assert dict(map(tuple, acid.sql("SHOW TBLPROPERTIES u").collect()))["k"] == "v"
+    acid.sql("TRUNCATE TABLE u")
+    assert rows(acid, "SELECT * FROM u") == []
+    acid.sql("DROP TABLE u")
+    assert rows(acid, "SHOW TABLES") == []
+
+
+def test_columns_that_are_added_reach_partitions_that_exist(acid):
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO p VALUES (1, 1)")
+    acid.sql("ALTER TABLE p ADD COLUMNS (b STRING)")
+    acid.sql("INSERT INTO p VALUES (2, 'x', 1)")
+    assert rows(acid, "SELECT a, b FROM p") == [(1, None), (2, "x")]
+    acid.sql("UPDATE p SET b = 'y' WHERE a = 1")
+    assert rows(acid, "SELECT a, b FROM p") == [(1, "y"), (2, "x")]
+
+
+# ── what the server records ──────────────────────────────────────────────────────────────────
+
+
+def test_t1_every_change_is_recorded_with_its_write_id(acid, ask):
+    """Else the clean-up of an aborted transaction would never find what it left."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1), (2)")
+    acid.sql("UPDATE t SET a = 3 WHERE a = 1")
+    acid.sql("DELETE FROM t WHERE a = 2")
+    acid.sql("INSERT INTO p VALUES (1, 1), (2, 2)")
+    acid.sql("UPDATE p SET a = 5 WHERE p = 2")
+    acid.sql("INSERT OVERWRITE t VALUES (7)")
+    acid.sql("CREATE TABLE c AS SELECT * FROM t")
+    assert open_changes(ask) == []
+    assert done_changes(ask) == [
+        ["c", None, "1", "N"],
+        ["p", "p=1", "1", "N"], ["p", "p=2", "1", "N"], ["p", "p=2", "2", "Y"],
+        ["t", None, "1", "N"], ["t", None, "2", "Y"], ["t", None, "3", "Y"], ["t", None, "4", "Y"],
+    ]  # fmt: skip
+
+
+def test_t1_what_was_aborted_stays_recorded_with_its_write_id(acid, ask):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO p VALUES (1, 1)")
+    acid.sql("DELETE FROM t")
+    acid.sql("INSERT INTO t VALUES (5)")
+    acid.sql("ROLLBACK")
+    assert open_changes(ask) == [
+        ["p", "p=1", "i", "1"], ["t", None, "d", "2"], ["t", None, "i", "2"]
+    ]  # fmt: skip
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
+    assert rows(acid, "SELECT * FROM p") == []
+
+
+def test_t2_who_waited_for_a_lock_has_the_higher_write_id(acid, connect, ask):
+    """Hive ignores a delete event whose write id is lower than that of its row."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    other = connect()
+    acid.sql("BEGIN")
+    acid.sql("UPDATE t SET a = 2")
+    thread = threading.Thread(
+        target=other.sql, args=(f"UPDATE {connect.database}.t SET a = a * 10",)
+    )
+    thread.start()
+    _wait_for_a_waiter(acid)
+    acid.sql("COMMIT")
+    thread.join(60)
+    assert rows(acid, "SELECT * FROM t") == [(20,)]  # and the waiter did not lose
+
+
+def test_t3_a_lock_that_others_wait_for_is_not_asked_for_again(acid, connect):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    other = connect()
+    acid.sql("BEGIN")
+    acid.sql("UPDATE t SET a = 2")
+    thread = threading.Thread(target=other.sql, args=(f"DROP TABLE {connect.database}.t",))
+    thread.start()
+    _wait_for_a_waiter(acid)
+    acid.sql("UPDATE t SET a = 3")
+    acid.sql("INSERT INTO t VALUES (4)")  # its record would wait behind DROP, too
+    assert rows(acid, "SELECT * FROM t") == [(3,), (4,)]
+    acid.sql("COMMIT")
+    thread.join(60)
+    assert rows(acid, "SHOW TABLES") == []
+
+
+def _wait_for_a_waiter(acid):
+    for _ in range(200):
+        if any(row.lock_state == "WAITING" for row in acid.sql("SHOW LOCKS").collect()):
+            return
+    raise AssertionError("nobody waits")
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO t VALUES (2, 1)", "DELETE FROM t", "TRUNCATE TABLE t"]
+)
+def test_t4_statistics_are_no_longer_called_right(acid, ask, change):
+    """Hive answers ``count(*)`` from statistics that are called right."""
+    acid.sql("CREATE TABLE t (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1, 1)")
+    _call_statistics_right(ask)
+    marks = (
+        "SELECT PARAM_VALUE FROM {0} JOIN DBS ON TBLS.DB_ID = DBS.DB_ID "
+        "WHERE NAME = $db AND PARAM_KEY = 'COLUMN_STATS_ACCURATE'"
+    )
+    tables = marks.format("TABLE_PARAMS JOIN TBLS ON TABLE_PARAMS.TBL_ID = TBLS.TBL_ID")
+    partitions = marks.format(
+        "PARTITION_PARAMS JOIN PARTITIONS ON PARTITION_PARAMS.PART_ID = PARTITIONS.PART_ID "
+        "JOIN TBLS ON PARTITIONS.TBL_ID = TBLS.TBL_ID"
+    )
+    assert len(ask(tables)) == len(ask(partitions)) == 1
+    acid.sql(change)
+    assert ask(tables) == ask(partitions) == []
+
+
+def _call_statistics_right(ask):
+    """As Hive does after an INSERT of its own."""
+    right = """'{"BASIC_STATS":"true"}'"""
+    tables = "SELECT TBL_ID FROM TBLS JOIN DBS ON TBLS.DB_ID = DBS.DB_ID WHERE NAME = $db"
+    ask(
+        "INSERT INTO TABLE_PARAMS (TBL_ID, PARAM_KEY, PARAM_VALUE) "
+        f"SELECT TBL_ID, 'COLUMN_STATS_ACCURATE', CAST({right} AS CLOB) FROM ({tables}) X"
+    )
+    ask(
+        "INSERT INTO PARTITION_PARAMS (PART_ID, PARAM_KEY, PARAM_VALUE) "
+        f"SELECT PART_ID, 'COLUMN_STATS_ACCURATE', {right} FROM PARTITIONS "
+        f"WHERE TBL_ID IN ({tables})"
+    )
+
+
+# ── conflicts and waiting ────────────────────────────────────────────────────────────────────
+
+
+def test_t5_with_shared_locks_the_first_committer_wins(acid, connect):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    one, two = (connect(**{"hive.txn.xlock.write": "false"}) for _ in "ab")
+    for session in (one, two):
+        session.sql("BEGIN")
+        session.sql("UPDATE t SET a = a + 1")
+    one.sql("COMMIT")
+    with pytest.raises(WriteConflictError):
+        two.sql("COMMIT")
+    assert not two.in_transaction
+    assert rows(acid, "SELECT * FROM t") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "conflict"),
+    [
+        ("UPDATE t SET a = 5", "UPDATE t SET a = 6", True),
+        ("DELETE FROM t", "UPDATE t SET a = 6", True),
+        ("INSERT INTO t VALUES (5, 1)", "UPDATE t SET a = 6", False),
+        ("INSERT INTO t VALUES (5, 1)", "INSERT INTO t VALUES (6, 1)", False),
+        ("UPDATE t SET a = 5 WHERE p = 2", "UPDATE t SET a = 6 WHERE p = 1", False),
+        ("INSERT INTO t VALUES (5, 1)", "INSERT OVERWRITE t PARTITION (p = 1) VALUES (6)", True),
+        ("TRUNCATE TABLE t PARTITION (p = 1)", "UPDATE t SET a = 6 WHERE p = 1", True),
+        ("TRUNCATE TABLE t PARTITION (p = 1)", "INSERT INTO t VALUES (6, 1)", False),
+    ],
+)
+def test_a_longer_transaction_conflicts_with_what_its_snapshot_does_not_see(
+    acid, connect, theirs, ours, conflict
+):
+    acid.sql("CREATE TABLE t (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    other = connect()
+    acid.sql("BEGIN")
+    rows(acid, "SELECT * FROM t")
+    other.sql(theirs)
+    if conflict:
+        with pytest.raises(WriteConflictError, match="Another program"):
+            acid.sql(ours)
+            acid.sql("COMMIT")
+    else:
+        acid.sql(ours)
+        acid.sql("COMMIT")
+
+
+def test_a_lock_that_is_not_granted_names_its_holder(acid, connect):
+    acid.sql("CREATE TABLE t (a INT)")
+    hasty = connect(**{"hive.lock.numretries": "1"})
+    acid.sql("BEGIN")
+    acid.sql("DELETE FROM t")
+    with pytest.raises(LockTimeoutError, match="DELETE FROM t"):
+        hasty.sql("DELETE FROM t")
+    acid.sql("ROLLBACK")
+
+
+def test_a_transaction_that_others_aborted_publishes_nothing(acid, connect, ask):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (1)")
+    number = acid._runner.transactions.current.id
+    connect().sql(f"ABORT TRANSACTIONS {number}")
+    with pytest.raises(TxnAbortedError):
+        acid.sql("COMMIT")
+    assert rows(acid, "SELECT * FROM t") == []
+
+
+# ── other traps ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_t6_a_long_statement_with_any_letters_gets_its_locks(acid):
+    acid.sql("CREATE TABLE t (a STRING)")
+    acid.sql(f"INSERT INTO t VALUES ('{'größe 🐘' * 100}')")
+    assert rows(acid, "SELECT count(*) FROM t") == [(1,)]
+
+
+def test_t12_tables_lie_in_the_managed_directory_of_their_database(acid, connect, hive_metastore):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert (hive_metastore.warehouse / f"{connect.database}.db" / "t").is_dir()
+    assert acid.warehouse == str(hive_metastore.warehouse)
+    with pytest.raises(CatalogError, match="managed"):
+        acid.sql(f"CREATE TABLE u (a INT) LOCATION '{hive_metastore.work}/elsewhere'")
+
+
+def test_t13_a_renamed_table_is_written_where_it_lies_now(acid, connect, hive_metastore):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("ALTER TABLE t RENAME TO u")
+    acid.sql("INSERT INTO u VALUES (2)")
+    assert rows(acid, "SELECT * FROM u") == [(1,), (2,)]
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (3)")
+    assert rows(acid, "SELECT * FROM t") == [(3,)]
+
+
+def test_t14_a_compaction_of_nothing_is_not_asked_for(acid):
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    with pytest.raises(CatalogError):
+        acid.compact(f"{acid.spark.catalog.currentDatabase()}.p", "p=9")
+    with pytest.raises(acidsql.errors.SqlError):
+        acid.sql("ALTER TABLE p COMPACT 'major'")
+    acid.sql("INSERT INTO p VALUES (1, 1)")
+    acid.sql("ALTER TABLE p PARTITION (p = 1) COMPACT 'minor'")
+    (entry,) = [one for one in acid.sql("SHOW COMPACTIONS").collect() if one.tabname == "p"]
+    assert (entry.partname, entry.type, entry.state) == ("p=1", "MINOR", "initiated")
+    again = acid.compact(f"{acid.spark.catalog.currentDatabase()}.p", "p=1").collect()
+    assert [one.compactionid for one in again] == [entry.compactionid]
+    acid.sql(f"ABORT COMPACTIONS {entry.compactionid}")
+    (entry,) = [one for one in acid.sql("SHOW COMPACTIONS").collect() if one.tabname == "p"]
+    assert entry.state == "aborted"
+
+
+def test_t17_what_a_table_is_stays(acid):
+    acid.sql("CREATE TABLE t (a INT)")
+    with pytest.raises(acidsql.errors.AcidSqlError):
+        acid.sql("ALTER TABLE t SET TBLPROPERTIES ('transactional'='false')")
+
+
+def test_a_table_that_was_replaced_is_not_read_in_an_old_snapshot(acid, connect):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    other = connect()
+    acid.sql("BEGIN")
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
+    other.sql("DROP TABLE t")
+    other.sql("CREATE TABLE t (a INT)")
+    with pytest.raises(SnapshotTooOldError, match="Another program"):
+        acid.sql("SELECT * FROM t").collect()
+    acid.sql("ROLLBACK")
+    assert rows(acid, "SELECT * FROM t") == []
+
+
+def test_a_partition_elsewhere_is_refused_by_name(acid, connect):
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO p VALUES (1, 1)")
+    store = acid.metastore
+    (raw,) = store._call("get_partitions", connect.database, "p", -1)
+    raw.values, raw.sd.location = ["2"], raw.sd.location.replace("/p/p=1", "/q/p=2")
+    request = hive.AddPartitionsRequest(
+        dbName=connect.database, tblName="p", parts=[raw], ifNotExists=True
+    )
+    store._call("add_partitions_req", request)
+    with pytest.raises(UnsupportedError, match="p=2"):
+        rows(acid, "SELECT * FROM p")
+
+
+def test_what_this_metastore_cannot_do_is_refused_by_name(spark, acid, hive_metastore):
+    with pytest.raises(UnsupportedError, match="compactor of its own"):
+        acid.clean()
+    with pytest.raises(UnsupportedError, match="compactor of its own"):
+        acid.run_compactor(once=True)
+    with pytest.raises(SettingError, match="detection=row"):
+        acid.sql("SET acidsql.conflict.detection=row")
+    with pytest.raises(SettingError, match="detection=row"):
+        acidsql.connect(
+            spark,
+            metastore=hive_metastore.url,
+            settings={"acidsql.conflict.detection": "row"},
+        )
+    with pytest.raises(SettingError, match="leave out warehouse"):
+        acidsql.connect(spark, metastore=hive_metastore.url, warehouse="/tmp/w")
+
+
+def test_a_commit_whose_reply_is_lost_is_sent_again(acid, monkeypatch):
+    acid.sql("CREATE TABLE t (a INT)")
+    real, lost = Client.call, []
+
+    def call(self, name, *values, **options):
+        answer = real(self, name, *values, **options)
+        if name == "commit_txn" and not lost:
+            lost.append(name)
+            raise MetastoreError("the reply is lost")
+        return answer
+
+    monkeypatch.setattr(Client, "call", call)
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert lost and rows(acid, "SELECT * FROM t") == [(1,)]
+
+
+# ── costs ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("statement", "most"),
+    [
+        ("INSERT INTO t VALUES (2)", 11),
+        ("SELECT * FROM t", 6),
+        ("UPDATE t SET a = 3 WHERE a = 1", 14),
+        ("DELETE FROM t WHERE a = 1", 14),
+        ("INSERT INTO p VALUES (2, 1)", 15),
+    ],
+)
+def test_a_statement_makes_few_calls(acid, calls, statement, most):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("INSERT INTO p VALUES (1, 1)")
+    rows(acid, "SELECT * FROM t")  # takes a lease
+    calls.clear()
+    acid.sql(statement).collect()
+    assert len(calls) <= most, calls
