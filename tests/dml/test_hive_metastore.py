@@ -129,6 +129,9 @@ def test_partitions_are_made_listed_overwritten_and_dropped(acid, ask):
     assert rows(acid, "SHOW PARTITIONS p") == [("p=1/q=A b",), ("p=3/q=x%2Fy%3Dz",)]
     acid.sql("INSERT INTO p VALUES (4, 'd', 2, NULL)")
     assert rows(acid, "SELECT id FROM p WHERE p = 2") == [(4,)]
+    acid.sql("DROP TABLE p")
+    acid.sql("CREATE TABLE p (id INT) PARTITIONED BY (p INT)")
+    assert rows(acid, "SELECT * FROM p") == []
 
 
 def test_an_insert_only_table_and_a_bucketed_one(acid):

@@ -191,6 +191,7 @@ class HiveCatalog(Calls):
             dbName=name.database,
             tableName=name.name,
             deleteData=delete_data,
+            dropPartitions=True,
         )
         self._call("drop_table_req", request)
 

@@ -1,0 +1,84 @@
+"""What a session asks a server before it uses it, and how it refuses a server."""
+
+import sys
+
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from fake_hive import FAIL, FakeHive
+
+from acidsql.errors import MetastoreError, SettingError
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.opening import open_hive
+
+NOTHING_OPEN = hive.GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[], abortedBits=b"")
+MODERN = {
+    "getVersion": "4.0.1",
+    "get_open_txns_req": NOTHING_OPEN,
+    "metastore.txn.timeout": "90s",
+    "metastore.warehouse.dir": "file:///wh/",
+}
+
+
+@pytest.fixture
+def opened():
+    servers = []
+
+    def start(**answers):
+        known = {**MODERN, **answers}
+
+        def answer(name, arguments):
+            return known[arguments.name if name == "get_config_value" else name]
+
+        servers.append(FakeHive(answer))
+        return HiveMetastore(servers[-1].url, list_names=lambda _: [])
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def test_a_server_tells_its_version_its_time_out_and_its_warehouse(opened):
+    store = opened()
+    assert (store.features.version, store.warehouse) == ("4.0.1", "/wh")
+    assert store.txn_timeout_ms() == 90_000
+    store.close()
+
+
+def test_a_vendors_build_is_known_by_its_calls_and_not_by_its_number(opened):
+    opened(getVersion="3.1.3000").close()
+
+
+def test_a_server_older_than_hive_4_is_refused_by_its_version(opened):
+    with pytest.raises(SettingError, match=r"calls itself 3\.0.*Hive 4"):
+        opened(getVersion="3.0", get_open_txns_req=FAIL)
+
+
+def test_a_server_without_a_warehouse_is_refused(opened):
+    with pytest.raises(MetastoreError, match="metastore.warehouse.dir"):
+        opened(**{"metastore.warehouse.dir": ""})
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("300", 300_000), ("5min", 300_000), ("100ms", 100), ("odd", 300_000)]
+)
+def test_a_time_out_is_read_in_hives_units(opened, text, wanted):
+    store = opened(**{"metastore.txn.timeout": text})
+    assert store.txn_timeout_ms() == wanted
+    store.close()
+
+
+def test_without_thrift_the_extra_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "acidsql.metastore.hive.store")
+    for name in [name for name in sys.modules if name.startswith("acidsql.metastore.hive.c")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "thrift.transport.THttpClient", None)
+    with pytest.raises(SettingError, match=r"pip install 'acidsql\[hive\]'"):
+        open_hive("thrift://127.0.0.1:1", None)
+
+
+def test_a_warehouse_beside_a_hive_metastore_is_refused():
+    with pytest.raises(SettingError, match="warehouse"):
+        open_hive("thrift://127.0.0.1:1", "/wh")
