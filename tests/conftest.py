@@ -82,6 +82,17 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.close()
 
 
+def _drop_all(session: Any) -> None:
+    """Leave nothing to the next test in a metastore that all tests share."""
+    if session.in_transaction:
+        session.sql("ROLLBACK")
+    for table in session.metastore.tables("default"):
+        session.sql(f"DROP TABLE default.`{table}`")
+    for database in session.metastore.databases():
+        if database.name != "default":
+            session.sql(f"DROP DATABASE `{database.name}` CASCADE")
+
+
 @pytest.fixture(scope="session")
 def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The SQLite file that ``connect`` would make. To make its tables takes longer than many
@@ -94,10 +105,22 @@ def new_metastore(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def acid(spark: Any, tmp_path: Path, new_metastore: bytes) -> Iterator[Any]:
-    """A session on a warehouse of the test's own."""
+def acid(
+    spark: Any, tmp_path: Path, new_metastore: bytes, request: pytest.FixtureRequest
+) -> Iterator[Any]:
+    """A session on a warehouse of the test's own.
+
+    With ``ACIDSQL_OVER_HIVE=1``, on a Hive Metastore that all tests share.
+    """
     import acidsql
 
+    if os.environ.get("ACIDSQL_OVER_HIVE"):
+        server = request.getfixturevalue("hive_metastore")
+        with acidsql.connect(spark, metastore=server.url) as session:
+            yield session
+            spark.catalog.setCurrentDatabase("default")
+            _drop_all(session)
+        return
     warehouse = tmp_path / "warehouse"
     metastore = warehouse / ".acidsql" / "metastore.db"
     metastore.parent.mkdir(parents=True)

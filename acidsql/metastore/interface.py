@@ -239,8 +239,9 @@ class TxnStore(CatalogHistory, Protocol):
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         """Note the partitions that a statement is about to write to, before its first directory is
         published. *Idempotent.* So whoever cleans up after an aborted transaction knows where.
-        ``allocate_write_id`` was called before. A metastore that knows without being told does
-        nothing. Raises TxnAbortedError, NoSuchTxnError."""
+        ``allocate_write_id`` was called before. The only partition of an unpartitioned table is "".
+        A metastore that knows without being told does nothing. Raises TxnAbortedError,
+        NoSuchTxnError."""
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
         """A snapshot: which transactions are committed now. *Read-only.* The transaction

@@ -56,8 +56,7 @@ class Work:
 
     def publish(self, table: Table, writing: Writing) -> Published:
         """Publish the files of one write. Each directory is noted, even if publishing fails."""
-        if table.partition_columns:
-            self.txn.record_partitions(table.name, writing.partitions)
+        self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         published = writing.publish()
         self.add(table, published)

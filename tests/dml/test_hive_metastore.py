@@ -188,6 +188,14 @@ def test_columns_that_are_added_reach_partitions_that_exist(acid):
     assert rows(acid, "SELECT a, b FROM p") == [(1, "y"), (2, "x")]
 
 
+def test_not_null_and_default_are_kept_for_partition_columns_too(acid):
+    acid.sql("CREATE TABLE p (a INT DEFAULT 7) PARTITIONED BY (p STRING NOT NULL)")
+    with pytest.raises(acidsql.errors.ConstraintError):
+        acid.sql("INSERT INTO p VALUES (1, NULL)")
+    acid.sql("INSERT INTO p (p) VALUES ('x')")
+    assert rows(acid, "SELECT * FROM p") == [(7, "x")]
+
+
 # ── what the server records ──────────────────────────────────────────────────────────────────
 
 

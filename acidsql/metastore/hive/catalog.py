@@ -141,8 +141,8 @@ class HiveCatalog(Calls):
         request = hive.CreateTableRequest(
             table=convert.raw_table(table, self._user, self._catalog),
             envContext=hive.EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"}),
-            notNullConstraints=convert.not_null(table.name, table.columns, self._catalog),
-            defaultConstraints=convert.defaults(table.name, table.columns, self._catalog),
+            notNullConstraints=convert.not_null(table.name, table.all_columns, self._catalog),
+            defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )

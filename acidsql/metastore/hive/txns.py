@@ -153,10 +153,13 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
             self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
-        own = self._of(txn_id)
+        own, named = self._of(txn_id), set(partitions) - {""}
+        # A transaction that has ended must not publish: a later table of this name, after a DROP,
+        # may give the write id to others.
+        self.heartbeat(txn_id)
         for operation in own.operations(table):
             told = own.told.setdefault((table, operation), set())
-            new = sorted(set(partitions) - told)
+            new = sorted(named - told)
             if not new:
                 continue
             request = hive.AddDynamicPartitions(
