@@ -184,9 +184,6 @@ class TxnStore(CatalogHistory, Protocol):
         given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already. A
         metastore that has limits of its own may ignore both."""
 
-    def txn_timeout_ms(self) -> int | None:
-        """The metastore's time-out of transactions. None: each session sets one. *Read-only.*"""
-
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,
         NoSuchTxnError."""

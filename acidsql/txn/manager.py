@@ -47,7 +47,7 @@ class TxnManager:
         _check(settings, store)
         self._settings, self._store, self._sleep = settings, store, sleep
         self._user, self._host, self._agent_info = user, host, agent_info
-        self._timeout_ms = store.txn_timeout_ms()
+        self._timeout_ms = store.abilities.txn_timeout_ms
         self.heartbeat = Heartbeat(store, self._interval_ms(settings), self._on_beat)
         self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()

@@ -118,7 +118,7 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        if name == "url":
+        if not callable(method):
             return method
 
         def call(*args: Any, **keywords: Any) -> Any:

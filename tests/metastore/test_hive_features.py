@@ -43,7 +43,7 @@ def opened():
 def test_a_server_tells_its_version_its_time_out_and_its_warehouse(opened):
     store = opened()
     assert (store.features.version, store.warehouse) == ("4.0.1", "/wh")
-    assert store.txn_timeout_ms() == 90_000
+    assert store.abilities.txn_timeout_ms == 90_000
     store.close()
 
 
@@ -66,7 +66,7 @@ def test_a_server_without_a_warehouse_is_refused(opened):
 )
 def test_a_time_out_is_read_in_hives_units(opened, text, wanted):
     store = opened(**{"metastore.txn.timeout": text})
-    assert store.txn_timeout_ms() == wanted
+    assert store.abilities.txn_timeout_ms == wanted
     store.close()
 
 

@@ -67,9 +67,6 @@ class DictStore:
 
     abilities = Abilities()
 
-    def txn_timeout_ms(self) -> int | None:
-        return None
-
     def record_partitions(self, *_: Any) -> None:
         """The components of the locks say it."""
 

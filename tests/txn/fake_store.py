@@ -15,6 +15,8 @@ class Unreliable:
 
     def __getattr__(self, name):
         method = getattr(self.store, name)
+        if not callable(method):
+            return method
 
         def call(*args, **keywords):
             self.calls.append(name)

@@ -106,9 +106,6 @@ class EmbeddedTxns:
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         """Nothing: the cleaner looks for aborted data in all partitions."""
 
-    def txn_timeout_ms(self) -> int | None:
-        return None
-
     def write_conflicts(
         self,
         txn_id: int,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.hive.calls import ListNames
@@ -46,7 +48,7 @@ class HiveMetastore(HiveTxns, HiveCompactions):
 
     @property
     def abilities(self) -> Abilities:
-        return _ABILITIES
+        return replace(_ABILITIES, txn_timeout_ms=self.features.txn_timeout_ms)
 
     @property
     def url(self) -> str:

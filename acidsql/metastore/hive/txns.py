@@ -70,9 +70,6 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
         self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, is_reader)
         return txn_id
 
-    def txn_timeout_ms(self) -> int | None:
-        return self.features.txn_timeout_ms
-
     def heartbeat(self, txn_id: int) -> None:
         self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
 
