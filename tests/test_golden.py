@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from hive_values import rows_of
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.reading.read import read
+from acidsql.storage.reading.scan import Scan
 from acidsql.storage.spark import jvm
 
 pytestmark = pytest.mark.spark
@@ -116,6 +117,23 @@ def test_a_hostile_session_reads_the_same(spark, name):
     with configured(spark, HOSTILE):
         rows = read_case(spark, case).toArrow()
     assert rows_of(rows, types_of(case)) == expected_rows(case)
+
+
+# Tables with delete events, partitions, buckets, original files, aborted writers.
+CHANGED = [
+    "aborted_major", "bucketed_int", "compact_then_deltas", "delete_every_row", "merge", "minor_mr",
+    "multi_writer", "nested", "original_files", "partitioned", "partitioned_bucketed",
+    "streaming_batch", "update_nosplit",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_the_reference_path_reads_the_same(spark, monkeypatch, name):
+    monkeypatch.setattr("acidsql.storage.reading.read.Scan", partial(Scan, is_fast=False))
+    case = case_of(name)
+    rows = read_case(spark, case)
+    assert "scalar-subquery" not in jvm.explain(rows, None)
+    assert rows_of(rows.toArrow(), types_of(case)) == expected_rows(case)
 
 
 # Facts that are not in the files: a text file has no columns, a rename is in the metastore only,

@@ -249,8 +249,9 @@ def take(connection: Connection, name: TableName, location: str) -> None:
 
 def _of_place(location: str) -> TableName:
     """The name under which a place has a counter and hidden write ids. No table is called so."""
-    digest = hashlib.md5(normal(location).encode(), usedforsecurity=False).hexdigest()
-    return TableName(_PLACES, f"{location[-80:]}#{digest}")
+    path = normal(location)
+    digest = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
+    return TableName(_PLACES, f"{path[-80:]}#{digest}")
 
 
 def _hand_on(connection: Connection, name: TableName, heir: TableName) -> None:

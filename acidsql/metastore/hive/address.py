@@ -66,6 +66,7 @@ class Address:
     def parse(cls, url: str) -> Address:
         """The address in a URL. Raises SettingError."""
         scheme, _, rest = url.partition("://")
+        scheme = scheme.lower()
         authority, path, query = _parts(rest)
         given = dict(parse_qsl(query, keep_blank_values=True))
         unknown = [name for name in given if name not in _OPTIONS]
