@@ -259,14 +259,14 @@ class Session:
 
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
 
-        Raises:
-            UnsupportedError: The metastore has a compactor of its own.
-
         Args:
             once: Check all tables once, compact and clean, then return. Otherwise go on until
                 interrupted.
             pool: Compact only entries of this pool. Default: entries without a pool.
             tell: Called with one line of text for each thing done.
+
+        Raises:
+            UnsupportedError: The metastore has a compactor of its own.
         """
         self._need_open()
         self._runner.compactions.need_own()

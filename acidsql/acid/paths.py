@@ -8,6 +8,7 @@ stored locations can be compared as texts.
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 from typing import NamedTuple
@@ -126,6 +127,12 @@ def _place(location: str) -> _Place:
 
 def _holds(outer: str, inner: str) -> bool:
     return f"{inner}/".startswith(f"{outer.rstrip('/')}/")
+
+
+def short_name(path: str) -> str:
+    """A name of at most 113 characters for a path: its end, and a digest of the whole."""
+    digest = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
+    return f"{path[-80:]}#{digest}"
 
 
 # ── locations and names of tables ────────────────────────────────────────────────────────────

@@ -29,9 +29,9 @@ so two of them cannot both insert the same missing key.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable
 
+from acidsql.acid.paths import short_name
 from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.plan.event_query import EventQuery
@@ -134,12 +134,7 @@ def taking(directory: str) -> list[LockComponent]:
     Args:
         directory: The directory's real path.
     """
-    locks = [LockComponent(LockType.EXCLUSIVE, "(files)", _lock_name(directory))]
+    locks = [LockComponent(LockType.EXCLUSIVE, "(files)", short_name(directory))]
     while (directory := directory.rpartition("/")[0]).strip("/"):
-        locks.append(LockComponent(LockType.SHARED_READ, "(files)", _lock_name(directory)))
+        locks.append(LockComponent(LockType.SHARED_READ, "(files)", short_name(directory)))
     return locks
-
-
-def _lock_name(directory: str) -> str:
-    digest = hashlib.md5(directory.encode(), usedforsecurity=False).hexdigest()
-    return f"{directory[-80:]}#{digest}"

@@ -19,7 +19,6 @@ Source: Hive ``AllocateTableWriteIdsFunction``, ``GetValidWriteIdsForTableFuncti
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import (
@@ -35,7 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import Table as SqlTable
 
-from acidsql.acid.paths import normal
+from acidsql.acid.paths import normal, short_name
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.embedded.schema import (
@@ -249,9 +248,7 @@ def take(connection: Connection, name: TableName, location: str) -> None:
 
 def _of_place(location: str) -> TableName:
     """The name under which a place has a counter and hidden write ids. No table is called so."""
-    path = normal(location)
-    digest = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
-    return TableName(_PLACES, f"{path[-80:]}#{digest}")
+    return TableName(_PLACES, short_name(normal(location)))
 
 
 def _hand_on(connection: Connection, name: TableName, heir: TableName) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from acidsql.acid.table import TableName
@@ -19,9 +19,10 @@ log = logging.getLogger(__package__)
 
 # The names of what is in a directory; none if there is no such directory.
 ListNames = Callable[[str], Sequence[str]]
-MOST_AT_ONCE = 500  # partitions in one call: a call must end before the time-out
+_MOST_AT_ONCE = 500  # tables or partitions in one call: a call must end before the time-out
 
-_INSERT_ONLY = [hive.ClientCapability.INSERT_ONLY_TABLES]
+# Without it the server hides insert-only tables.
+INSERT_ONLY = hive.ClientCapabilities(values=[hive.ClientCapability.INSERT_ONLY_TABLES])
 
 
 class Calls:
@@ -48,6 +49,10 @@ class Calls:
     def _call(self, name: str, *values: Any) -> Any:
         return self._client.call(name, *values)
 
+    def heartbeat(self, txn_id: int) -> None:
+        """See ``TxnStore``."""
+        self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
+
     def _raw(self, name: TableName) -> Any | None:
         """The server's struct of a table or view; None if there is none.
 
@@ -58,7 +63,7 @@ class Calls:
             dbName=name.database,
             tblName=name.name,
             catName=self._catalog,
-            capabilities=hive.ClientCapabilities(values=_INSERT_ONLY),
+            capabilities=INSERT_ONLY,
         )
         try:
             raw = self._call("get_table_req", request).table
@@ -83,11 +88,20 @@ class Calls:
             dbName=name.database,
             tableName=name.name,
             table=raw,
-            environmentContext=hive.EnvironmentContext(
-                properties={"DO_NOT_UPDATE_STATS": "true", **context}
-            ),
+            environmentContext=keeping_statistics(**context),
         )
         self._call("alter_table_req", request)
+
+
+def keeping_statistics(**context: str) -> Any:
+    """The context of a change that leaves statistics as they are; ``context``: more entries."""
+    return hive.EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true", **context})
+
+
+def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The items in parts that are small enough for one call."""
+    for start in range(0, len(items), _MOST_AT_ONCE):
+        yield items[start : start + _MOST_AT_ONCE]
 
 
 def is_missing(error: CatalogError) -> bool:

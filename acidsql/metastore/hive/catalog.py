@@ -16,7 +16,14 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import MOST_AT_ONCE, Calls, is_missing, no_table
+from acidsql.metastore.hive.calls import (
+    INSERT_ONLY,
+    Calls,
+    chunks,
+    is_missing,
+    keeping_statistics,
+    no_table,
+)
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
@@ -97,14 +104,9 @@ class HiveCatalog(Calls):
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
         names = self._call("get_tables_by_type", database, "*", convert.MANAGED)
-        for start in range(0, len(names), MOST_AT_ONCE):
+        for some in chunks(names):
             request = hive.GetTablesRequest(
-                dbName=database,
-                tblNames=names[start : start + MOST_AT_ONCE],
-                catName=self._catalog,
-                capabilities=hive.ClientCapabilities(
-                    values=[hive.ClientCapability.INSERT_ONLY_TABLES]
-                ),
+                dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
             )
             found = self._call("get_table_objects_by_name_req", request).tables
             yield from filter(convert.is_transactional, found)
@@ -113,16 +115,13 @@ class HiveCatalog(Calls):
         raw = self._raw(name)
         if raw is None or not convert.is_transactional(raw):
             return None
-        request = hive.AllTableConstraintsRequest(
-            dbName=name.database, tblName=name.name, catName=self._catalog
-        )
         try:
-            answer = self._call("get_all_table_constraints", request)
+            constraints = self._constraints(name)
         except CatalogError as error:
             if is_missing(error):
                 return None  # it was dropped between the two calls
             raise
-        table = convert.table_of(raw, answer.allTableConstraints)
+        table = convert.table_of(raw, constraints)
         if not convert.is_known_format(table.file_format):
             raise UnsupportedError(
                 f"The ACID table {name} has files of the format {table.file_format}, which "
@@ -130,6 +129,12 @@ class HiveCatalog(Calls):
                 condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
             )
         return table
+
+    def _constraints(self, name: TableName) -> Any:
+        request = hive.AllTableConstraintsRequest(
+            dbName=name.database, tblName=name.name, catName=self._catalog
+        )
+        return self._call("get_all_table_constraints", request).allTableConstraints
 
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
@@ -140,7 +145,7 @@ class HiveCatalog(Calls):
                 raise owner.refusal(table.location)
         request = hive.CreateTableRequest(
             table=convert.raw_table(table, self._user, self._catalog),
-            envContext=hive.EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"}),
+            envContext=keeping_statistics(),
             notNullConstraints=convert.not_null(table.name, table.all_columns, self._catalog),
             defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),
             processorCapabilities=convert.CAPABILITIES,
@@ -248,11 +253,8 @@ class HiveCatalog(Calls):
             {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
         )
         changed = {column for column, *_ in old ^ new}
-        request = hive.AllTableConstraintsRequest(
-            dbName=name.database, tblName=name.name, catName=self._catalog
-        )
         if changed:
-            found = self._call("get_all_table_constraints", request).allTableConstraints
+            found = self._constraints(name)
             gone = {
                 *(
                     one.nn_name
@@ -308,7 +310,7 @@ class HiveCatalog(Calls):
 
     def _need_open(self, txn_id: int | None) -> None:
         if txn_id is not None:
-            self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
+            self.heartbeat(txn_id)
 
 
 def _refuse_twice(table: Table) -> None:

@@ -7,14 +7,14 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import UnsupportedError
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import MOST_AT_ONCE, Calls
+from acidsql.metastore.hive.calls import Calls, chunks, keeping_statistics
 from acidsql.metastore.hive.idl import hive
 
 _ALL = -1  # as many as there are
@@ -55,7 +55,7 @@ class HivePartitions(Calls):
 
     def _add_partitions(self, raw: Any, partitions: Sequence[Partition]) -> None:
         """Add partitions to a table; those that exist stay."""
-        for some in _chunks(partitions):
+        for some in chunks(partitions):
             request = hive.AddPartitionsRequest(
                 dbName=raw.dbName,
                 tblName=raw.tableName,
@@ -63,16 +63,14 @@ class HivePartitions(Calls):
                 ifNotExists=True,
                 needResult=False,
                 catName=self._catalog,
-                environmentContext=hive.EnvironmentContext(
-                    properties={"DO_NOT_UPDATE_STATS": "true"}
-                ),
+                environmentContext=keeping_statistics(),
             )
             self._call("add_partitions_req", request)
 
     def _drop_partitions(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
         """Forget partitions; their files stay."""
         columns = [one.name for one in self._need_raw(name).partitionKeys]
-        for some in _chunks([partition_name(columns, one) for one in values]):
+        for some in chunks([partition_name(columns, one) for one in values]):
             request = hive.DropPartitionsRequest(
                 dbName=name.database,
                 tblName=name.name,
@@ -96,7 +94,7 @@ class HivePartitions(Calls):
         if (raw.parameters or {}).pop(convert.STATS_ACCURATE, None) is not None:
             self._alter(name, raw)
         known: set[tuple[str | None, ...]] = set()
-        for some in _chunks(sorted(partitions)):
+        for some in chunks(sorted(partitions)):
             found = self._call("get_partitions_by_names", name.database, name.name, list(some))
             known.update(convert.partition_of(one).values for one in found)
             marked = [
@@ -110,14 +108,9 @@ class HivePartitions(Calls):
                     name.database,
                     name.name,
                     marked,
-                    hive.EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"}),
+                    keeping_statistics(),
                 )
         return known
-
-
-def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), MOST_AT_ONCE):
-        yield items[start : start + MOST_AT_ONCE]
 
 
 def _order(partition: Partition) -> tuple[tuple[bool, str], ...]:

@@ -70,9 +70,6 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
         self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, is_reader)
         return txn_id
 
-    def heartbeat(self, txn_id: int) -> None:
-        self._call("heartbeat", hive.HeartbeatRequest(txnid=txn_id))
-
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
