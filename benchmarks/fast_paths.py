@@ -58,7 +58,10 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
     ),
     "few rows": ([(save, "collect_few", nothing)], ["update 1", "delete 1", "merge 1"]),
     "point search": ([(scan, "_candidates", nothing)], ["big update 1", "big delete 1"]),
-    "deletion bits": ([(scan, "deletion_vectors", nothing)], ["scan", "small scan", "big upsert"]),
+    "deletion bits": (
+        [(scan, "deletion_vectors", nothing)],
+        ["scan", "small scan", "changed upsert"],
+    ),
     "partners": (
         [(reader.Reader, "events", whole)],
         ["big merge", "big upsert", "upsert 2 keys", "merge 1"],
@@ -92,6 +95,7 @@ def without(path: str) -> Iterator[None]:
 _FRESH = {
     "big merge": "merged",
     "big upsert": "merged",
+    "changed upsert": "merged",
     "upsert 2 keys": "merged",
     "delete 5 %": "keyed",
 }
@@ -144,6 +148,8 @@ class Statements:
         self.number += 1
         if name in _FRESH:
             self.acid.sql(f"INSERT OVERWRITE {_FRESH[name]} SELECT * FROM fresh")
+        if name == "changed upsert":
+            self.acid.sql("DELETE FROM merged WHERE id % 10 = 3")
         action = self._actions()[name]
         start = time.perf_counter()
         action()
@@ -156,6 +162,7 @@ class Statements:
         when = "WHEN MATCHED THEN UPDATE SET v = s.v"
 
         insert = "WHEN NOT MATCHED THEN INSERT *"
+        upsert = f"MERGE INTO merged t USING source s ON t.id = s.id {when} {insert}"
 
         def told(query: str) -> Callable[[], Any]:
             return lambda: sql(query).write.format("noop").mode("overwrite").save()
@@ -176,9 +183,8 @@ class Statements:
             "scan": told("SELECT * FROM deleted"),
             "range scan": told("SELECT * FROM deleted WHERE id BETWEEN 1000 AND 2000"),
             "big merge": lambda: sql(f"MERGE INTO merged t USING source s ON t.id = s.id {when}"),
-            "big upsert": lambda: sql(
-                f"MERGE INTO merged t USING source s ON t.id = s.id {when} {insert}"
-            ),
+            "big upsert": lambda: sql(upsert),
+            "changed upsert": lambda: sql(upsert),
             "upsert 2 keys": lambda: sql(
                 f"MERGE INTO merged t USING source s ON t.id = s.id AND t.k = s.k {when} {insert}"
             ),

@@ -2,8 +2,9 @@
 
 Before every task PySpark calls ``importlib.invalidate_caches``. Python before 3.13 then reads the
 directories of ``pyspark.zip`` and of py4j's archive again (python/cpython#103200). After every task
-PySpark collects garbage, and the collector visits all objects of the loaded libraries. Both
-together take 0.1 to 0.2 seconds, longer than a task that changes one row.
+PySpark collects garbage, and the collector visits all objects of the loaded libraries. Without
+both, a task of one row takes a fifth less time. With Python 3.13 the first half of this module can
+go.
 
 This module runs in workers: it imports neither pyspark nor modules of the driver.
 """
