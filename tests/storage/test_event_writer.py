@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import pyarrow as pa
 import pyorc
 import pytest
@@ -20,6 +23,7 @@ ROW = RowSchema.of([("id", "int"), ("v", "string")])
 OLD = bucket_codec.encode(3, 0)
 FIRST = ew.Task(0, 100)
 BY_P = PartitionNames((Column("p", "string"),))
+STATUS = Path("/proc/self/status")
 
 
 @pytest.fixture
@@ -55,6 +59,12 @@ def events(keys, actions, partition=""):
             ew.ACTION: pa.array(actions, pa.int32()),
         },
     )
+
+
+def resident_mebibytes():
+    """The memory of this process that is not swapped out."""
+    lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
+    return int(lines["VmRSS"].split()[0]) // 1024
 
 
 def run(spec, *batches, tasks=(FIRST,), order=True):
@@ -193,6 +203,23 @@ def test_many_partitions_that_come_sorted_are_a_file_each(spec):
     assert {r.rows for r in found} == {3}
     ids = [event[1:4] for r in found for event in rows(r)]
     assert len(set(ids)) == 60  # row ids continue from file to file
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="the memory is asked as Linux tells it")
+@pytest.mark.parametrize(
+    "kind", [{}, {"insert_only": True, "parquet": "snappy"}], ids=["orc", "parquet"]
+)
+def test_a_finished_file_keeps_no_memory(spec, kind):
+    gc.disable()  # the garbage collector comes too late: it does not know how big the buffers are
+    try:
+        before = resident_mebibytes()
+        for _ in range(5):
+            names = [f"d{i}" for i in range(100)]
+            batch = inserts(list(range(100)), **{f"{ew.VALUE}0": pa.array(names)})
+            list(event_writer.write_inserts(spec(partitions=BY_P, **kind), FIRST, [batch]))
+        assert resident_mebibytes() - before < 150  # a megabyte for each of 500 files, before
+    finally:
+        gc.enable()
 
 
 def test_partitions_that_come_unsorted_lose_no_row(spec):

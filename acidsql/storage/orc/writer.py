@@ -110,6 +110,7 @@ class OrcWriter:
             self._orc.write(self._schema.empty_table())
         self._sink.hold()
         self._orc.close()
+        del self._orc  # its buffers take a megabyte, as long as a cycle of references lives
         held, size = self._sink.held, self._sink.held_size
         message, script = orc_footer.read_tail(held, size)
         stripe_rows = orc_footer.parse_footer(message).stripe_rows
