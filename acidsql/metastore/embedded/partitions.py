@@ -17,6 +17,7 @@ from acidsql.metastore.embedded.schema import (
 )
 
 Values = tuple[str | None, ...]
+_NAMES_AT_ONCE = 500  # SQLite before 3.32 takes at most 999 parameters
 
 
 def read(connection: Connection, table_id: int) -> list[Partition]:
@@ -42,14 +43,12 @@ def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) 
     Raises:
         CatalogError: There is no such table, or it has another number of partition columns.
     """
-    for name, new in added.items():
+    for name, partitions in added.items():
         table_id = rows.need_table(connection, name)
-        keys, known = _keys(connection, table_id), _names(connection, table_id)
-        for partition in new:
-            part_name = _part_name(name, keys, partition.values)
-            if part_name not in known:
-                known.add(part_name)
-                _insert(connection, table_id, part_name, partition)
+        keys = _keys(connection, table_id)
+        named = {_part_name(name, keys, added.values): added for added in partitions}
+        known = _ids(connection, table_id, list(named))
+        _insert(connection, table_id, {n: p for n, p in named.items() if n not in known})
 
 
 def drop(
@@ -73,15 +72,20 @@ def drop(
             catalog_history.note(connection, txn_id, name, part_name)
 
 
-def _insert(connection: Connection, table_id: int, part_name: str, partition: Partition) -> None:
-    part_id = rows.insert_one(
-        connection, PARTITIONS, TBL_ID=table_id, PART_NAME=part_name, LOCATION=partition.location
+def _insert(connection: Connection, table_id: int, new: Mapping[str, Partition]) -> None:
+    if not new:
+        return
+    connection.execute(
+        insert(PARTITIONS),
+        [{"TBL_ID": table_id, "PART_NAME": n, "LOCATION": p.location} for n, p in new.items()],
     )
+    ids = _ids(connection, table_id, list(new))
     connection.execute(
         insert(PARTITION_KEY_VALS),
         [
             # NULL and the empty string share one directory.
-            {"PART_ID": part_id, "INTEGER_IDX": index, "PART_KEY_VAL": value or None}
+            {"PART_ID": ids[name], "INTEGER_IDX": index, "PART_KEY_VAL": value or None}
+            for name, partition in new.items()
             for index, value in enumerate(partition.values)
         ],
     )
@@ -103,6 +107,13 @@ def _keys(connection: Connection, table_id: int) -> Sequence[str]:
     return connection.execute(found.order_by(PARTITION_KEYS.c.INTEGER_IDX)).scalars().all()
 
 
-def _names(connection: Connection, table_id: int) -> set[str]:
-    found = select(PARTITIONS.c.PART_NAME).where(PARTITIONS.c.TBL_ID == table_id)
-    return set(connection.execute(found).scalars())
+def _ids(connection: Connection, table_id: int, names: Sequence[str]) -> dict[str, int]:
+    """PART_ID of each of these partitions that exists."""
+    found: dict[str, int] = {}
+    for start in range(0, len(names), _NAMES_AT_ONCE):
+        query = select(PARTITIONS.c.PART_NAME, PARTITIONS.c.PART_ID).where(
+            PARTITIONS.c.TBL_ID == table_id,
+            PARTITIONS.c.PART_NAME.in_(names[start : start + _NAMES_AT_ONCE]),
+        )
+        found.update((name, part_id) for name, part_id in connection.execute(query))
+    return found
