@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pyorc
 import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
-from acidsql.errors import FormatError
+from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import list_directory, list_plain, list_table
 from acidsql.storage.files.partition_tree import discover_partitions
@@ -186,3 +187,33 @@ def test_the_inventory_says_what_becomes_of_each_file(put, tmp_path):
         "delta_0000005_0000005_0000": "aborted",
         "delta_0000006_0000006_0000": "open",
     }
+
+
+# ── deltas of Hive 2 ─────────────────────────────────────────────────────────────────────────
+
+
+def events(path, *operations):
+    """A file of events of these operations, as pyorc writes it."""
+    row = pyorc.Struct(id=pyorc.Int())
+    kinds = {"operation": pyorc.Int(), "originalTransaction": pyorc.BigInt(),
+             "bucket": pyorc.Int(), "rowId": pyorc.BigInt(),
+             "currentTransaction": pyorc.BigInt(), "row": row}  # fmt: skip
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file, pyorc.Writer(file, pyorc.Struct(**kinds)) as writer:
+        for number, operation in enumerate(operations):
+            writer.write((operation, 1, 0, number, 1, (number,)))
+
+
+@pytest.mark.parametrize("operations", [(0, 1), (2,), (0, 0, 2)], ids=str)
+def test_updates_in_place_as_hive_2_wrote_them_are_refused(listed, tmp_path, operations):
+    """No reader since Hive 3 applies them: the old row would be shown."""
+    events(tmp_path / "delta_0000001_0000001_0000" / "bucket_00000", *operations)
+    with pytest.raises(UnsupportedError, match="major compaction"):
+        listed()
+
+
+def test_inserts_of_hive_2_are_read(listed, tmp_path):
+    events(tmp_path / "delta_0000001_0000001_0000" / "bucket_00000", 0, 0)
+    assert len(listed().data) == 1
+    events(tmp_path / "delete_delta_0000002_0000002_0000" / "bucket_00000", 2)
+    assert len(listed().deletes) == 1

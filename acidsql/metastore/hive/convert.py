@@ -103,7 +103,7 @@ def table_of(raw: Any, constraints: Any) -> Table:
         parameters.get(COMMENT) or None,
         checks,
         tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
-        _format_of(sd),
+        format_of(sd),
         identity(raw),
     )
 
@@ -113,7 +113,7 @@ def identity(raw: Any) -> str:
     return f"{raw.id}/{raw.createTime}"
 
 
-def _format_of(sd: Any) -> str:
+def format_of(sd: Any) -> str:
     """``orc``, ``parquet``, or the name of another format's class."""
     name: str = sd.inputFormat or ""
     return next((one for one, names in _FORMATS.items() if names[0] == name), name)

@@ -732,6 +732,8 @@ service ThriftHiveMetastore {
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
   void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3),
+  list<string> get_all_tables(1: string db_name)
+      throws (1: MetaException o1),
   list<string> get_tables_by_type(1: string db_name, 2: string pattern, 3: string tableType)
       throws (1: MetaException o1),
   GetTableResult get_table_req(1: GetTableRequest req)

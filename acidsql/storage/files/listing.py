@@ -20,6 +20,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem
 from acidsql.storage.files.gone import directory_gone
+from acidsql.storage.files.hive2 import refuse_old_updates
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import damaged
 
@@ -177,6 +178,7 @@ def _files_of(
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}
+    refuse_old_updates(entry, children)
     if directory.kind is Kind.BASE:
         _check_base(children)
     files = [

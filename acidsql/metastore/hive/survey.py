@@ -1,0 +1,81 @@
+"""Looks at a Hive Metastore: settings and tables of all kinds. It only asks: no transaction, no
+lock, no change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from acidsql.acid.table import TableName
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import INSERT_ONLY, chunks
+from acidsql.metastore.hive.connection import user_of
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.kinds import Kind, engine_of, format_of, kind_of
+from acidsql.metastore.hive.store import HiveMetastore
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table as the metastore describes it.
+
+    Attributes:
+        name: Its name.
+        kind: What it is.
+        format: ``orc``, ``parquet``, ``text``, the name of another format's class, or the engine of
+            a table that is not Hive's. Empty for a view.
+        location: Its directory; empty for a view.
+    """
+
+    name: TableName
+    kind: Kind
+    format: str
+    location: str
+
+    @property
+    def is_acid(self) -> bool:
+        """Whether Hive keeps transactions for it."""
+        return self.kind in (Kind.FULL_ACID, Kind.INSERT_ONLY)
+
+
+class Survey(HiveMetastore):
+    """A Hive Metastore to look at; its arguments are those of ``HiveMetastore``."""
+
+    @property
+    def security(self) -> str:
+        """How the connection is made, in words; without a password or token."""
+        address = self._client.address
+        how = "TLS" if address.tls else "no TLS"
+        over = "" if address.path is None else " over HTTP"
+        return f"auth={address.auth}, {how}{over}, user {user_of(address)}"
+
+    @property
+    def sends_password_openly(self) -> bool:
+        """Whether somebody on the network could read the password or token."""
+        address = self._client.address
+        return address.auth in ("plain", "jwt") and not address.tls
+
+    def setting(self, name: str) -> str:
+        """A setting of the server's; empty if the server does not tell it."""
+        try:
+            return str(self._call("get_config_value", name, ""))
+        except AcidSqlError:
+            return ""
+
+    def all_tables(self, database: str) -> Iterator[FoundTable]:
+        """All tables and views of a database, by name."""
+        for some in chunks(sorted(self._call("get_all_tables", database))):
+            request = hive.GetTablesRequest(
+                dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
+            )
+            found = self._call("get_table_objects_by_name_req", request).tables
+            for raw in sorted(found, key=lambda one: str(one.tableName)):
+                kind = kind_of(raw)
+                is_view = kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW)
+                yield FoundTable(
+                    TableName(raw.dbName, raw.tableName),
+                    kind,
+                    "" if is_view else engine_of(raw) or format_of(raw),
+                    "" if is_view else convert.ours(raw.sd.location or ""),
+                )
