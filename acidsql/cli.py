@@ -6,7 +6,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -151,6 +151,63 @@ def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
             signal.signal(signal.SIGTERM, before)
 
 
+@main.command("hive-check")
+@click.option("--metastore", "url", metavar="URL", help="thrift://host:9083")
+@click.option("--database", "databases", multiple=True, metavar="NAME", help="Only this database.")
+@click.option("--executors", is_flag=True, help="Try the directories from executors, too.")
+@click.pass_obj
+def hive_check(
+    given: dict[str, Any], url: str | None, databases: tuple[str, ...], executors: bool
+) -> None:
+    """Say what acidsql can do with a Hive Metastore and with each of its tables.
+
+    The check only reads: it opens no transaction and takes no lock. A password is not an option: it
+    is read from the environment variable ACIDSQL_METASTORE_PASSWORD.
+
+    Exit status: 0, all is well. 1, something needs attention; it is marked with a !. 2, acidsql
+    cannot use the metastore, or a word of the command is wrong.
+    """
+    from acidsql.hive_check import Fact, Level, Verdict, check
+
+    url = url or given["metastore"]
+    if url is None:
+        raise click.UsageError("Give the metastore: acidsql hive-check --metastore thrift://host.")
+    if executors and not os.environ.get("SPARK_HOME"):
+        use_java()
+    found = list(check(url, databases, (lambda: _spark(given)) if executors else None))
+    marks = {Level.FINE: "", Level.WARNING: "!", Level.ERROR: "✗"}
+    _print_rows(
+        ("", "about", "fact", "what to do"),
+        [(marks[o.level], o.about, o.said, o.advice) for o in found if isinstance(o, Fact)],
+    )
+    _print_rows(
+        ("", "table", "kind", "format", "acidsql"),
+        [
+            (marks[o.level], o.table, o.kind, o.format, o.said)
+            for o in found
+            if isinstance(o, Verdict)
+        ],
+    )
+    sys.exit(max(one.level for one in found))
+
+
+def _print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """A table of texts; nothing if there are no rows."""
+    if not rows:
+        return
+    table = Table()
+    for name in columns:
+        table.add_column(Text(name), overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    _console().print(table)
+
+
+def _console() -> Console:
+    # Lines in a pipe stay whole: rich would fold them to 80 columns.
+    return Console(width=None if sys.stdout.isatty() else 10_000)
+
+
 def _statements(text: str | None, file: BinaryIO | None) -> str:
     if text is None:
         given = (file or sys.stdin.buffer).read()
@@ -230,14 +287,12 @@ def _print_table(frame: Any, limit: int) -> None:
     from acidsql.render import first_rows
 
     rows = first_rows(frame, limit)
-    # Lines in a pipe stay whole: rich would fold them to 80 columns.
-    console = Console(width=None if sys.stdout.isatty() else 10_000)
     table = Table(caption=rows.summary, caption_justify="left")
     for name, number in zip(rows.columns, rows.numeric, strict=True):
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in rows.rows:
         table.add_row(*(Text("NULL", style="dim") if v is None else Text(v) for v in row))
-    console.print(table)
+    _console().print(table)
 
 
 def _print_csv(frame: Any) -> None:

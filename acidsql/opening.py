@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeGuard
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +16,9 @@ from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings, known_settings
 from acidsql.statements.places import entering
 from acidsql.storage.files.filesystem import filesystem_for, real
+
+if TYPE_CHECKING:
+    from acidsql.metastore.hive.survey import Survey
 
 _CONF = "spark.acidsql."
 _METASTORE_FILE = ".acidsql/metastore.db"
@@ -72,15 +77,38 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
             f"A Hive Metastore decides where its tables lie: leave out warehouse='{warehouse}'.",
             name="warehouse",
         )
-    try:
+    with _naming_the_extra():
         from acidsql.metastore.hive.store import HiveMetastore
+    store = HiveMetastore(url, list_names=_names)
+    return store, store.warehouse
+
+
+def open_survey(url: str) -> Survey:
+    """The Hive Metastore at a URL, only to look at.
+
+    Raises:
+        SettingError: Thrift is not installed, or the URL is none of a Hive Metastore.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if not is_address(url):
+        raise SettingError(
+            "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
+            name="metastore",
+        )
+    with _naming_the_extra():
+        from acidsql.metastore.hive.survey import Survey
+    return Survey(url, list_names=_names)
+
+
+@contextmanager
+def _naming_the_extra() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise SettingError(
             f"A Hive Metastore needs the package {error.name}: pip install 'acidsql[hive]'.",
             name="metastore",
         ) from error
-    store = HiveMetastore(url, list_names=_names)
-    return store, store.warehouse
 
 
 def is_hive(url: str | None) -> TypeGuard[str]:

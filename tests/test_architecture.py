@@ -25,6 +25,7 @@ ROWS = [
     {"compaction"},  # background work
     {"statements"},  # runs each statement
     {"opening"},  # the needs of a new session
+    {"hive_check"},  # what acidsql can do with a Hive Metastore
     {"render", "session"},  # rows as text; the public API
     {"magic", "cli"},  # notebook and command line
 ]
@@ -62,7 +63,7 @@ HOMES = {
     # them.
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "render.py",
-        "session.py", "opening.py", "magic.py", "cli.py",
+        "session.py", "opening.py", "hive_check.py", "magic.py", "cli.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
@@ -79,6 +80,7 @@ COLLECTS = {
     "storage/reading/partition_columns.py": "names of partitions",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
+    "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
@@ -312,5 +314,5 @@ def test_the_top_level_is_tidy():
     top = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
     assert top <= {
         "pyproject.toml", "acidsql", "grammar", "tests", "examples", "benchmarks", "Makefile",
-        "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", ".gitignore", ".ci",
+        "README.md", "docs", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", ".gitignore", ".ci",
     }  # fmt: skip

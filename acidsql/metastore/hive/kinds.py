@@ -60,12 +60,12 @@ def engine_of(raw: Any) -> str:
         for word, engine in _ENGINES.items():
             if word in text.lower():
                 return engine
-    return handler.rpartition(".")[2]
+    return str(handler.rpartition(".")[2])
 
 
 def format_of(raw: Any) -> str:
     """``orc``, ``parquet``, ``text``, or the name of another format's class."""
-    name = raw.sd.inputFormat or ""
+    name: str = raw.sd.inputFormat or ""
     return TEXT if name == _TEXT else convert.format_of(raw.sd)
 
 

@@ -53,7 +53,9 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
     if any(one.name == ACID_VERSION_FILE for one in files):
         return None
     buckets = (one for one in files if bucket_id_of(one.name) is not None and one.size)
-    return next((one.path for one in buckets if _greatest_operation(one.path, one.size) > INSERT), None)
+    return next(
+        (one.path for one in buckets if _greatest_operation(one.path, one.size) > INSERT), None
+    )
 
 
 @lru_cache(maxsize=4096)  # a file never changes, and a table is listed often

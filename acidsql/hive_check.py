@@ -1,0 +1,278 @@
+"""``acidsql hive-check``: what acidsql can do with a Hive Metastore and its tables.
+
+The check only asks and lists. It opens no transaction, takes no lock and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from acidsql.errors import AcidSqlError, CatalogError
+from acidsql.opening import open_survey
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.hive2 import old_update
+from acidsql.storage.reading.reachable import on_executors, problem_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from acidsql.metastore.hive.survey import FoundTable, Survey
+
+MOST_PARTITIONS = 20  # of one table, in which deltas of Hive 2 are looked for
+_READ = ("orc", "parquet", "text")
+_ABILITIES = {
+    "can_work": "sessions compact",
+    "can_initiate": "sessions find out which tables need a compaction",
+    "can_clean": "sessions delete files that a compaction has replaced",
+    "conflicts_by_row": "acidsql.conflict.detection=row",
+    "remembers_changes": "old changes of the catalog are known",
+    "queues_cleanups": "directories of dropped tables are queued for deletion",
+}
+
+
+class Level(IntEnum):
+    """How bad a fact is. The worst one is the exit status of the command."""
+
+    FINE = 0
+    WARNING = 1  # something does not work, or needs somebody's attention
+    ERROR = 2  # acidsql cannot use the metastore
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of the check.
+
+    Attributes:
+        about: What the fact is about.
+        said: The fact.
+        level: How bad it is.
+        advice: What to do about it; empty if there is nothing to do.
+    """
+
+    about: str
+    said: str
+    level: Level = Level.FINE
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What acidsql can do with a table.
+
+    Attributes:
+        table: The table's full name.
+        kind: What it is: ``full ACID``, ``insert-only``, ``view`` …
+        format: The format of its files, or the engine that it belongs to.
+        said: What acidsql can do.
+        level: WARNING if an ACID table of Hive's is refused.
+    """
+
+    table: str
+    kind: str
+    format: str
+    said: str
+    level: Level = Level.FINE
+
+
+def check(
+    url: str, databases: Sequence[str] = (), spark: Callable[[], SparkSession] | None = None
+) -> Iterator[Fact | Verdict]:
+    """Look at a Hive Metastore.
+
+    Args:
+        url: ``thrift://host:9083``; see ``acidsql.metastore.hive.address``.
+        databases: Look at these databases only. Default: all.
+        spark: Gives the Spark session on whose executors the directories are tried. None: they are
+            not tried.
+
+    Yields:
+        Facts about the server, then a verdict for each table. If no server answers, or acidsql
+        cannot use it, the only fact says so.
+    """
+    try:
+        survey = open_survey(url)
+    except AcidSqlError as error:
+        yield Fact("connection", error.message, Level.ERROR)
+        return
+    try:
+        yield from _server(survey)
+        yield from _compaction(survey)
+        chosen = list(_databases(survey, databases))
+        yield from (one for one in chosen if isinstance(one, Fact))
+        places = {survey.warehouse: "the warehouse"}
+        places |= {one[1]: f"database {one[0]}" for one in chosen if not isinstance(one, Fact)}
+        yield from _places(places, spark)
+        for one in chosen:
+            if not isinstance(one, Fact):
+                yield from (_verdict(survey, table) for table in survey.all_tables(one[0]))
+    except AcidSqlError as error:
+        yield Fact("connection", error.message, Level.ERROR)
+    finally:
+        survey.close()
+
+
+# ── the server ───────────────────────────────────────────────────────────────────────────────
+
+
+def _server(survey: Survey) -> Iterator[Fact]:
+    yield Fact("metastore", survey.url)
+    yield Fact("version", survey.features.version)
+    if survey.sends_password_openly:
+        yield Fact(
+            "security", survey.security, Level.WARNING,
+            "The password can be read on the network. Let the server use TLS, and say tls=1.",
+        )  # fmt: skip
+    else:
+        yield Fact("security", survey.security)
+    for name, word in _ABILITIES.items():
+        has = getattr(survey.abilities, name, None) is not False
+        yield Fact(f"ability {name}", f"{'yes' if has else 'no'}: {word}")
+    yield from _time_outs(survey)
+    if survey.setting("hive.txn.manager").endswith("DummyTxnManager"):
+        yield Fact(
+            "hive.txn.manager", "DummyTxnManager", Level.WARNING,
+            "If HiveServer2 has this setting, too, Hive takes no locks: set DbTxnManager there, "
+            "and hive.support.concurrency=true.",
+        )  # fmt: skip
+
+
+def _time_outs(survey: Survey) -> Iterator[Fact]:
+    timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
+    said = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
+    if timeout_s < 60:
+        yield Fact(
+            "metastore.txn.timeout", said, Level.WARNING,
+            "A short pause of a program aborts its transaction. 300 s is Hive's default.",
+        )  # fmt: skip
+    else:
+        yield Fact("metastore.txn.timeout", said)
+    for name in (
+        "metastore.max.open.txns", "hive.lock.numretries", "hive.lock.sleep.between.retries",
+        "metastore.txn.use.minhistorywriteid",
+    ):  # fmt: skip
+        if value := survey.setting(name):
+            yield Fact(name, value)
+
+
+def _compaction(survey: Survey) -> Iterator[Fact]:
+    wanted = {
+        "metastore.housekeeping.threads.on": (
+            "the server aborts transactions that have timed out",
+            "Set it to true on one server: else locks of a dead program stay for ever.",
+        ),
+        "metastore.compactor.initiator.on": (
+            "the server finds out which tables need a compaction",
+            "Set it to true on one server, or run ALTER TABLE … COMPACT yourself.",
+        ),
+        "metastore.compactor.cleaner.on": (
+            "the server deletes files that a compaction has replaced",
+            "Set it to true on one server: else old files stay for ever.",
+        ),
+    }
+    for name, (meaning, advice) in wanted.items():
+        value = survey.setting(name)
+        if value.lower() == "true":
+            yield Fact(name, f"true: {meaning}")
+        else:
+            yield Fact(name, value or "not told", Level.WARNING, f"Off at this server. {advice}")
+    where = survey.setting("metastore.runworker.in") or "metastore"
+    number = survey.setting("metastore.compactor.worker.threads") or "not told"
+    said = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
+    if where == "metastore" and number in ("0", "-1"):
+        yield Fact(
+            "metastore.compactor.worker.threads", said, Level.WARNING,
+            "No worker of this server compacts. Set it to 1 or more on one server.",
+        )  # fmt: skip
+    else:
+        yield Fact("metastore.compactor.worker.threads", said)
+
+
+# ── directories ──────────────────────────────────────────────────────────────────────────────
+
+
+def _databases(survey: Survey, wanted: Sequence[str]) -> Iterator[Fact | tuple[str, str]]:
+    """Name and directory of each database that is looked at; a Fact for one that is not there."""
+    known = {one.name: one.location for one in survey.databases()}
+    for name in (one.lower() for one in wanted):
+        if name in known:
+            yield name, known[name]
+        else:
+            advice = f"These are there: {', '.join(sorted(known))}."
+            yield Fact(f"database {name}", "There is no such database.", Level.WARNING, advice)
+    if not wanted:
+        yield from sorted(known.items())
+
+
+def _places(places: dict[str, str], spark: Callable[[], SparkSession] | None) -> Iterator[Fact]:
+    for location, what in places.items():
+        yield _place(what, location, "this machine", problem_of(location))
+    if spark is None:
+        yield Fact("executors", "not tried: --executors tries them, too")
+        return
+    for location, host, problem in on_executors(spark(), list(places)):
+        yield _place(places[location], location, f"an executor on {host}", problem)
+
+
+def _place(what: str, location: str, where: str, problem: str) -> Fact:
+    about = f"{what}, from {where}"
+    if not problem:
+        return Fact(about, f"{location} can be read")
+    return Fact(
+        about, f"{location} cannot be read: {problem}", Level.WARNING,
+        "The same path must lead to the same files here and in Hive: mount the file system, or "
+        "set up Hadoop's client (README, Limits). A new database has its directory only with its "
+        "first table.",
+    )  # fmt: skip
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _verdict(survey: Survey, table: FoundTable) -> Verdict:
+    said, level = _of_acid(survey, table) if table.is_acid else (_of_other(table), Level.FINE)
+    return Verdict(str(table.name), table.kind.value, table.format, said, level)
+
+
+def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
+    try:
+        found = survey.get_table(table.name)
+        if found is None:
+            raise CatalogError("it was dropped meanwhile")
+        partitions = survey.partitions(table.name) if found.partition_columns else None
+        places = [found.location] if partitions is None else [one.location for one in partitions]
+        if table.kind.name == "FULL_ACID" and (old := _old_delta(places)):
+            return (
+                f"refused until Hive has run a major compaction: {old} has changes in the layout "
+                "of Hive 2", Level.WARNING,
+            )  # fmt: skip
+        if found.checks:
+            return "reads; refuses changes, because it has CHECK constraints", Level.WARNING
+    except (AcidSqlError, OSError) as error:
+        return f"refused: {getattr(error, 'message', error)}", Level.WARNING
+    if table.kind.name == "INSERT_ONLY":
+        return "reads, inserts, overwrites", Level.FINE
+    return "reads, inserts, updates, deletes, merges", Level.FINE
+
+
+def _old_delta(places: Sequence[str]) -> str | None:
+    """A file of Hive 2's updates, in a sample of the directories."""
+    for place in places[:MOST_PARTITIONS]:
+        files = filesystem_for(place)
+        for entry in files.list_if_there(place):
+            if entry.is_dir and (found := old_update(entry, files.list_if_there(entry.path))):
+                return found
+    return None
+
+
+def _of_other(table: FoundTable) -> str:
+    match table.kind.name:
+        case "VIEW" | "MATERIALIZED_VIEW":
+            return "refused: query the tables that it names"
+        case "OTHER":
+            return f"refused: only {table.format} can read it; use {table.format} for Spark"
+    if table.format in _READ:
+        return "reads in queries; changes are Spark's or Hive's"
+    return "left to Spark's own Hive support, if the Spark session has it"

@@ -1,0 +1,228 @@
+"""``acidsql hive-check``: against a real server, and against what is none."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from click.testing import CliRunner
+
+import acidsql
+from acidsql.cli import main
+from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.idl import hive
+
+_numbers = itertools.count(1)
+CLASSES = {
+    "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+            "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
+    "text": ("org.apache.hadoop.mapred.TextInputFormat",
+             "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"),
+    "sequence": ("org.apache.hadoop.mapred.SequenceFileInputFormat",
+                 "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"),
+    "hudi": ("org.apache.hudi.hadoop.HoodieParquetInputFormat",
+             "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def acid(spark, hive_metastore):
+    """A session in a database of the test's own."""
+    with acidsql.connect(spark, metastore=hive_metastore.url) as session:
+        name = f"check{next(_numbers)}"
+        session.sql(f"CREATE DATABASE {name}")
+        session.sql(f"USE {name}")
+        yield session
+        spark.catalog.setCurrentDatabase("default")
+        session.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def put(acid, hive_metastore):
+    """Make a table that is none of acidsql's."""
+
+    def put(name, form="orc", kind="EXTERNAL_TABLE", **parameters):
+        if kind == "EXTERNAL_TABLE":
+            parameters["EXTERNAL"] = "TRUE"
+        database = acid.spark.catalog.currentDatabase()
+        inputs, serde = CLASSES[form]
+        view = kind.endswith("VIEW")
+        sd = hive.StorageDescriptor(
+            cols=[hive.FieldSchema(name="a", type="int")],
+            location=None if view else f"file:{hive_metastore.work}/external/{database}/{name}",
+            inputFormat=inputs, outputFormat="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+            numBuckets=-1, bucketCols=[], sortCols=[], parameters={},
+            serdeInfo=hive.SerDeInfo(name=name, serializationLib=serde, parameters={}),
+        )  # fmt: skip
+        table = hive.Table(
+            tableName=name, dbName=database, owner="ann", createTime=0, lastAccessTime=0,
+            retention=0, sd=sd, partitionKeys=[], tableType=kind, catName="hive",
+            parameters=parameters,
+            viewOriginalText="SELECT 1 a" if view else None,
+            viewExpandedText="SELECT 1 a" if view else None,
+        )  # fmt: skip
+        acid.metastore._call("create_table_req", hive.CreateTableRequest(table=table))
+
+    return put
+
+
+def checked(*words):
+    """What the command did, and the cells of the lines that it printed."""
+    done = CliRunner().invoke(main, ["hive-check", *words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    lines = [
+        [cell.strip() for cell in line.replace("┃", "│").split("│")[1:-1]]
+        for line in done.stdout.splitlines()
+        if line[0] in "│┃"
+    ]
+    return done, lines
+
+
+def fact(lines, about):
+    (found,) = [line for line in lines if about in line]
+    return found
+
+
+def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metastore):
+    acid.sql("CREATE TABLE full (a INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO full VALUES (1, 1)")
+    acid.sql("CREATE TABLE only (a INT) TBLPROPERTIES ('transactional_properties'='insert_only')")
+    put("ext")
+    put("lines", "text")
+    put("seq", "sequence")
+    put("view", kind="VIRTUAL_VIEW")
+    put("ice", table_type="ICEBERG")
+    put("hudi", "hudi")
+    put("kudu", storage_handler="org.apache.hadoop.hive.kudu.KuduStorageHandler")
+    put("db", storage_handler="org.apache.hive.storage.jdbc.JdbcStorageHandler")
+    database = acid.spark.catalog.currentDatabase()
+    done, lines = checked("--metastore", hive_metastore.url, "--database", database)
+    assert "4.0.1" in fact(lines, "version")
+    assert fact(lines, "security")[2].startswith("auth=none, no TLS")
+    assert fact(lines, "metastore.txn.timeout")[2].startswith("300 s")
+    assert done.exit_code == 1  # the tests' server has no compactor
+    assert "!" in fact(lines, "metastore.compactor.initiator.on")[0]
+    judged = {line[1]: line[2:] for line in lines if line[1].startswith(f"{database}.")}
+    assert {name.partition(".")[2]: line for name, line in judged.items()} == {
+        "full": ["full ACID", "orc", "reads, inserts, updates, deletes, merges"],
+        "only": ["insert-only", "orc", "reads, inserts, overwrites"],
+        "ext": ["external", "orc", "reads in queries; changes are Spark's or Hive's"],
+        "lines": ["external", "text", "reads in queries; changes are Spark's or Hive's"],
+        "seq": ["external", "org.apache.hadoop.mapred.SequenceFileInputFormat",
+                "left to Spark's own Hive support, if the Spark session has it"],
+        "view": ["view", "", "refused: query the tables that it names"],
+        "ice": ["another engine's", "Iceberg",
+                "refused: only Iceberg can read it; use Iceberg for Spark"],
+        "hudi": ["another engine's", "Hudi", "refused: only Hudi can read it; use Hudi for Spark"],
+        "kudu": ["another engine's", "Kudu", "refused: only Kudu can read it; use Kudu for Spark"],
+        "db": ["another engine's", "JDBC", "refused: only JDBC can read it; use JDBC for Spark"],
+    }  # fmt: skip
+
+
+def test_the_check_opens_no_transaction_and_takes_no_lock(acid, hive_metastore, monkeypatch):
+    acid.sql("CREATE TABLE t (a INT)")
+    made, real = set(), Client.call
+
+    def call(self, name, *values, **options):
+        made.add(name)
+        return real(self, name, *values, **options)
+
+    monkeypatch.setattr(Client, "call", call)
+    checked("--metastore", hive_metastore.url)
+    assert all(name.startswith("get") for name in made), made
+
+
+def test_directories_are_tried_from_executors_when_asked(acid, hive_metastore):
+    done, lines = checked("--metastore", hive_metastore.url, "--executors")
+    found = [line for line in lines if "an executor on" in " ".join(line)]
+    assert any("can be read" in " ".join(line) for line in found)
+    assert socket.gethostname() in done.stdout
+
+
+def test_a_database_that_is_not_there_and_one_without_a_directory_are_named(acid, hive_metastore):
+    store = acid.metastore
+    name = f"check{next(_numbers)}"
+    request = hive.CreateDatabaseRequest(
+        databaseName=name, managedLocationUri=f"file:{hive_metastore.work}/gone", catalogName="hive"
+    )
+    store._call("create_database_req", request)
+    (hive_metastore.work / "gone").rmdir()
+    words = ["--database", "nowhere", "--database", name]
+    done, lines = checked("--metastore", hive_metastore.url, *words)
+    assert done.exit_code == 1
+    assert "There is no such database." in fact(lines, "database nowhere")
+    assert "there is no such directory" in fact(lines, f"database {name}, from this machine")[2]
+    store._call("drop_database", name, True, True)
+
+
+# ── what is no metastore ─────────────────────────────────────────────────────────────────────
+
+
+def refused(*words):
+    done, lines = checked(*words)
+    assert done.exit_code == 2
+    (line,) = lines[1:]  # without the head
+    assert line[:2] == ["✗", "connection"]
+    return line[2]
+
+
+def test_no_server():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert "Is the address right" in refused("--metastore", f"thrift://127.0.0.1:{port}")
+    assert "nowhere.invalid" in refused("--metastore", "thrift://nowhere.invalid:9083")
+
+
+@pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"SSH-2.0-x\r\n"])
+def test_a_server_that_speaks_no_thrift(says):
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            with peer:
+                peer.recv(10)
+                peer.sendall(says)
+
+    threading.Thread(target=serve, daemon=True).start()
+    assert "Is the address right" in refused(
+        "--metastore", f"thrift://127.0.0.1:{listener.getsockname()[1]}"
+    )
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def test_a_url_of_another_kind_or_with_a_password_is_refused_without_the_password(monkeypatch):
+    assert "thrift://" in refused("--metastore", "postgresql://ann:sesame@db/x")
+    done, _ = checked("--metastore", "thrift://ann:sesame@h:1")
+    assert "sesame" not in done.output
+    monkeypatch.delenv("ACIDSQL_METASTORE_PASSWORD", raising=False)
+    said = refused("--metastore", "thrift://127.0.0.1:1/?auth=plain&user=ann")
+    assert "ACIDSQL_METASTORE_PASSWORD" in said
+    monkeypatch.setenv("ACIDSQL_METASTORE_PASSWORD", "sesame")
+    done, _ = checked("--metastore", "thrift://127.0.0.1:1/?auth=plain&user=ann")
+    assert done.exit_code == 2 and "sesame" not in done.output
+
+
+def test_without_a_metastore_the_words_are_wrong():
+    done, _ = checked()
+    assert done.exit_code == 2
+    assert "thrift://" in done.stderr
+
+
+def test_without_thrift_the_extra_is_named(monkeypatch):
+    for name in [one for one in sys.modules if one.startswith("acidsql.metastore.hive.")]:
+        if not name.endswith("address"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "thrift.transport.THttpClient", None)
+    assert "pip install 'acidsql[hive]'" in refused("--metastore", "thrift://127.0.0.1:1")
