@@ -17,6 +17,7 @@ from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
+from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
@@ -89,7 +90,7 @@ def connect(
     return session
 
 
-class Session:
+class Session(Migration):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:

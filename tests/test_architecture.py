@@ -25,7 +25,7 @@ ROWS = [
     {"compaction"},  # background work
     {"statements"},  # runs each statement
     {"opening"},  # the needs of a new session
-    {"hive_check"},  # what acidsql can do with a Hive Metastore
+    {"hive_check", "migration"},  # what acidsql can do with a Hive Metastore; moves of tables
     {"render", "session"},  # rows as text; the public API
     {"magic", "cli"},  # notebook and command line
 ]

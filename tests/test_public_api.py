@@ -24,6 +24,8 @@ SIGNATURES = {
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
     "Session.close": "(self)",
+    "Session.export_to_hive": "(self, table, *, metastore, name=None)",
+    "Session.import_from_hive": "(self, table, *, metastore, name=None)",
 }
 
 
@@ -72,8 +74,12 @@ def test_every_public_name_has_a_docstring():
 
 
 @pytest.mark.parametrize(
-    "name", ["connect", "read", "Session.sql", "Session.table", "Session.events"]
-)
+    "name",
+    [
+        "connect", "read", "Session.sql", "Session.table", "Session.events",
+        "Session.export_to_hive", "Session.import_from_hive",
+    ],
+)  # fmt: skip
 def test_a_docstring_names_every_argument(name):
     found = acidsql
     for part in name.split("."):

@@ -10,6 +10,8 @@ TRANSACTIONAL_PROPERTIES = "transactional_properties"
 BUCKETING_VERSION = "bucketing_version"
 # These properties describe the table's files, so ALTER TABLE must not change them.
 FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
+# While a table moves to another metastore, both metastores have it with this property.
+MOVING = "acidsql.moving"
 FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
 ORC, PARQUET = "orc", "parquet"  # the file formats: STORED AS
 
@@ -90,6 +92,11 @@ class Table:
     def is_insert_only(self) -> bool:
         """True for ``transactional_properties=insert_only`` (no row ids, no deletes)."""
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
+
+    @property
+    def moving(self) -> str | None:
+        """Where the table moves to or from, if it is on the way to another metastore."""
+        return self.properties.get(MOVING)
 
     @property
     def is_bucketed(self) -> bool:

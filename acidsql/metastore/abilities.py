@@ -19,6 +19,7 @@ class Abilities:
             compares what a name means with what the name meant when the transaction first asked.
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
+        shared_with_hive: Hive and others use its tables, too.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """
 
@@ -28,6 +29,7 @@ class Abilities:
     conflicts_by_row: bool = True
     remembers_changes: bool = True
     queues_cleanups: bool = True
+    shared_with_hive: bool = False
     txn_timeout_ms: int | None = None
 
     @property

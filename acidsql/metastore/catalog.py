@@ -63,10 +63,13 @@ class Catalog(Protocol):
         another table, or of a dropped table whose directory is not deleted yet.
         """
 
-    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup | None:
+    def drop_table(
+        self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
+    ) -> PendingCleanup | None:
         """Remove a table and its partitions, and queue its directory for deletion, in one step.
         *Cannot-retry.* The write ids of a later table of that name begin above those of this one.
-        None: the metastore has deleted the directory itself, and forgotten the write ids.
+        None: the metastore has deleted the directory itself, and forgotten the write ids; or
+        ``delete_data`` is false: the directory stays, because it belongs to another metastore now.
         Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
 
     def rename_table(

@@ -162,9 +162,16 @@ class Transactions:
         Raises:
             SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
                 other columns.
+            CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
         """
         table = self._metastore.get_table(name)
         self._changes(name)
+        if table is not None and table.moving is not None:
+            raise CatalogError(
+                f"{name} is moving {table.moving}, and the move did not end. Call export_to_hive "
+                "or import_from_hive again, as before: then it ends.",
+                condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
+            )  # fmt: skip
         return table
 
     def partitions(self, table: Table) -> list[Partition]:

@@ -20,7 +20,7 @@ from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.table import Table
+from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import TransientTxnError
 from acidsql.metastore.interface import Metastore, WriteConflict
@@ -151,6 +151,10 @@ class Runner:
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
         return self._names.resolve(parts)
+
+    def qualify(self, parts: tuple[str, ...]) -> TableName | None:
+        """The full name of a table; None for a name that is Spark's."""
+        return self._names.qualify(parts)
 
     def read_table(self, table: Table, *, row_id: bool) -> DataFrame:
         """A table's live rows, in the snapshot that a SELECT would see."""

@@ -103,7 +103,8 @@ class EmbeddedCatalog:
                     schemaName=name,
                 )
             dropped = [
-                self._drop_table(connection, TableName(name, table), txn_id) for table in left
+                self._delete_later(connection, one, self._drop_table(connection, one, txn_id))
+                for one in (TableName(name, table) for table in left)
             ]
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
             return dropped
@@ -127,15 +128,17 @@ class EmbeddedCatalog:
             tables.create(connection, table, first_write_id)
             catalog_history.note(connection, txn_id, table.name)
 
-    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> PendingCleanup:
+    def drop_table(
+        self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
+    ) -> PendingCleanup | None:
         with self._write(txn_id) as connection:
-            return self._drop_table(connection, name, txn_id)
+            location = self._drop_table(connection, name, txn_id)
+            return self._delete_later(connection, name, location) if delete_data else None
 
-    def _drop_table(
-        self, connection: Connection, name: TableName, txn_id: int | None
-    ) -> PendingCleanup:
+    def _drop_table(self, connection: Connection, name: TableName, txn_id: int | None) -> str:
+        """Remove a table, and return its location."""
         table_id = rows.need_table(connection, name)
-        location = connection.execute(
+        location: str = connection.execute(
             select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
         ).scalar_one()
         # ON DELETE CASCADE deletes the table's columns, partitions and so on.
@@ -146,6 +149,11 @@ class EmbeddedCatalog:
         compaction_rows.forget_table(connection, name)
         write_ids.leave(connection, name, location)
         catalog_history.note(connection, txn_id, name)
+        return location
+
+    def _delete_later(
+        self, connection: Connection, name: TableName, location: str
+    ) -> PendingCleanup:
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def rename_table(
@@ -237,7 +245,7 @@ class EmbeddedCatalog:
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
             write_ids.take(connection, name, location)
-            return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
+            return self._delete_later(connection, name, location)
 
     def mark_cleaned(self, cleanup_id: int) -> None:
         with self._store.write() as connection:

@@ -28,6 +28,7 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 _DEFAULT = "default"
+_MOST_USED_UP = 10_000  # write ids, each by a transaction of its own
 
 
 class HiveCatalog(Calls):
@@ -41,15 +42,18 @@ class HiveCatalog(Calls):
         return [database for database in found if database is not None]
 
     def get_database(self, name: str) -> Database | None:
-        # Without a catalog's name the server finds no database.
-        request = hive.GetDatabaseRequest(name=name, catalogName=self._catalog)
         try:
-            raw = self._call("get_database_req", request)
+            raw = self._raw_database(name)
         except CatalogError as error:
             if is_missing(error):
                 return None
             raise
         return Database(raw.name, self._managed(raw), raw.description or None)
+
+    def _raw_database(self, name: str) -> Any:
+        # Without a catalog's name the server finds no database.
+        request = hive.GetDatabaseRequest(name=name, catalogName=self._catalog)
+        return self._call("get_database_req", request)
 
     def _managed(self, raw: Any) -> str:
         """The directory of a database's ACID tables. ``locationUri`` is that of external ones."""
@@ -61,10 +65,13 @@ class HiveCatalog(Calls):
     def create_database(self, database: Database) -> None:
         default = f"{self.features.warehouse}/{directory_name(database.name)}.db"
         is_default = is_same(database.location, default)
+        location = None if is_default else convert.theirs(database.location)
+        # The server refuses a directory that is there, unless the database exists already.
+        is_there = location is not None and bool(self._list_names(database.location))
         request = hive.CreateDatabaseRequest(
             databaseName=database.name,
             description=database.comment,
-            managedLocationUri=None if is_default else convert.theirs(database.location),
+            managedLocationUri=None if is_there else location,
             catalogName=self._catalog,
             ownerName=self._user,
             ownerType=hive.PrincipalType.USER,
@@ -78,6 +85,13 @@ class HiveCatalog(Calls):
                 f"There is a database '{database.name}' already.",
                 condition="SCHEMA_ALREADY_EXISTS", sqlstate="42P06", database=database.name,
             ) from error  # fmt: skip
+        if is_there:
+            self._set_managed(database.name, location)
+
+    def _set_managed(self, name: str, location: str | None) -> None:
+        raw = self._raw_database(name)
+        raw.managedLocationUri = location
+        self._call("alter_database", name, raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
@@ -143,6 +157,9 @@ class HiveCatalog(Calls):
         for owner in self.owners():
             if is_same(owner.location, table.location):
                 raise owner.refusal(table.location)
+        if first_write_id > 1:
+            # First: a writer that finds the table must not get a write id of files that are there.
+            self._seed(table.name, first_write_id - 1)
         request = hive.CreateTableRequest(
             table=convert.raw_table(table, self._user, self._catalog),
             envContext=keeping_statistics(),
@@ -158,15 +175,38 @@ class HiveCatalog(Calls):
                 raise _no_database(table.name.database) from error
             raise
         self._check_made(table)
-        if first_write_id > 1:
-            self._call(
-                "seed_write_id",
-                hive.SeedTableWriteIdsRequest(
-                    dbName=table.name.database,
-                    tableName=table.name.name,
-                    seedWriteId=first_write_id - 1,
-                ),
-            )
+
+    def _seed(self, name: TableName, last: int) -> None:
+        """Let a new table's write ids begin above ``last``.
+
+        A creation that failed may have left write ids. The server does not seed a second time, so
+        transactions use up those that are missing.
+        """
+        request = hive.SeedTableWriteIdsRequest(
+            dbName=name.database, tableName=name.name, seedWriteId=last
+        )
+        try:
+            self._call("seed_write_id", request)
+        except CatalogError:
+            asked = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
+            (found,) = self._call("get_valid_write_ids", asked).tblValidWriteIds
+            left = last - found.writeIdHighWaterMark
+            if left > _MOST_USED_UP:
+                raise
+            for _ in range(left):
+                self._use_up_a_write_id(name)
+
+    def _use_up_a_write_id(self, name: TableName) -> None:
+        opened = hive.OpenTxnRequest(
+            num_txns=1, user=self._user, hostname="", agentInfo="acidsql",
+            txn_type=hive.TxnType.DEFAULT,
+        )  # fmt: skip
+        (txn_id,) = self._call("open_txns", opened).txn_ids
+        asked = hive.AllocateTableWriteIdsRequest(
+            dbName=name.database, tableName=name.name, txnIds=[txn_id]
+        )
+        self._call("allocate_table_write_ids", asked)
+        self._call("commit_txn", hive.CommitTxnRequest(txnid=txn_id, exclWriteEnabled=True))
 
     def _check_made(self, table: Table) -> None:
         """Some servers put tables elsewhere, or make another kind of table than they were told."""
@@ -181,10 +221,12 @@ class HiveCatalog(Calls):
             condition="METASTORE_REFUSED", sqlstate="38000", table=table.name,
         )  # fmt: skip
 
-    def drop_table(self, name: TableName, *, txn_id: int | None = None) -> None:
+    def drop_table(
+        self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
+    ) -> None:
         self._need_open(txn_id)
         try:
-            self._drop(name, delete_data=True)
+            self._drop(name, delete_data=delete_data)
         except CatalogError as error:
             if is_missing(error):
                 raise no_table(name) from error

@@ -19,6 +19,7 @@ _ABILITIES = Abilities(
     conflicts_by_row=False,
     remembers_changes=False,
     queues_cleanups=False,
+    shared_with_hive=True,
 )
 
 

@@ -1,0 +1,94 @@
+"""``export_to_hive`` and ``import_from_hive``: a table changes its metastore, its files stay."""
+
+from __future__ import annotations
+
+import threading
+
+from acidsql.acid.table import TableName
+from acidsql.errors import AnalysisError, SettingError
+from acidsql.metastore.hive.address import Address
+from acidsql.metastore.interface import Metastore
+from acidsql.opening import is_hive, open_hive
+from acidsql.statements.moving import Move, Side
+from acidsql.statements.runner import Runner
+
+
+class Migration:
+    """The methods of a session that move tables."""
+
+    warehouse: str
+    metastore: Metastore
+    _runner: Runner
+    _who: dict[str, str]
+    _lock: threading.RLock
+
+    def export_to_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
+        """Move a table from this session's metastore to a Hive Metastore. No row is copied.
+
+        The Hive Metastore gets the columns, partitions, properties and write ids. Then the table is
+        taken from this session's metastore; its files stay. If the call is interrupted, nobody
+        can use the table by acidsql until the same call is made again and ends the move.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            metastore: The Hive Metastore, ``thrift://host:9083``.
+            name: The table's name there. Default: the same. If there is no such database, one is
+                made whose managed directory is the one around the table's.
+
+        Raises:
+            CatalogError: There is no such table, the name is taken, or the server refuses the
+                directory: Hive 4 demands that it is inside of the database's managed directory.
+            LockTimeoutError: Somebody reads or writes the table.
+            UnsupportedError: Files of aborted transactions or unfinished compactions are left.
+            MetastoreError: A metastore does not answer. Make the same call again.
+            SettingError: This session's metastore is a Hive Metastore.
+            TxnError: A transaction is open. End it first.
+        """
+        ours = self._named(table)
+        self._move(ours, ours if name is None else self._named(name), metastore, to_hive=True)
+
+    def import_from_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
+        """Move a table from a Hive Metastore to this session's metastore. No row is copied.
+
+        Args:
+            table: The table's name in the Hive Metastore, ``table`` or ``database.table``.
+            metastore: The Hive Metastore, ``thrift://host:9083``.
+            name: The table's name in this session's metastore. Default: the same.
+
+        Raises:
+            CatalogError, LockTimeoutError, UnsupportedError, MetastoreError, SettingError,
+            TxnError: As ``export_to_hive``.
+        """
+        theirs = self._named(table)
+        ours = theirs if name is None else self._named(name)
+        self._move(ours, theirs, metastore, to_hive=False)
+
+    def _named(self, name: str) -> TableName:
+        found = self._runner.qualify(tuple(part.strip("`") for part in name.split(".")))
+        if found is None:
+            raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
+        return found
+
+    def _move(self, ours: TableName, theirs: TableName, url: str, *, to_hive: bool) -> None:
+        call = "export_to_hive" if to_hive else "import_from_hive"
+        if self.metastore.abilities.shared_with_hive:
+            raise SettingError(
+                "This session's metastore is a Hive Metastore already. Open a session with "
+                "acidsql's own metastore, and name the Hive Metastore in the call.",
+                name="metastore",
+            )
+        if not is_hive(url):
+            raise SettingError(
+                "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
+                name="metastore",
+            )
+        with self._lock:
+            self._runner.transactions.need_plain(call)
+            hive, _ = open_hive(url, None)
+            try:
+                own = Side(self.metastore, ours, f"warehouse {self.warehouse}")
+                other = Side(hive, theirs, str(Address.parse(url)))
+                old, new = (own, other) if to_hive else (other, own)
+                Move(old, new, call, **self._who).run()
+            finally:
+                hive.close()

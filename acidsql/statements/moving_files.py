@@ -1,0 +1,159 @@
+"""The files of a table that moves to another metastore.
+
+Write ids move with the table, numbers of transactions do not. So what depends on an aborted write
+id, or on the number of a compaction's transaction, must be cleared up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from acidsql.acid.layout import (
+    COMPACTED_METADATA,
+    METADATA_FILE,
+    AcidDirectory,
+    Kind,
+    is_hidden,
+    parse_directory,
+)
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import UnsupportedError
+from acidsql.storage.files.entries import visible_entries
+from acidsql.storage.files.filesystem import Entry, filesystem_for
+from acidsql.storage.files.listing import list_table
+from acidsql.txn import Snapshot
+
+
+def files_of(
+    table: Table, partitions: Sequence[Partition], seen: Snapshot, name: TableName
+) -> list[tuple[str, str]]:
+    """Path and kind of each file that a snapshot reads."""
+    listings = list_table(
+        filesystem_for(table.location), table.location, _names(table, partitions),
+        seen.write_ids[name], seen.valid_txns, plain=table.is_insert_only,
+    )  # fmt: skip
+    found = []
+    for one in listings:
+        found += [(file.path, "data") for file in one.data]
+        found += [(file.path, "deletes") for file in one.deletes]
+        found += [(path, "original") for group in one.originals for path in group.paths]
+        found += [(name, "newer") for name in one.state.newer]
+    return sorted(found)
+
+
+def need_settled(
+    table: Table, partitions: Sequence[Partition], seen: Snapshot, *, for_hive: bool
+) -> None:
+    """Raise UnsupportedError if files depend on what the new metastore will not know.
+
+    Args:
+        table: The table.
+        partitions: Its partitions.
+        seen: What a reader sees now.
+        for_hive: Programs other than acidsql will read the files.
+    """
+    write_ids = seen.write_ids[table.name]
+    if write_ids.open:
+        raise _unsettled(
+            table, f"its write id {write_ids.open[0]} is open: a transaction writes to it",
+            "Wait for the transaction, or end it with ABORT TRANSACTIONS.",
+        )  # fmt: skip
+    for entry, directory in _directories(table, partitions):
+        _need_settled(table, entry, directory, write_ids)
+        if seen.valid_txns.is_aborted(directory.visibility_txn_id):
+            raise _unsettled(table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN)
+    if for_hive:
+        _refuse_halves(table, partitions)
+
+
+_CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a major compaction."
+
+
+def _need_settled(
+    table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
+) -> None:
+    first, last = directory.min_write_id, directory.max_write_id
+    if last > write_ids.high_water_mark:
+        raise _unsettled(
+            table, f"'{entry.path}' has a write id that the metastore never gave out", _CLEAN
+        )
+    # A compaction leaves out the rows of aborted write ids, and a base has none of them.
+    is_compacted = directory.visibility_txn_id > 0
+    if is_compacted or (directory.kind is Kind.BASE and not write_ids.is_aborted(last)):
+        return
+    aborted = [one for one in write_ids.exceptions if first <= one <= last]
+    if aborted:
+        raise _unsettled(
+            table, f"'{entry.path}' may have rows of write id {aborted[0]}, which was aborted",
+            _CLEAN,
+        )  # fmt: skip
+
+
+def _refuse_halves(table: Table, partitions: Sequence[Partition]) -> None:
+    files = filesystem_for(table.location)
+    for place in _places(table, partitions):
+        listed = {one.name for one in files.list(place) if not is_hidden(one.name)}
+        visible = {one.name for one in visible_entries(files, place)[0]}
+        for name in sorted(listed - visible):
+            raise _unsettled(
+                table, f"'{place}/{name}' is half of a compaction that did not end, and Hive would "
+                "read it", "Compact the table again.",
+            )  # fmt: skip
+
+
+def rename_visible(
+    table: Table, partitions: Sequence[Partition], seen: Snapshot, theirs: ValidTxnList
+) -> None:
+    """Take a compaction's transaction out of names, if it is not committed in the new metastore.
+
+    ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base.
+    A reader that has listed the directory before fails loudly.
+    """
+    files = filesystem_for(table.location)
+    for entry, directory in list(_directories(table, partitions)):
+        number = directory.visibility_txn_id
+        is_visible_there = number <= theirs.high_water_mark and theirs.is_valid(number)
+        if not number or is_visible_there or not seen.valid_txns.is_valid(number):
+            continue
+        target = entry.path[: entry.path.rindex("_v")]
+        if files.exists(target):
+            raise _unsettled(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)
+        marker = f"{entry.path}/{METADATA_FILE}"
+        if directory.kind is Kind.BASE and not files.exists(marker):
+            files.write_file(marker, COMPACTED_METADATA)
+            files.sync_directory(entry.path)
+        files.rename(entry.path, target)
+        files.sync_directory(target.rpartition("/")[0])
+
+
+def _directories(
+    table: Table, partitions: Sequence[Partition]
+) -> Iterator[tuple[Entry, AcidDirectory]]:
+    """All bases and deltas, whether a reader sees them or not."""
+    files = filesystem_for(table.location)
+    for place in _places(table, partitions):
+        for entry in files.list(place):
+            directory = parse_directory(entry.name) if entry.is_dir else None
+            if directory is not None:
+                yield entry, directory
+
+
+def _places(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    if not table.partition_columns:
+        return [table.location]
+    return [one.location for one in partitions]
+
+
+def _names(table: Table, partitions: Sequence[Partition]) -> list[str]:
+    if not table.partition_columns:
+        return [""]
+    prefix = f"{table.location}/"
+    return [one.location.removeprefix(prefix) for one in partitions]
+
+
+def _unsettled(table: Table, why: str, advice: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{table.name} cannot be moved, because {why}. {advice}",
+        condition="UNSUPPORTED_FEATURE.MOVE",
+    )
