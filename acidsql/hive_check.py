@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from acidsql.metastore.hive.survey import FoundTable, Survey
 
 MOST_PARTITIONS = 20  # of one table, in which deltas of Hive 2 are looked for
-_READ = ("orc", "parquet", "text")
 _ABILITIES = {
     "can_work": "sessions compact",
     "can_initiate": "sessions find out which tables need a compaction",
@@ -232,7 +231,11 @@ def _place(what: str, location: str, where: str, problem: str) -> Fact:
 
 
 def _verdict(survey: Survey, table: FoundTable) -> Verdict:
-    said, level = _of_acid(survey, table) if table.is_acid else (_of_other(table), Level.FINE)
+    level = Level.FINE
+    if table.is_acid:
+        said, level = _of_acid(survey, table)
+    else:
+        said = _of_other(survey, table)
     return Verdict(str(table.name), table.kind.value, table.format, said, level)
 
 
@@ -267,12 +270,11 @@ def _old_delta(places: Sequence[str]) -> str | None:
     return None
 
 
-def _of_other(table: FoundTable) -> str:
-    match table.kind.name:
-        case "VIEW" | "MATERIALIZED_VIEW":
-            return "refused: query the tables that it names"
-        case "OTHER":
-            return f"refused: only {table.format} can read it; use {table.format} for Spark"
-    if table.format in _READ:
+def _of_other(survey: Survey, table: FoundTable) -> str:
+    try:
+        found = survey.foreign_table(table.name)
+    except AcidSqlError as error:
+        return f"refused: {error.message}"
+    if found is None or found.table is not None:
         return "reads in queries; changes are Spark's or Hive's"
-    return "left to Spark's own Hive support, if the Spark session has it"
+    return f"refused: it {found.refusal}"

@@ -19,12 +19,13 @@ from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 
 _numbers = itertools.count(1)
+SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 CLASSES = {
     "orc": ("org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
             "org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
     "text": ("org.apache.hadoop.mapred.TextInputFormat",
              "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"),
-    "sequence": ("org.apache.hadoop.mapred.SequenceFileInputFormat",
+    "sequence": (SEQUENCE,
                  "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"),
     "hudi": ("org.apache.hudi.hadoop.HoodieParquetInputFormat",
              "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"),
@@ -115,14 +116,16 @@ def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metast
         "only": ["insert-only", "orc", "reads, inserts, overwrites"],
         "ext": ["external", "orc", "reads in queries; changes are Spark's or Hive's"],
         "lines": ["external", "text", "reads in queries; changes are Spark's or Hive's"],
-        "seq": ["external", "org.apache.hadoop.mapred.SequenceFileInputFormat",
-                "left to Spark's own Hive support, if the Spark session has it"],
-        "view": ["view", "", "refused: query the tables that it names"],
-        "ice": ["another engine's", "Iceberg",
-                "refused: only Iceberg can read it; use Iceberg for Spark"],
-        "hudi": ["another engine's", "Hudi", "refused: only Hudi can read it; use Hudi for Spark"],
-        "kudu": ["another engine's", "Kudu", "refused: only Kudu can read it; use Kudu for Spark"],
-        "db": ["another engine's", "JDBC", "refused: only JDBC can read it; use JDBC for Spark"],
+        "seq": ["external", SEQUENCE, f"refused: it has files of the format {SEQUENCE}, which "
+                "acidsql does not read. Read them by a Spark session with Hive support, or by "
+                "Hive."],
+        "view": ["view", "",
+                 "refused: it is a view of Hive's: query the tables that it names."],
+        **{name: ["another engine's", engine,
+                  f"refused: it is a table of {engine}, whose files mean nothing without {engine}: "
+                  f"read it by {engine} for Spark."]
+           for name, engine in [("ice", "Iceberg"), ("hudi", "Hudi"), ("kudu", "Kudu"),
+                                ("db", "JDBC")]},
     }  # fmt: skip
 
 

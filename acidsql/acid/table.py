@@ -73,6 +73,8 @@ class Table:
         file_format: ``orc``, or ``parquet`` (only for insert-only tables).
         identity: The metastore's own number of the table, by which a later table of the same name
             is another table. Empty if a metastore tells such tables apart otherwise.
+        is_transactional: False for a plain table of Hive's, which queries can read. Only then may
+            ``file_format`` be ``text``.
     """
 
     name: TableName
@@ -87,11 +89,17 @@ class Table:
     sort_columns: tuple[SortColumn, ...] = ()
     file_format: str = ORC
     identity: str = ""
+    is_transactional: bool = True
 
     @property
     def is_insert_only(self) -> bool:
         """True for ``transactional_properties=insert_only`` (no row ids, no deletes)."""
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
+
+    @property
+    def has_row_ids(self) -> bool:
+        """True for a full-ACID table."""
+        return self.is_transactional and not self.is_insert_only
 
     @property
     def moving(self) -> str | None:

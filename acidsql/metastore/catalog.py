@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.owners import Owner, PendingCleanup
 
 
@@ -51,6 +52,10 @@ class Catalog(Protocol):
 
     def get_table(self, name: TableName) -> Table | None:
         """One table, or None. *Read-only.*"""
+
+    def foreign_table(self, name: TableName) -> ForeignTable | None:
+        """A table or view that is no ACID table, or None. *Read-only.* A metastore that has only
+        ACID tables knows none."""
 
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None

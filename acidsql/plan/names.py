@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.plan.query import VIEW_PREFIX
+from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
 from acidsql.storage.spark import jvm
@@ -22,7 +24,10 @@ class Tables(Protocol):
     """Finds a table by its full name."""
 
     def get_table(self, name: TableName) -> Table | None:
-        """The table of this name, or None."""
+        """The ACID table of this name, or None."""
+
+    def foreign_table(self, name: TableName) -> ForeignTable | None:
+        """The table or view of this name that is no ACID table, or None."""
 
 
 class Names:
@@ -42,6 +47,39 @@ class Names:
         if name is None or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
             return None
         return self._tables.get_table(name)
+
+    def readable(self, parts: tuple[str, ...]) -> Table | None:
+        """The ACID or plain table that a query reads; None for what Spark itself has.
+
+        Raises:
+            UnsupportedError: The name is that of a view of Hive's or of another engine's table, and
+                Spark does not have it; or Spark has the view, but would misread what it names.
+        """
+        table = self.resolve(parts)
+        name = self.qualify(parts)
+        if table is not None or name is None:
+            return table
+        if len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0]):
+            return None
+        found = self._tables.foreign_table(name)
+        if found is None:
+            return None
+        if self.is_sparks(parts) and not self._names_acid_tables(found.view_text or ""):
+            return None
+        return found.need_table()
+
+    def _names_acid_tables(self, view: str) -> bool:
+        """Whether a view's query names ACID tables, or other views that do."""
+        for reference in mentioned_tables(view, double_quoted_identifiers=False):
+            name = self.qualify(reference.parts)
+            if name is None:
+                continue
+            if self._tables.get_table(name) is not None:
+                return True
+            inner = self._tables.foreign_table(name)
+            if inner is not None and self._names_acid_tables(inner.view_text or ""):
+                return True
+        return False
 
     def need(self, name: Name, text: str) -> Table:
         """The ACID table that a statement names.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.table import Table
+from acidsql.acid.table import Table, TableName
 from acidsql.errors import UnsupportedError
 from acidsql.plan.namesakes import Namesakes, hidden
 from acidsql.plan.sqltext import Edit
@@ -74,8 +74,14 @@ class Rewritten:
 
 
 def new_standin(table: Table, *, row_id: bool = False, is_target: bool = False) -> StandIn:
-    """A stand-in under a new name. It never has ``row__id`` if the table is insert-only."""
-    return StandIn(view_name(), table, row_id and not table.is_insert_only, is_target)
+    """A stand-in under a new name. It has ``row__id`` only if the table is full-ACID."""
+    return StandIn(view_name(), table, row_id and table.has_row_ids, is_target)
+
+
+def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
+    """The ACID tables among those that stand-ins show, by name."""
+    tables = (standin.table for standin in standins)
+    return {table.name: table for table in tables if table.is_transactional}
 
 
 def view_name() -> str:
@@ -235,7 +241,7 @@ def _rewrite_slice(
         if table is None:
             continue
         _refuse_time_travel(text, reference)
-        row_id = reference.block in shown and not table.is_insert_only
+        row_id = reference.block in shown and table.has_row_ids
         standins.append(new_standin(table, row_id=row_id))
         alias = namesakes.alias(reference)
         edits += _replaced(reference, standins[-1].view, alias)

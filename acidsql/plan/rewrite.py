@@ -18,6 +18,7 @@ from acidsql.plan.plain_values import plan_plain
 from acidsql.plan.query import (
     Resolve,
     StandIn,
+    acid_tables,
     new_standin,
     placeholders,
     refuse_reserved_names,
@@ -71,8 +72,8 @@ class Prepared:
 
     @property
     def reads(self) -> list[TableName]:
-        """The tables that are read, including the target of an UPDATE, DELETE or MERGE."""
-        return list(dict.fromkeys(standin.table.name for standin in self.standins))
+        """The ACID tables that are read, including the target of an UPDATE, DELETE or MERGE."""
+        return list(acid_tables(self.standins))
 
     @property
     def tables(self) -> list[Table]:

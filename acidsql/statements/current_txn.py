@@ -11,6 +11,7 @@ from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
@@ -173,6 +174,10 @@ class Transactions:
                 condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
             )  # fmt: skip
         return table
+
+    def foreign_table(self, name: TableName) -> ForeignTable | None:
+        """A table or view of the metastore that is no ACID table. It has no snapshots."""
+        return self._metastore.foreign_table(name)
 
     def partitions(self, table: Table) -> list[Partition]:
         """A table's partitions: those in the catalog, those that this transaction has added, and

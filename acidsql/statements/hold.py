@@ -81,4 +81,5 @@ class Holder:
 
     def _is_unchanged(self, prepared: Prepared) -> bool:
         get_table = self._context.transactions.get_table
-        return all(get_table(table.name) == table for table in prepared.tables)
+        tables = [table for table in prepared.tables if table.is_transactional]
+        return all(get_table(table.name) == table for table in tables)

@@ -24,7 +24,7 @@ class Preparer:
 
     def change(self, statement: st.Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
-        resolve = resolve or self._names.resolve
+        resolve = resolve or self._names.readable
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         planned = plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
         for query in planned.queries:
@@ -38,7 +38,8 @@ class Preparer:
     def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""
         assert statement.query is not None
-        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
+        readable, double_quoted = self._names.readable, said.double_quoted
+        found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
         query = Text(said.text, found.edits).verbatim(statement.query.span)
         fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
         name = self._names.new(statement.name, said.text)

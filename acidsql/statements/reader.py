@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import AcidSqlError, UnsupportedError
+from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, TxnState, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery, Reduced
 from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
-from acidsql.plan.query import StandIn, placeholders, rewrite
+from acidsql.plan.query import StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Effect, Reads, SparkStatement
@@ -30,6 +30,7 @@ from acidsql.statements.said import Args, Said
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
+from acidsql.storage.reading.plain_tables import read_plain
 from acidsql.storage.reading.read import read_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import ROW__ID, empty, unread
@@ -204,6 +205,8 @@ class Reader:
             CatalogError: Another session changed the table while its files were listed.
         """
         table = standin.table
+        if not table.is_transactional:
+            return _shaped(self._plain_rows(table), standin)
         lost = self._transactions.lost(table)
         names = self._transactions.partition_names(table)
 
@@ -228,6 +231,13 @@ class Reader:
             raise
         still_there()
         return _shaped(rows, standin)
+
+    def _plain_rows(self, table: Table) -> DataFrame:
+        found = self._metastore.foreign_table(table.name)
+        if found is None or found.table != table:
+            raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
+        text = found.text
+        return read_plain(self._spark, table, found.partitions, (text.field_end, text.null))
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
@@ -308,10 +318,11 @@ class Reader:
                 said.text, resolve, self._names.is_sparks, double_quoted=double_quoted
             )
             return self._verbatim(said.text, args)
-        found = rewrite(said.text, statement, self._names.resolve, double_quoted=said.double_quoted)
+        readable, double_quoted = self._names.readable, said.double_quoted
+        found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
         if not found.standins:
             return self._verbatim(said.text, args)
-        snapshot = self._transactions.look([standin.table.name for standin in found.standins])
+        snapshot = self._transactions.look([*acid_tables(found.standins)])
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
         mode, span = statement.explained or (None, statement.span)
         query = text.verbatim(span)
@@ -354,8 +365,8 @@ class Reader:
         self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None
     ) -> str:
         """The files that a plan reads of ACID tables, and the plan, as text."""
-        tables = {standin.table.name: standin.table for standin in standins}
-        listed = [(table, *self._listed(table, snapshot)) for table in tables.values()]
+        tables = acid_tables(standins).values()
+        listed = [(table, *self._listed(table, snapshot)) for table in tables]
         plan = plan_section(jvm.explain(rows, mode))
         return tables_section(listed, jvm.scans_of(rows)) + plan
 

@@ -198,7 +198,7 @@ class Runner:
             )
             self._of_transactions.allow(statement, text)
         if isinstance(statement, st.Dml):
-            return self._change(statement, said, clock, resolve)
+            return self._change(statement, said, clock, _first(resolve, self._names.readable))
         match statement:
             case st.SparkStatement():
                 return self._reader.pass_on(statement, said, args)
@@ -283,6 +283,11 @@ class Runner:
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
+
+
+def _first(known: Resolve, otherwise: Resolve) -> Resolve:
+    """The table that is known already, or else what ``otherwise`` says."""
+    return cache(lambda parts: known(parts) or otherwise(parts))
 
 
 def _receipt(said: Said, transaction: Transaction, work: Work, clock: Clock) -> Receipt:

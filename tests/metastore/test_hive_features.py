@@ -19,6 +19,7 @@ MODERN = {
     "get_open_txns_req": NOTHING_OPEN,
     "metastore.txn.timeout": "90s",
     "metastore.warehouse.dir": "file:///wh/",
+    "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
 }
 
 

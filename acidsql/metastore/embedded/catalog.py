@@ -121,6 +121,9 @@ class EmbeddedCatalog:
             table_id = rows.table_id(connection, name)
             return None if table_id is None else rows.read_table(connection, name, table_id)
 
+    def foreign_table(self, name: TableName) -> None:
+        return None
+
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:

@@ -7,11 +7,12 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import TableName
-from acidsql.errors import CatalogError
+from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.connection import user_of
-from acidsql.metastore.hive.features import Features
+from acidsql.metastore.hive.features import DEFAULT_PARTITION_NAME, Features
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.own_txns import OwnTxn
 
@@ -80,6 +81,19 @@ class Calls:
         if found is None:
             raise no_table(name)
         return found
+
+    def _need_usual_null(self, name: TableName) -> None:
+        """Refuse a partitioned table if the server's word for NULL is not the usual one.
+
+        acidsql would show this word where Hive means NULL, and Hive would show acidsql's.
+        """
+        word = self.features.default_partition
+        if word != DEFAULT_PARTITION:
+            raise UnsupportedError(
+                f"The partitioned table {name} cannot be used, because the server says "
+                f"{DEFAULT_PARTITION_NAME}={word}. acidsql knows {DEFAULT_PARTITION} only.",
+                condition="UNSUPPORTED_FEATURE.DEFAULT_PARTITION_NAME",
+            )
 
     def _alter(self, name: TableName, raw: Any, **context: str) -> None:
         """Replace a table's struct. Statistics are left as they are in the struct."""

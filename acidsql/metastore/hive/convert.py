@@ -35,7 +35,8 @@ _SERVERS = {
 }  # fmt: skip
 _ASCENDING, _DESCENDING = 1, 0
 _PACKAGE = "org.apache.hadoop.hive.ql.io"
-_FORMATS = {
+# A format's classes: of input, of output, and of its rows.
+FORMATS = {
     ORC: (
         f"{_PACKAGE}.orc.OrcInputFormat", f"{_PACKAGE}.orc.OrcOutputFormat",
         f"{_PACKAGE}.orc.OrcSerde",
@@ -116,12 +117,12 @@ def identity(raw: Any) -> str:
 def format_of(sd: Any) -> str:
     """``orc``, ``parquet``, or the name of another format's class."""
     name: str = sd.inputFormat or ""
-    return next((one for one, names in _FORMATS.items() if names[0] == name), name)
+    return next((one for one, names in FORMATS.items() if names[0] == name), name)
 
 
 def is_known_format(name: str) -> bool:
     """Whether acidsql reads and writes files of this format."""
-    return name in _FORMATS
+    return name in FORMATS
 
 
 def raw_table(table: Table, owner: str, catalog: str) -> Any:
@@ -147,7 +148,7 @@ def raw_table(table: Table, owner: str, catalog: str) -> Any:
 
 def descriptor(table: Table) -> Any:
     """The struct of a table's storage."""
-    inputs, outputs, serde = _FORMATS[table.file_format]
+    inputs, outputs, serde = FORMATS[table.file_format]
     return hive.StorageDescriptor(
         cols=fields(table.columns),
         location=theirs(table.location),

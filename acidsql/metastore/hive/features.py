@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.paths import plain_path
 from acidsql.errors import AcidSqlError, MetastoreError, SettingError
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 
 _TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
+DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -26,11 +28,13 @@ class Features:
         version: The version that the server names. Builds of vendors may name another one.
         txn_timeout_ms: After this time without a heartbeat the server aborts a transaction.
         warehouse: The directory of the database ``default``.
+        default_partition: What stands for NULL in the names of partitions.
     """
 
     version: str
     txn_timeout_ms: int
     warehouse: str
+    default_partition: str = DEFAULT_PARTITION
 
 
 def probe(client: Client) -> Features:
@@ -53,7 +57,12 @@ def probe(client: Client) -> Features:
     warehouse = _asked(client, _WAREHOUSE, "")
     if not warehouse:
         raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
-    return Features(version, _milliseconds(timeout), plain_path(warehouse).rstrip("/"))
+    return Features(
+        version,
+        _milliseconds(timeout),
+        plain_path(warehouse).rstrip("/"),
+        _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
+    )
 
 
 def _asked(client: Client, name: str, default: str) -> str:

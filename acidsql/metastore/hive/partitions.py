@@ -32,6 +32,7 @@ class HivePartitions(Calls):
         raw = self._need_raw(name)
         if not raw.partitionKeys:
             return []
+        self._need_usual_null(name)
         found = self._call("get_partitions", name.database, name.name, _ALL)
         known = sorted((convert.partition_of(one) for one in found), key=_order)
         prefix = f"{convert.ours(raw.sd.location)}/"
@@ -55,6 +56,8 @@ class HivePartitions(Calls):
 
     def _add_partitions(self, raw: Any, partitions: Sequence[Partition]) -> None:
         """Add partitions to a table; those that exist stay."""
+        if partitions:
+            self._need_usual_null(TableName(raw.dbName, raw.tableName))
         for some in chunks(partitions):
             request = hive.AddPartitionsRequest(
                 dbName=raw.dbName,

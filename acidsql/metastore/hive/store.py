@@ -10,6 +10,7 @@ from acidsql.metastore.hive.calls import ListNames
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.compactions import HiveCompactions
 from acidsql.metastore.hive.features import probe
+from acidsql.metastore.hive.foreign import HiveForeign
 from acidsql.metastore.hive.txns import HiveTxns
 
 _ABILITIES = Abilities(
@@ -23,7 +24,7 @@ _ABILITIES = Abilities(
 )
 
 
-class HiveMetastore(HiveTxns, HiveCompactions):
+class HiveMetastore(HiveTxns, HiveCompactions, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

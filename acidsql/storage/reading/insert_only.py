@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -31,8 +32,6 @@ from acidsql.storage.reading.python_rows import python_rows
 from acidsql.storage.spark import jvm
 
 FORMATS = (ORC, PARQUET, "text")
-_FIELD_END = literal("\x01")
-_NULL = literal("\\N")
 
 
 def read_inserts_only(
@@ -43,6 +42,7 @@ def read_inserts_only(
     sizes: Mapping[str, int] = MappingProxyType({}),
     *,
     any_writer: bool = False,
+    text: tuple[str, str] = ("\x01", "\\N"),
 ) -> DataFrame:
     """The rows of plain files: the data columns, then the partition columns.
 
@@ -55,6 +55,7 @@ def read_inserts_only(
         sizes: The files' sizes in bytes. Without sizes it takes longer to find a row's partition.
         any_writer: The files may be another writer's, so they are looked into first. Python tasks
             read ORC files that Spark's reader would misread; such Parquet files are refused.
+        text: What ends a field of a text file, and what stands for NULL there.
 
     Raises:
         UnsupportedError: The format is another one, or a column of a text file is an array, map,
@@ -76,7 +77,7 @@ def read_inserts_only(
     where = PathPartitions(table, files, sizes)
     values = where.values
     if file_format == "text":
-        rows = _text(spark, table, paths, where.needed)
+        rows = _text(spark, table, paths, where.needed, *text)
     elif file_format == PARQUET:
         if any_writer:
             need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
@@ -166,25 +167,28 @@ def _parquet(
 
 
 def _text(
-    spark: SparkSession, table: Table, paths: Sequence[str], of_file: Sequence[str]
+    spark: SparkSession,
+    table: Table,
+    paths: Sequence[str],
+    of_file: Sequence[str],
+    field_end: str,
+    null: str,
 ) -> DataFrame:
-    """Read text of Hive's LazySimpleSerDe: ^A ends a field.
-
-    ``_NULL``, and a text that does not parse, is NULL.
-    """
+    """Read text of Hive's LazySimpleSerDe. ``null``, and a text that does not parse, is NULL."""
+    end = literal(re.escape(field_end))
     values = (
-        f"{_parsed(f'get(split(value, {_FIELD_END}), {i})', column)} AS {quote(column.name)}"
+        f"{_parsed(f'get(split(value, {end}), {i})', column, null)} AS {quote(column.name)}"
         for i, column in enumerate(table.columns)
     )
     lines = open_files(spark, paths, "value string", "text", of_file=of_file)
     return lines.selectExpr(*values, *of_file)
 
 
-def _parsed(field: str, column: Column) -> str:
+def _parsed(field: str, column: Column, null: str) -> str:
     if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
         raise UnsupportedError(
             f"Column '{column.name}' of type {column.type} cannot be read from a text file.",
             condition="UNSUPPORTED_DATATYPE",
         )
-    value = f"try_cast(nullif({field}, {_NULL}) AS {shown_type(column.type)})"
+    value = f"try_cast(nullif({field}, {literal(null)}) AS {shown_type(column.type)})"
     return shown(value, column.type, zone_offset_micros=None)

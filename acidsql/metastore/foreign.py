@@ -1,0 +1,50 @@
+"""Tables and views of a metastore that are not ACID tables: values, as queries need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a text file's lines are to be read.
+
+    Attributes:
+        field_end: The character between two fields.
+        null: The text that stands for NULL.
+    """
+
+    field_end: str = "\x01"
+    null: str = "\\N"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTable:
+    """A plain or external table of Hive's, a view, or a table of another engine.
+
+    Attributes:
+        name: Its name.
+        table: Its columns and its place; None if acidsql cannot read it.
+        partitions: Its partitions, which may lie anywhere.
+        text: How to read its text files.
+        refusal: Why acidsql cannot read it, and what to do.
+        view_text: The query of a view.
+    """
+
+    name: TableName
+    table: Table | None = None
+    partitions: tuple[Partition, ...] = ()
+    text: TextFormat = TextFormat()
+    refusal: str = ""
+    view_text: str | None = None
+
+    def need_table(self) -> Table:
+        """The table to read. Raises UnsupportedError if acidsql cannot read it."""
+        if self.table is None:
+            raise UnsupportedError(
+                f"{self.name} {self.refusal}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE"
+            )
+        return self.table

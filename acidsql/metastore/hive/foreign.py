@@ -1,0 +1,108 @@
+"""Hive's plain and external tables, views, and tables of other engines, as a query sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.foreign import ForeignTable, TextFormat
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.kinds import TEXT, Kind, engine_of, format_of, kind_of
+
+_ALL = -1
+_LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+# Properties of text tables that change what a line means → the values that change nothing.
+_OF_TEXT: Mapping[str, set[str]] = {
+    "escape.delim": set(), "timestamp.formats": set(), "line.delim": {"\n", "10"},
+    "serialization.encoding": {"UTF-8", "utf-8"}, "skip.header.line.count": {"0"},
+    "skip.footer.line.count": {"0"}, "serialization.last.column.takes.rest": {"false"},
+}  # fmt: skip
+_NULL = "serialization.null.format"
+
+
+class HiveForeign(Calls):
+    """The part of the store about tables that are not ACID tables."""
+
+    def foreign_table(self, name: TableName) -> ForeignTable | None:
+        """See ``Catalog``."""
+        raw = self._raw(name)
+        if raw is None or convert.is_transactional(raw):
+            return None
+        kind = kind_of(raw)
+        if kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW):
+            return ForeignTable(
+                name, view_text=raw.viewExpandedText or raw.viewOriginalText or "",
+                refusal=f"is a {kind.value} of Hive's: query the tables that it names.",
+            )  # fmt: skip
+        why = _why_not(raw)
+        if why:
+            return ForeignTable(name, refusal=why)
+        partitions = []
+        if raw.partitionKeys:
+            self._need_usual_null(name)
+            partitions = self._call("get_partitions", name.database, name.name, _ALL)
+        for one in partitions:
+            if _reading(one.sd) != _reading(raw.sd):
+                return ForeignTable(
+                    name, refusal=f"has a partition ({'/'.join(one.values)}) in another format "
+                    "than the table's. Read the partition's directory by Spark.",
+                )  # fmt: skip
+        return ForeignTable(
+            name,
+            replace(
+                convert.table_of(raw, hive.SQLAllTableConstraints()),
+                file_format=format_of(raw),
+                is_transactional=False,
+            ),
+            tuple(map(convert.partition_of, partitions)),
+            _text_format(raw),
+        )
+
+
+def _why_not(raw: Any) -> str:
+    if engine := engine_of(raw):
+        return (
+            f"is a table of {engine}, whose files mean nothing without {engine}: read it by "
+            f"{engine} for Spark."
+        )
+    form = format_of(raw)
+    if form not in (*convert.FORMATS, TEXT):
+        return (
+            f"has files of the format {form}, which acidsql does not read. Read them by a Spark "
+            "session with Hive support, or by Hive."
+        )
+    if form != TEXT:
+        return ""
+    if raw.sd.serdeInfo.serializationLib != _LAZY:
+        return (
+            f"has text files that only {raw.sd.serdeInfo.serializationLib} reads. Read them by a "
+            "Spark session with Hive support, or by Hive."
+        )
+    said = _said_of_text(raw)
+    odd = [key for key, usual in _OF_TEXT.items() if said.get(key, "") not in {"", *usual}]
+    return f"has text files with {odd[0]}, which acidsql does not read." if odd else ""
+
+
+def _said_of_text(raw: Any) -> Mapping[str, str]:
+    return {**(raw.parameters or {}), **(raw.sd.serdeInfo.parameters or {})}
+
+
+def _text_format(raw: Any) -> TextFormat:
+    said, default = _said_of_text(raw), TextFormat()
+    end = said.get("field.delim") or said.get("serialization.format") or default.field_end
+    return TextFormat(_character(end), said.get(_NULL, default.null))
+
+
+def _character(text: str) -> str:
+    """Hive writes a delimiter as itself or as the number of its character."""
+    return chr(int(text)) if text.isdecimal() else text
+
+
+def _reading(sd: Any) -> tuple[str, str, Mapping[str, str]]:
+    """How the files of a table or a partition are to be read."""
+    parameters = dict(sd.serdeInfo.parameters or {})
+    return sd.inputFormat, sd.serdeInfo.serializationLib, parameters

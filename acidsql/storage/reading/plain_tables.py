@@ -1,0 +1,126 @@
+"""Read Hive's plain and external tables: all files of their directories, without transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.layout import is_hidden, parse_directory, partition_name
+from acidsql.acid.table import ORC, Partition, Table
+from acidsql.errors import FormatError
+from acidsql.storage.columns import literal, quote, shown_type
+from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
+from acidsql.storage.files.orc_schema import columns_of, has_no_names
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.insert_only import read_inserts_only
+
+
+def read_plain(
+    spark: SparkSession, table: Table, partitions: Sequence[Partition], text: tuple[str, str]
+) -> DataFrame:
+    """The rows of a plain table: the data columns, then the partition columns.
+
+    Args:
+        spark: The session.
+        table: The table.
+        partitions: Its partitions, which may lie anywhere.
+        text: What ends a field of a text file, and what stands for NULL there.
+
+    Raises:
+        FormatError: A directory is missing, or has the directories of transactions; or an ORC file
+            has other columns than the table.
+        UnsupportedError: As ``read_inserts_only``.
+    """
+    if not table.partition_columns:
+        return _read(spark, table, {"": _files(table.location)}, text)
+    names = [column.name for column in table.partition_columns]
+    usual: dict[str, Mapping[str, int]] = {}
+    parts = []
+    listed = in_threads(lambda one: _files(one.location), partitions)
+    for partition, files in zip(partitions, listed, strict=True):
+        name = partition_name(names, partition.values)
+        place = f"{table.location}/{name}"
+        if place == partition.location and all(path.rpartition("/")[0] == place for path in files):
+            usual[name] = files
+        else:
+            parts.append(_elsewhere(spark, table, partition, files, text))
+    if usual or not parts:
+        parts.insert(0, _read(spark, table, usual, text))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _read(
+    spark: SparkSession,
+    table: Table,
+    files: Mapping[str, Mapping[str, int]],
+    text: tuple[str, str],
+) -> DataFrame:
+    sizes = {path: size for group in files.values() for path, size in group.items()}
+    if table.file_format == ORC:
+        _need_columns(table, list(sizes))
+    paths = {name: sorted(group) for name, group in files.items()}
+    return read_inserts_only(
+        spark, table, paths, table.file_format, sizes, any_writer=True, text=text
+    )
+
+
+def _elsewhere(
+    spark: SparkSession,
+    table: Table,
+    partition: Partition,
+    files: Mapping[str, int],
+    text: tuple[str, str],
+) -> DataFrame:
+    """A partition whose place does not tell its values."""
+    rows = _read(spark, replace(table, partition_columns=()), {"": files}, text)
+    values = (
+        f"CAST({'NULL' if value is None else literal(value)} AS {shown_type(column.type)}) AS "
+        f"{quote(column.name)}"
+        for value, column in zip(partition.values, table.partition_columns, strict=True)
+    )
+    return rows.selectExpr("*", *values)
+
+
+def _files(location: str) -> dict[str, int]:
+    """Path and size of all files that Hive would read."""
+    files = filesystem_for(location)
+    try:
+        return dict(_walk(files, files.list(location)))
+    except FileNotFoundError as error:
+        raise FormatError(f"There is no directory '{location}'.", path=location) from error
+
+
+def _walk(files: FileSystem, entries: Sequence[Entry]) -> list[tuple[str, int]]:
+    found = []
+    for entry in entries:
+        if is_hidden(entry.name):
+            continue
+        if not entry.is_dir:
+            found += [(entry.path, entry.size)] if entry.size else []
+        elif parse_directory(entry.name) is not None:
+            raise FormatError(
+                f"'{entry.path}' is a directory of transactions, but the table is none of ACID.",
+                path=entry.path,
+            )
+        else:
+            found += _walk(files, files.list(entry.path))
+    return found
+
+
+def _need_columns(table: Table, paths: Sequence[str]) -> None:
+    """Check that the columns of ORC files are the table's, in the same order.
+
+    Hive matches the columns of such files by name, Spark and acidsql by position.
+    """
+    ours = [column.name for column in table.columns]
+    for path, columns in zip(paths, in_threads(columns_of, paths), strict=True):
+        names = [name.lower() for name, _ in columns]
+        known = min(len(names), len(ours))
+        if not has_no_names(names) and names[:known] != ours[:known]:
+            raise FormatError(
+                f"'{path}' has the columns {', '.join(names)}, but {table.name} has "
+                f"{', '.join(ours)}.", path=path,
+            )  # fmt: skip
