@@ -32,12 +32,13 @@ class Migration:
         Args:
             table: ``table`` or ``database.table``.
             metastore: The Hive Metastore, ``thrift://host:9083``.
-            name: The table's name there. Default: the same. If there is no such database, one is
-                made whose managed directory is the one around the table's.
+            name: The table's name there. Default: the same. If there is no such database, it is
+                made.
 
         Raises:
             CatalogError: There is no such table, the name is taken, or the server refuses the
-                directory: Hive 4 demands that it is inside of the database's managed directory.
+                directory: Hive 4 demands that it is inside of the server's warehouse, or of the
+                database's managed directory.
             LockTimeoutError: Somebody reads or writes the table.
             UnsupportedError: Files of aborted transactions or unfinished compactions are left.
             MetastoreError: A metastore does not answer. Make the same call again.
@@ -49,6 +50,9 @@ class Migration:
 
     def import_from_hive(self, table: str, *, metastore: str, name: str | None = None) -> None:
         """Move a table from a Hive Metastore to this session's metastore. No row is copied.
+
+        The files stay in the directory of Hive's database. ``DROP DATABASE`` in Hive deletes this
+        directory with all that is in it, and Hive gives it to a new table of the same name.
 
         Args:
             table: The table's name in the Hive Metastore, ``table`` or ``database.table``.

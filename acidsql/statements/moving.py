@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from acidsql.acid.layout import MOVED_FILE
+from acidsql.acid.paths import directory_name
 from acidsql.acid.table import MOVING, Partition, Table, TableName
 from acidsql.acid.types import parse_type
 from acidsql.errors import (
@@ -34,6 +36,7 @@ from acidsql.plan.locking import exclusive
 from acidsql.settings import Settings
 from acidsql.statements.moving_files import files_of, need_settled, rename_visible
 from acidsql.statements.places import entering
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
 
@@ -154,11 +157,12 @@ class Move:
             self._create(new, table, partitions, made)
             is_begun = True
             self._need_same(table, partitions)
+            self._label(table)
         except (MetastoreError, CommitUnknownError):
             raise  # nobody knows what the metastore has done: the marks stay
         except (AcidSqlError, OSError):
             with suppress(AcidSqlError):
-                self._undo(old, is_begun)
+                self._undo(old, table.location, is_begun)
             raise
         self._old.store.drop_table(self._old.name, txn_id=old.id, delete_data=False)
         old.end_quietly()
@@ -178,7 +182,7 @@ class Move:
             replace(one, location=where + one.location.removeprefix(table.location))
             for one in partitions
         ]
-        self._make_database(where)
+        self._make_database()
         properties = {**table.properties, MOVING: f"from {self._old.words}"}
         txn.commit(
             create_table=replace(
@@ -197,12 +201,24 @@ class Move:
             else entering(table.location)
         )
 
-    def _make_database(self, location: str) -> None:
-        """A Hive Metastore demands that the directory is inside of its database's."""
-        name = self._new.name.database
-        if self._new.store.get_database(name) is None:
-            above = location.rpartition("/")[0]
-            self._new.store.create_database(Database(name, above))
+    def _make_database(self) -> None:
+        """Never around the table: a Hive Metastore deletes a dropped database's directory."""
+        store, name = self._new.store, self._new.name.database
+        if store.get_database(name) is None:
+            default = store.get_database("default")
+            assert default is not None
+            store.create_database(Database(name, f"{default.location}/{directory_name(name)}.db"))
+
+    def _label(self, table: Table) -> None:
+        """Say in the directory that it belongs to another metastore, or not any more.
+
+        Otherwise acidsql's own metastore would give the directory to a new table of the old name.
+        """
+        label, files = f"{table.location}/{MOVED_FILE}", filesystem_for(table.location)
+        if self._new.store.abilities.shared_with_hive:
+            files.write_file(label, f"{self._new.words}\n".encode())
+        elif files.exists(label):
+            files.delete_file(label)
 
     def _need_same(self, table: Table, partitions: Sequence[Partition]) -> None:
         """Raise unless readers find the same files by both metastores."""
@@ -218,8 +234,12 @@ class Move:
                 condition="UNSUPPORTED_FEATURE.MOVE",
             )
 
-    def _undo(self, old: Txn, is_made: bool) -> None:
+    def _undo(self, old: Txn, location: str, is_made: bool) -> None:
         store = self._new.store
+        if store.abilities.shared_with_hive:
+            files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
+            if files.exists(label):
+                files.delete_file(label)
         if is_made and store.get_table(self._new.name) is not None:
             if self._new.high_water_mark > self._old.high_water_mark:
                 return  # somebody has written to it: only the end of the move is right

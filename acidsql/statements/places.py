@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.layout import parse_directory, parse_partition_name
+from acidsql.acid.layout import MOVED_FILE, parse_directory, parse_partition_name
 from acidsql.acid.paths import (
     is_local,
     is_same,
@@ -73,6 +73,20 @@ def entering(location: str, *, links: bool = False) -> str:
     )  # fmt: skip
 
 
+def has_moved_away(location: str) -> bool:
+    """Whether the directory is that of a table that another metastore has now."""
+    return filesystem_for(location).exists(f"{location}/{MOVED_FILE}")
+
+
+def _moved_away(location: str) -> CatalogError:
+    with filesystem_for(location).open_input(f"{location}/{MOVED_FILE}") as file:
+        where = file.read(1000).decode(errors="replace").strip()
+    return CatalogError(
+        f"The directory '{location}' belongs to a table of another metastore: {where}.",
+        condition="LOCATION_ALREADY_EXISTS", sqlstate="42710", location=location,
+    )  # fmt: skip
+
+
 class Places:
     """The directories of one metastore's tables."""
 
@@ -95,7 +109,7 @@ class Places:
         """The same table, in a directory that no other table owns.
 
         Usually this is the directory with the table's name. Another table owns that directory if
-        the table was renamed, or was dropped and is not cleaned up yet.
+        the table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
 
         Args:
             table: The table, which does not exist yet.
@@ -105,6 +119,8 @@ class Places:
             is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` deletes the files
             if not is_own or not is_same(owner.location, table.location):
                 return replace(table, location=f"{table.location}_{number}")
+        if has_moved_away(table.location):
+            return replace(table, location=f"{table.location}_{number}")
         return table
 
     def prepare(self, table: Table, *, adopt: bool) -> Adopted:
@@ -125,6 +141,8 @@ class Places:
         if adopt:  # otherwise ``free`` has chosen the directory
             for owner in self.neighbours(table.location):
                 raise owner.refusal(table.location)
+            if has_moved_away(table.location):
+                raise _moved_away(table.location)
         fs = filesystem_for(table.location)
         names = [entry.name for entry in fs.list_if_there(table.location)]
         is_link = fs.is_link(table.location)

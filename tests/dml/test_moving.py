@@ -33,6 +33,15 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
+def acid(spark, hive_metastore):
+    """A session on a metastore of its own, in the server's warehouse: Hive 4 demands that."""
+    place = hive_metastore.warehouse / f"own{next(_numbers)}"
+    with acidsql.connect(spark, warehouse=str(place), compactor="off") as session:
+        yield session
+    spark.catalog.setCurrentDatabase("default")
+
+
+@pytest.fixture
 def hive(spark, hive_metastore):
     """A session on the Hive Metastore."""
     with acidsql.connect(spark, metastore=hive_metastore.url) as session:
@@ -85,10 +94,11 @@ def full_table(acid):
 def test_a_table_goes_to_hive_as_it_is_and_comes_back(acid, hive, export, back, hive_metastore):
     full_table(acid)
     before, made = ids(acid, "t"), rows(acid, "SHOW CREATE TABLE t")[0][0]
-    files = sorted(str(one) for one in Path(acid.warehouse, "t").rglob("*"))
+    files = {str(one) for one in Path(acid.warehouse, "t").rglob("*")}
     name = export()
     assert rows(acid, "SHOW TABLES") == []
-    assert sorted(str(one) for one in Path(acid.warehouse, "t").rglob("*")) == files
+    label = {f"{acid.warehouse}/t/_acidsql_moved"}
+    assert {str(one) for one in Path(acid.warehouse, "t").rglob("*")} == files | label
     assert ids(hive, name) == before
     there = rows(hive, f"SHOW CREATE TABLE {name}")[0][0]
     for part in ("NOT NULL", "DEFAULT 'x'", "COMMENT 'c'", "INTO 2 BUCKETS", "'k'", "'a table'"):
@@ -170,9 +180,9 @@ def test_an_insert_only_table_moves(acid, hive, export, back):
     assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
 
 
-def test_an_adopted_table_moves_with_its_original_files(acid, hive, export, spark, tmp_path):
-    spark.range(5).coalesce(1).write.orc(str(tmp_path / "warehouse" / "t"))
-    acid.sql(f"CREATE TABLE t (id BIGINT) LOCATION '{tmp_path}/warehouse/t'")
+def test_an_adopted_table_moves_with_its_original_files(acid, hive, export, spark):
+    spark.range(5).coalesce(1).write.orc(f"{acid.warehouse}/t")
+    acid.sql(f"CREATE TABLE t (id BIGINT) LOCATION '{acid.warehouse}/t'")
     acid.sql("DELETE FROM t WHERE id > 2")
     before = ids(acid, "t")
     name = export()
@@ -277,13 +287,40 @@ def test_a_name_that_is_taken_and_a_table_that_is_not_there(acid, export, db, hi
         acid.export_to_hive("t", metastore="sqlite:///x")
 
 
-def test_a_directory_that_the_server_refuses_leaves_the_table_as_it_was(acid, hive_metastore):
+def test_a_directory_that_the_server_refuses_leaves_the_table_as_it_was(
+    spark, hive_metastore, tmp_path
+):
+    with acidsql.connect(spark, warehouse=str(tmp_path), compactor="off") as acid:
+        acid.sql("CREATE TABLE t (a INT)")
+        acid.sql("INSERT INTO t VALUES (1)")
+        with pytest.raises(CatalogError, match="managed"):
+            acid.export_to_hive("t", metastore=hive_metastore.url, name=f"default.t{id(acid)}")
+        assert rows(acid, "SELECT * FROM t") == [(1,)]
+        acid.sql("INSERT INTO t VALUES (2)")
+
+
+def test_a_new_table_of_the_old_name_gets_another_directory(acid, hive, export):
+    """DROP of the new table would delete the rows of the one that has moved away."""
     acid.sql("CREATE TABLE t (a INT)")
-    acid.sql("INSERT INTO t VALUES (1)")
-    with pytest.raises(CatalogError, match="managed"):
-        acid.export_to_hive("t", metastore=hive_metastore.url, name=f"default.t{next(_numbers)}")
-    assert rows(acid, "SELECT * FROM t") == [(1,)]
-    acid.sql("INSERT INTO t VALUES (2)")
+    name = export()
+    acid.sql("CREATE TABLE t (b STRING)")
+    acid.sql("CREATE TABLE u (b STRING)")
+    hive.sql(f"INSERT INTO {name} VALUES (1)")
+    acid.sql("INSERT INTO t VALUES ('x')")
+    acid.sql("DROP TABLE t")
+    assert rows(hive, f"SELECT * FROM {name}") == [(1,)]
+    with pytest.raises(CatalogError, match="another metastore"):
+        acid.sql(f"CREATE TABLE v (a INT) LOCATION '{acid.warehouse}/t'")
+
+
+def test_hive_drops_the_database_and_nothing_but_its_own_tables(acid, hive, export, db):
+    """The server deletes a dropped database's directory with all that is in it."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("CREATE TABLE u (a INT)")
+    acid.sql("INSERT INTO u VALUES (1)")
+    export()
+    hive.metastore.drop_database(db, cascade=True)
+    assert rows(acid, "SELECT * FROM u") == [(1,)]
 
 
 def test_a_session_of_a_hive_metastore_exports_nothing(hive, hive_metastore):

@@ -13,7 +13,7 @@ from typing import Any
 
 from acidsql.acid.paths import directory_name, is_same
 from acidsql.acid.table import Column, Table, TableName
-from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
 from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import (
@@ -65,13 +65,10 @@ class HiveCatalog(Calls):
     def create_database(self, database: Database) -> None:
         default = f"{self.features.warehouse}/{directory_name(database.name)}.db"
         is_default = is_same(database.location, default)
-        location = None if is_default else convert.theirs(database.location)
-        # The server refuses a directory that is there, unless the database exists already.
-        is_there = location is not None and bool(self._list_names(database.location))
         request = hive.CreateDatabaseRequest(
             databaseName=database.name,
             description=database.comment,
-            managedLocationUri=None if is_there else location,
+            managedLocationUri=None if is_default else convert.theirs(database.location),
             catalogName=self._catalog,
             ownerName=self._user,
             ownerType=hive.PrincipalType.USER,
@@ -85,13 +82,6 @@ class HiveCatalog(Calls):
                 f"There is a database '{database.name}' already.",
                 condition="SCHEMA_ALREADY_EXISTS", sqlstate="42P06", database=database.name,
             ) from error  # fmt: skip
-        if is_there:
-            self._set_managed(database.name, location)
-
-    def _set_managed(self, name: str, location: str | None) -> None:
-        raw = self._raw_database(name)
-        raw.managedLocationUri = location
-        self._call("alter_database", name, raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
@@ -187,7 +177,7 @@ class HiveCatalog(Calls):
         )
         try:
             self._call("seed_write_id", request)
-        except CatalogError:
+        except (CatalogError, MetastoreError):  # Hive 3 does not know the call
             asked = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
             (found,) = self._call("get_valid_write_ids", asked).tblValidWriteIds
             left = last - found.writeIdHighWaterMark
