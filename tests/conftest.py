@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from over_hive import OVER_HIVE, skip_what_hive_lacks
 from small_spark import small_spark
 
 from acidsql.java import use_java
@@ -29,13 +30,16 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests that use the fixture ``spark``, and run them last.
+    """Mark all tests that use the fixture ``spark``, and run them last. Over a Hive Metastore, skip
+    those that need more.
 
     ``tryfirst``: ``-m spark`` must see the marks.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if OVER_HIVE and "acid" in getattr(item, "fixturenames", ()):
+            skip_what_hive_lacks(item)
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 
 
@@ -114,7 +118,7 @@ def acid(
     """
     import acidsql
 
-    if os.environ.get("ACIDSQL_OVER_HIVE"):
+    if OVER_HIVE:
         server = request.getfixturevalue("hive_metastore")
         with acidsql.connect(spark, metastore=server.url) as session:
             yield session

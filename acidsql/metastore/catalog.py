@@ -57,6 +57,14 @@ class Catalog(Protocol):
         """A table or view that is no ACID table, or None. *Read-only.* A metastore that has only
         ACID tables knows none."""
 
+    def glance(self, name: TableName) -> Table | None:
+        """As ``get_table``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
+        *Read-only.*
+
+        A Hive Metastore needs a call of its own for them, and reads need none of them. Who writes
+        compares the table with ``get_table`` under a lock.
+        """
+
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:

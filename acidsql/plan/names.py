@@ -29,6 +29,9 @@ class Tables(Protocol):
     def foreign_table(self, name: TableName) -> ForeignTable | None:
         """The table or view of this name that is no ACID table, or None."""
 
+    def glance(self, name: TableName) -> Table | None:
+        """As ``Catalog.glance``."""
+
 
 class Names:
     """Resolves the names in one session's statements."""
@@ -43,10 +46,18 @@ class Names:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name; None for a table of Spark's and for a temporary view."""
-        name = self.qualify(parts)
-        if name is None or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
+        name = self._ours(parts)
+        return None if name is None else self._tables.get_table(name)
+
+    def glance(self, parts: tuple[str, ...]) -> Table | None:
+        """As ``resolve``, at a glance (see ``Catalog``)."""
+        name = self._ours(parts)
+        return None if name is None else self._tables.glance(name)
+
+    def _ours(self, parts: tuple[str, ...]) -> TableName | None:
+        if len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0]):
             return None
-        return self._tables.get_table(name)
+        return self.qualify(parts)
 
     def readable(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID or plain table that a query reads; None for what Spark itself has.
@@ -98,7 +109,7 @@ class Names:
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """Whether the name is that of an ACID table."""
-        return self.resolve(parts) is not None
+        return self.glance(parts) is not None
 
     def is_sparks(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""

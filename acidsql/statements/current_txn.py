@@ -179,6 +179,12 @@ class Transactions:
         """A table or view of the metastore that is no ACID table. It has no snapshots."""
         return self._metastore.foreign_table(name)
 
+    def glance(self, name: TableName) -> Table | None:
+        """As ``get_table``, at a glance (see ``Catalog``)."""
+        table = self._metastore.glance(name)
+        self._changes(name)
+        return table
+
     def partitions(self, table: Table) -> list[Partition]:
         """A table's partitions: those in the catalog, those that this transaction has added, and
         those that others have dropped since its snapshot was taken (see ``lost``)."""
@@ -242,7 +248,7 @@ class Transactions:
                 gone, or now has other columns, another directory or another layout.
         """
         ours, name = self._txn, table.name
-        now = self._metastore.get_table(name)
+        now = self._metastore.glance(name)
         since = ours.catalog_changes(name) if ours else self._txns.catalog_changes(seen, name)
         listed = set(partitions).difference(lost) if since else set[str]()
         change = next(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acidsql.errors import UnsupportedError
+from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.query import Resolve, rewrite
@@ -22,9 +22,18 @@ class Preparer:
         self._spark, self._names = context.spark, context.names
         self._reader, self._tables = reader, tables
 
-    def change(self, statement: st.Dml, said: Said, resolve: Resolve | None = None) -> Prepared:
+    def at_a_glance(self, statement: st.Dml, said: Said, glance: Resolve) -> Prepared:
+        """As ``change``, with tables at a glance: the holder compares them under the locks."""
+        try:
+            return self._change(statement, said, glance)
+        except AcidSqlError:
+            return self.change(statement, said)  # constraints may have changed
+
+    def change(self, statement: st.Dml, said: Said) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
-        resolve = resolve or self._names.readable
+        return self._change(statement, said, self._names.readable)
+
+    def _change(self, statement: st.Dml, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         planned = plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
         for query in planned.queries:

@@ -19,7 +19,7 @@ from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery, Reduced
 from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
-from acidsql.plan.query import StandIn, acid_tables, placeholders, rewrite
+from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Effect, Reads, SparkStatement
@@ -306,20 +306,29 @@ class Reader:
 
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
-    def pass_on(self, statement: SparkStatement, said: Said, args: Args) -> DataFrame:
-        """Run a statement of Spark's, with stand-ins for the ACID tables that it reads."""
+    def pass_on(
+        self,
+        statement: SparkStatement,
+        said: Said,
+        args: Args,
+        resolve: Resolve,
+        readable: Resolve,
+    ) -> DataFrame:
+        """Run a statement of Spark's, with stand-ins for the tables that it reads.
+
+        ``resolve`` finds ACID tables; ``readable`` finds plain tables of the metastore, too.
+        """
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
             is_ours, double_quoted = self._sparks.is_ours, said.double_quoted
             refuse_new_location(said.text, is_ours, double_quoted=double_quoted)
             self._sparks.share_named(said.text)
         if statement.reads is Reads.NOTHING:
-            resolve, double_quoted = self._names.resolve, said.double_quoted
+            double_quoted = said.double_quoted
             refuse_acid_tables(
                 said.text, resolve, self._names.is_sparks, double_quoted=double_quoted
             )
             return self._verbatim(said.text, args)
-        readable, double_quoted = self._names.readable, said.double_quoted
-        found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
+        found = rewrite(said.text, statement, readable, double_quoted=said.double_quoted)
         if not found.standins:
             return self._verbatim(said.text, args)
         snapshot = self._transactions.look([*acid_tables(found.standins)])

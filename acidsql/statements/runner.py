@@ -150,7 +150,7 @@ class Runner:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
-        return self._names.resolve(parts)
+        return self._names.glance(parts)
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name of a table; None for a name that is Spark's."""
@@ -188,7 +188,7 @@ class Runner:
             text = jvm.substitute_variables(self._spark, text)
             said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.resolve)
+            resolve = cache(self._names.glance)
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -197,11 +197,12 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
+        readable = _first(resolve, self._names.readable)
         if isinstance(statement, st.Dml):
-            return self._change(statement, said, clock, _first(resolve, self._names.readable))
+            return self._change(statement, said, clock, readable)
         match statement:
             case st.SparkStatement():
-                return self._reader.pass_on(statement, said, args)
+                return self._reader.pass_on(statement, said, args, resolve, readable)
             case st.Explain():
                 return self._explain(statement, said)
             case st.CreateTable() if statement.query is not None:
@@ -240,7 +241,7 @@ class Runner:
         if may_need_workers(said.text, statement):
             self._warm_workers()
         with clock("say"):
-            prepared = self._preparer.change(statement, said, resolve)
+            prepared = self._preparer.at_a_glance(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
             with transaction.statement() as work:
                 with clock("hold"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import fill, ordered, refused, rows, table
+from over_hive import beside
 
 import acidsql
 from acidsql.storage.spark import jvm
@@ -219,7 +220,7 @@ def test_what_would_read_wrong_is_refused_by_name_and_changes_nothing(acid):
 def test_a_change_waits_for_those_who_write_and_they_see_it_then(acid, spark):
     fill(acid, "t (id INT)", "1")
     done = []
-    with acidsql.connect(spark, warehouse=acid.warehouse) as other:
+    with beside(acid) as other:
 
         def change():
             other.sql("ALTER TABLE t CHANGE id number BIGINT")
@@ -250,7 +251,7 @@ def test_a_read_that_meets_a_change_says_so(acid, spark, monkeypatch):
     fit."""
     fill(acid, "t (id INT)", "1")
     look = acid._runner.transactions.look
-    with acidsql.connect(spark, warehouse=acid.warehouse) as other:
+    with beside(acid) as other:
 
         def change_first(tables):
             other.sql("ALTER TABLE t CHANGE id id BIGINT")

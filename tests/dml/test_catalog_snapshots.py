@@ -5,8 +5,8 @@
 
 import pytest
 from kit import fill, rows, table
+from over_hive import beside, needs
 
-import acidsql
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
 from acidsql.statements import reader
 
@@ -16,7 +16,7 @@ FIRST = [(1, "a", 1), (2, "b", 2)]
 @pytest.fixture
 def other(spark, acid):
     """A second session on the same tables."""
-    with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as session:
+    with beside(acid, compactor="off") as session:
         yield session
 
 
@@ -108,6 +108,7 @@ def test_new_columns_come_with_the_next_transaction(acid, other, tables):
     assert table(acid) == [(1, "a", None, 1), (2, "b", None, 2)]
 
 
+@needs("can_clean")
 def test_what_snapshots_cannot_mind_they_do_not_see(acid, other, tables):
     with acid.transaction():
         assert table(acid) == FIRST
@@ -169,6 +170,7 @@ def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
 # ── leases ───────────────────────────────────────────────────────────────────────────────────
 
 
+@needs("can_clean")
 def test_clean_ends_the_sessions_own_old_leases_first(acid, tables, monkeypatch):
     """Otherwise they would hold back the cleaner until the next heartbeat."""
     acid.sql("INSERT INTO copy VALUES (1, 'a', 1)")
@@ -182,6 +184,7 @@ def test_clean_ends_the_sessions_own_old_leases_first(acid, tables, monkeypatch)
     assert acid.clean().count() == 2
 
 
+@needs("can_clean")
 def test_so_does_the_compactor_service_of_a_session(acid, tables, monkeypatch):
     acid.sql("INSERT INTO copy VALUES (1, 'a', 1)")
     acid.sql("INSERT INTO copy VALUES (2, 'b', 2)")

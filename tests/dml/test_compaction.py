@@ -10,9 +10,11 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import fill, ordered, refused, rows
+from over_hive import beside, needs
 
-import acidsql
 from acidsql.errors import AcidSqlError, AnalysisError, WriteConflictError, WriteError
+
+pytestmark = needs("can_work")
 
 KINDS = {
     "plain": "t (id INT, v STRING)",
@@ -42,7 +44,7 @@ def states(acid, name="t"):
 
 @pytest.fixture
 def other(spark, acid):
-    with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as session:
+    with beside(acid, compactor="off") as session:
         yield session
 
 
@@ -173,7 +175,7 @@ def test_files_from_before_the_table_was_transactional_and_loaded_ones_are_compa
     assert with_ids(acid) == before
     assert len(directories(acid)) == 1
     acid.close()
-    with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as fresh:
+    with beside(acid, compactor="off") as fresh:
         fresh.clean()
         assert with_ids(fresh) == before
         assert fresh.files("t").where("state <> 'visible'").count() == 0
@@ -308,7 +310,7 @@ def test_what_nobody_can_read_any_more_is_deleted(spark, acid, t):
     # This session has read, so the files that its DataFrames may need are kept.
     assert t.clean().count() == 0
     t.close()
-    with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as fresh:
+    with beside(acid, compactor="off") as fresh:
         removed = fresh.clean().collect()
         assert {row.kind for row in removed} == {"obsolete"}
         assert all(not os.path.exists(row.path) for row in removed)
@@ -480,10 +482,8 @@ def test_only_full_acid_tables_without_buckets_are_rebalanced(acid, layout):
 
 
 def connected(spark, acid, mode, **settings):
-    return acidsql.connect(
-        spark, warehouse=acid.warehouse, compactor=mode,
-        settings={name.replace("_", "."): value for name, value in settings.items()},
-    )  # fmt: skip
+    chosen = {name.replace("_", "."): value for name, value in settings.items()}
+    return beside(acid, compactor=mode, settings=chosen)
 
 
 def test_inline_a_statement_compacts_what_it_made_necessary_and_says_why(spark, acid):
@@ -510,7 +510,7 @@ def test_in_the_background_it_happens_by_itself(spark, acid):
         _until(lambda: any("4 deltas, more than 3" in line for line in receipt.compaction))
         assert rows(session, "SELECT count(*) FROM t") == [(4,)]
     acid.close()
-    with acidsql.connect(spark, warehouse=acid.warehouse, compactor="off") as fresh:
+    with beside(acid, compactor="off") as fresh:
         fresh.clean()
         assert directories(fresh, "obsolete") == []
         assert rows(fresh, "SELECT id FROM t") == [(0,), (1,), (2,), (3,)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import fill
+from over_hive import beside, needs
 
 from acidsql.errors import CatalogError, FormatError
 from acidsql.storage.files.file_info import read_file_info
@@ -49,10 +50,9 @@ def test_every_file_is_told_with_its_rows_and_its_state(acid):
 
 
 def test_files_of_an_open_transaction_are_open_to_others(acid, spark):
-    import acidsql
 
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1")
-    with acidsql.connect(spark, warehouse=acid.warehouse) as other, other.transaction() as txn:
+    with beside(acid) as other, other.transaction() as txn:
         other.sql("INSERT INTO t VALUES (2, 1), (3, 5)")
         theirs = {(f.partition, f.state) for f in acid.files("t").collect()}
         assert theirs == {("p=1", "visible"), ("p=1", "open"), ("p=5", "open")}
@@ -75,6 +75,7 @@ def test_a_file_that_is_damaged_or_gone_has_no_number_of_rows(acid):
     assert "No such file" in found[1].problem
 
 
+@needs("can_work")
 def test_who_reads_a_damaged_file_is_told_which(acid):
     """By Spark's reader, by acidsql's in the driver, and in a Python task. It is never a write
     error."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.orc as orc
 import pytest
 from kit import counts, directories, fill, ordered, refused, rows, table
+from over_hive import needs
 
 from acidsql.errors import ConstraintError
 from acidsql.storage.files.sizes import size
@@ -337,6 +338,7 @@ def test_literal_rows_cost_no_job(mm, spark):
     assert table(mm) == [(1, "a")]
 
 
+@needs("can_work")
 def test_a_compaction_tells_how_many_bytes_it_reads(acid):
     acid.sql(f"CREATE TABLE t (id INT) {MM}")
     for number in (1, 2):

@@ -11,6 +11,7 @@ import pyarrow.orc as orc
 import pyorc
 import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
+from over_hive import beside
 
 from acidsql.errors import AcidSqlError, ConstraintError, WriteError
 from acidsql.storage.writing import load
@@ -355,12 +356,11 @@ def test_a_file_that_changes_while_it_is_copied_is_not_loaded(t, incoming, monke
 
 def test_of_two_that_load_the_same_files_one_does(t, spark, incoming, monkeypatch):
     """The second statement waits for the first, and then finds no files."""
-    import acidsql
 
     outcomes, remove = [], load.remove
 
     def second():
-        with acidsql.connect(spark, warehouse=t.warehouse) as other:
+        with beside(t) as other:
             try:
                 other.sql(f"LOAD DATA INPATH '{incoming}' INTO TABLE t")
                 outcomes.append("loaded")
@@ -398,7 +398,6 @@ def test_the_place_that_files_are_taken_from_is_locked(t, incoming):
 @pytest.mark.parametrize("levels", [0, 1, 2])
 def test_what_is_loaded_is_not_adopted_meanwhile(t, spark, incoming, monkeypatch, levels):
     """CREATE … LOCATION of the directory, or of one around it, waits until the files are gone."""
-    import acidsql
 
     place = incoming.joinpath(*(f"p{n}=1" for n in range(levels)))
     place.mkdir(parents=True, exist_ok=True)
@@ -409,7 +408,7 @@ def test_what_is_loaded_is_not_adopted_meanwhile(t, spark, incoming, monkeypatch
     by = f"PARTITIONED BY ({columns})" if levels else ""
 
     def adopt():
-        with acidsql.connect(spark, warehouse=t.warehouse) as other:
+        with beside(t) as other:
             other.sql(f"CREATE TABLE x (id INT, v STRING) {by} LOCATION '{incoming}'")
 
     thread, remove = threading.Thread(target=adopt), load.remove

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kit import counts, fill, ordered, refused, rows, table
+from over_hive import needs
 
 import acidsql
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
@@ -30,6 +31,7 @@ def seen(found: Any) -> list[Any]:
     return ordered(plain(one) for one in found)
 
 
+@needs("can_work")
 @pytest.mark.parametrize("source", ["VALUES ({})", "SELECT {}", "SELECT {} FROM range(1)"])
 def test_a_back_quote_may_stand_in_a_name(acid, source):
     acid.sql(f"CREATE TABLE t {COLUMNS}")
@@ -110,6 +112,7 @@ def test_columns_get_such_a_name_and_lose_it(acid):
     assert rows(acid, "SELECT `i``d`, m FROM t WHERE m = 5 AND `i``d` = 1") == [(1, 5)]
 
 
+@needs("can_work")
 @pytest.mark.parametrize("file_format", ["ORC", "PARQUET"])
 def test_insert_only_tables_may_have_such_a_name(acid, file_format):
     acid.sql(f"CREATE TABLE t {COLUMNS} STORED AS {file_format} "

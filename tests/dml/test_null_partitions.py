@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from kit import counts, ordered, rows, table
+from over_hive import needs
 
 import acidsql
 from acidsql.storage.reading import read as reading
@@ -66,6 +67,7 @@ def test_null_is_what_a_table_of_sparks_shows(acid, sparks, monkeypatch, kind):
     assert table(acid) == ordered(sparks.table("nulls_of_spark").collect())
 
 
+@needs("can_work")
 def test_statements_find_null_in_a_string_partition_column(acid, tmp_path):
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p STRING)")
     acid.sql("INSERT INTO t VALUES (1, 'a', NULL), (2, 'b', ''), (3, 'c', 'x')")

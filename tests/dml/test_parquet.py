@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from kit import counts, directories, refused, rows, table
+from over_hive import needs
 
 import acidsql
 from acidsql.errors import AcidSqlError
@@ -81,6 +82,7 @@ def test_partitions_conditions_and_transactions_are_as_of_orc(sales):
     assert rows(sales, "SELECT id FROM t WHERE day = 'tue'") == []
 
 
+@needs("can_work")
 def test_a_compaction_makes_one_base_of_the_same_rows(sales):
     sales.sql("INSERT INTO t VALUES (6, 'n6', 'tue')")
     before = table(sales)
@@ -91,6 +93,7 @@ def test_a_compaction_makes_one_base_of_the_same_rows(sales):
     assert sum(pq.read_metadata(path).num_rows for path in base.glob("0*")) == 4
 
 
+@needs("can_work")
 def test_columns_that_come_later_are_null_in_older_files_and_stay_so_when_compacted(sales):
     sales.sql("ALTER TABLE t ADD COLUMNS (more STRUCT<a: INT>)")
     sales.sql("INSERT INTO t VALUES (6, 'n6', named_struct('a', 1), 'tue')")
@@ -185,6 +188,7 @@ def test_instants_of_others_are_refused_and_never_shown_as_wall_clocks(acid, spa
             )
 
 
+@needs("can_work")
 def test_names_that_differ_by_case_are_found_or_refused_never_null(acid, spark, tmp_path):
     place = tmp_path / "x" / "delta_0000001_0000001_0000"
     place.mkdir(parents=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from kit import rows, table
+from over_hive import needs
 
 import acidsql
 from acidsql.errors import AcidSqlError, FormatError
@@ -53,6 +54,7 @@ def test_a_delta_with_instants_is_not_adopted(acid, tmp_path):
         adopt(acid, tmp_path / "x", "w TIMESTAMP")
 
 
+@needs("can_work")
 def test_days_that_spark_counted_in_the_hybrid_calendar_are_compacted_as_they_are_shown(
     acid, spark, conf, tmp_path
 ):
@@ -89,6 +91,7 @@ def test_days_that_only_hive_knows_to_be_hybrid_are_refused(acid, spark, tmp_pat
         assert table(acid) == [(day,)]
 
 
+@needs("can_work")
 def test_all_types_of_arrows_for_one_of_parquets_are_compacted(acid, tmp_path):
     lists = [pa.large_list(pa.large_string()), pa.list_(pa.string(), 1)]
     kinds = [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
@@ -165,6 +168,7 @@ def test_queries_and_compactions_read_a_type_as_another_alike_or_refuse(
         assert expected is None and "its column 'c' is of type" in str(error)
 
 
+@needs("can_work")
 def test_a_file_that_does_not_fit_is_not_called_damaged(acid, tmp_path):
     file = put(tmp_path / "x", pa.table({"id": [1], "v": ["a"]}))
     adopt(acid, tmp_path / "x", "id BIGINT, v STRING")

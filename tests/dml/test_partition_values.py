@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kit import counts, ordered, rows, table
+from over_hive import needs
 
 from acidsql.acid.layout import partition_name
 from acidsql.acid.partition_names import canonical, in_doubt
@@ -80,6 +81,7 @@ def test_a_clause_that_fits_no_table_empties_none(acid):
     assert table(acid, "t") == table(acid, "u") == [(1, 1), (2, 2)]
 
 
+@needs("can_work")
 def test_compactions_are_shown_by_the_value_of_their_partition(acid):
     acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (d DATE, p INT)")
     acid.sql("INSERT INTO t VALUES (1, DATE'2024-01-01', 1), (2, DATE'2024-01-02', 1)")

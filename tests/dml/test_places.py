@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from over_hive import needs
 from pyspark.sql import SparkSession
 
 import acidsql
@@ -228,6 +229,7 @@ def test_drop_partition_removes_the_link_and_nothing_behind_it(acid, tmp_path):
     assert not os.path.lexists(f"{place(acid, 'p')}/k=1")
 
 
+@needs("can_clean")
 @pytest.mark.parametrize("linked", ["", "k=1"])
 def test_the_cleaner_removes_nothing_behind_a_link(acid, tmp_path, linked):
     acid.sql("CREATE TABLE p (id INT) PARTITIONED BY (k INT)")
@@ -282,6 +284,7 @@ def test_a_name_whose_directory_another_table_has_gets_another_one(acid):
     assert rows(acid, "r1") == [(2,)]
 
 
+@needs("can_clean")
 def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeypatch):
     acid.sql("CREATE TABLE r1 AS SELECT 1 AS id")
     acid.sql("ALTER TABLE r1 RENAME TO r2")
@@ -296,6 +299,7 @@ def test_a_name_whose_directory_is_still_to_be_cleaned_can_be_made(acid, monkeyp
     assert (rows(acid, "r1"), rows(acid, "r2")) == ([(2,)], [(3,)])
 
 
+@needs("can_clean")
 def test_where_a_dropped_table_is_still_to_be_deleted_no_other_table_is_made(
     acid, tmp_path, monkeypatch
 ):

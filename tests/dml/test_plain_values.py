@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kit import counts, ordered, rows
+from over_hive import beside
 
-import acidsql
 from acidsql.errors import AcidSqlError
 from acidsql.sql import parser
 from acidsql.statements import prepare
@@ -121,7 +121,7 @@ def test_what_is_written_and_what_is_said_of_it(t):
 
 def test_a_table_that_changes_while_the_lock_is_waited_for_is_looked_at_again(t, monkeypatch):
     plan = prepare.plan_dml
-    with acidsql.connect(t.spark, warehouse=t.warehouse) as other:
+    with beside(t) as other:
         later = ["ALTER TABLE df ADD COLUMNS (k INT DEFAULT 9)"]
 
         def plan_and_change(*args, **keywords):

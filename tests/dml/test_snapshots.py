@@ -2,15 +2,15 @@
 
 import pytest
 from kit import fill, rows, table
+from over_hive import beside
 
-import acidsql
 from acidsql.errors import SnapshotTooOldError, TxnError
 
 
 @pytest.fixture
 def other(spark, acid):
     """A second session on the same tables."""
-    with acidsql.connect(spark, warehouse=acid.warehouse) as session:
+    with beside(acid) as session:
         yield session
 
 
@@ -80,7 +80,7 @@ def test_however_much_is_read_few_leases_are_open(acid, other):
 def test_a_lease_ends_by_itself_and_a_new_read_takes_another(spark, acid):
     fill(acid, "t (id INT)", "1")
     short = {"acidsql.lease.timeout": "10ms"}
-    with acidsql.connect(spark, warehouse=acid.warehouse, settings=short) as session:
+    with beside(acid, settings=short) as session:
         seen = set()
         for _ in range(3):
             table(session)

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from kit import calls_of, directories, fill, rows, table
+from over_hive import beside, needs
 
 import acidsql
 from acidsql.errors import (
@@ -20,7 +21,7 @@ from acidsql.storage.files.filesystem import FileSystem, wrap_filesystems
 @pytest.fixture
 def other(spark, acid):
     """A second session on the same tables."""
-    with acidsql.connect(spark, warehouse=acid.warehouse) as session:
+    with beside(acid) as session:
         yield session
 
 
@@ -157,6 +158,7 @@ def test_a_block_commits_at_its_end_and_rolls_back_at_an_exception(acid, other):
     assert not acid.in_transaction
 
 
+@needs("reasons of aborts")
 def test_a_block_whose_transaction_others_abort_fails(acid, other):
     fill(acid, "t (id INT)", "1")
     with pytest.raises(TxnAbortedError, match="ABORT TRANSACTIONS"), acid.transaction() as mine:
@@ -338,7 +340,7 @@ def test_a_dataframe_of_a_rolled_back_transaction_fails_by_name(acid):
 
 def test_closing_a_session_rolls_back(spark, acid):
     fill(acid, "t (id INT)", "1")
-    with acidsql.connect(spark, warehouse=acid.warehouse) as session:
+    with beside(acid) as session:
         session.sql("BEGIN")
         session.sql("DELETE FROM t")
     assert table(acid) == [(1,)]

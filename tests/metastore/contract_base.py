@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from over_hive import needs
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.metastore.interface import LockComponent, LockType, Metastore, Operation
@@ -22,9 +23,17 @@ class Clock:
         return self.now
 
 
-def needs(what):
-    """Mark a test of something that not every store has; the stores' classes say what they lack."""
-    return pytest.mark.needs(what)
+def each_needs(what):
+    """Mark each test of a class. A mark of the class itself would be inherited, and be one of all
+    other parts of the contract, too."""
+
+    def mark(part):
+        for name, test in list(vars(part).items()):
+            if name.startswith("test_"):
+                setattr(part, name, needs(what)(test))
+        return part
+
+    return mark
 
 
 class ContractBase:
@@ -65,13 +74,17 @@ class ContractBase:
             store.close()
 
 
-def table(name=T, location=None, *, partitioned=False, **fields):
+ACID = {"transactional": "true"}
+
+
+def table(name=T, location=None, *, partitioned=False, properties=None, **fields):
     """A small table: ``a int, b string`` and perhaps ``p int``."""
     return Table(
         name=name,
         location=location or f"/wh/{name.name}",
         columns=(Column("a", "int"), Column("b", "string")),
         partition_columns=(Column("p", "int"),) if partitioned else (),
+        properties={**ACID, **(properties or {})},
         **fields,
     )
 

@@ -16,7 +16,19 @@ from compaction_steps import (
     succeeded,
     take,
 )
-from contract_base import INSERT, UPDATE, T, U, begin, on, seen, shared_read, table, write
+from contract_base import (
+    INSERT,
+    UPDATE,
+    T,
+    U,
+    begin,
+    each_needs,
+    on,
+    seen,
+    shared_read,
+    table,
+    write,
+)
 
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import TxnError
@@ -24,6 +36,7 @@ from acidsql.metastore.compaction_queue import Candidate, Compacted
 from acidsql.metastore.interface import Database, LockType
 
 
+@each_needs("can_initiate")
 class CandidateContract:
     # ── what might need one ──────────────────────────────────────────────────────────────────
 

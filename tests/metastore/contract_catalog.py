@@ -1,7 +1,8 @@
 """The contract of ``Catalog``: databases, tables, partitions, names that are used again."""
 
 import pytest
-from contract_base import T, U, begin, seen, table, write
+from contract_base import ACID, T, U, begin, seen, table, write
+from over_hive import needs
 
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
@@ -21,10 +22,12 @@ def condition(call, *args, **keywords):
 class CatalogContract:
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
+    @needs("things just as they were given")
     def test_the_database_default_is_there_from_the_start_in_the_warehouse(self, store):
         assert store.databases() == [Database("default", "/wh")]
         assert store.get_database("default") == Database("default", "/wh")
 
+    @needs("things just as they were given")
     def test_a_database_is_created_found_and_dropped(self, store, reopen):
         store.create_database(SALES)
         assert reopen().databases() == [Database("default", "/wh"), SALES]
@@ -41,6 +44,7 @@ class CatalogContract:
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
+    @needs("things just as they were given")
     def test_a_table_comes_back_as_it_was_given(self, store, reopen):
         full = Table(
             T,
@@ -70,7 +74,7 @@ class CatalogContract:
             "TABLE_OR_VIEW_ALREADY_EXISTS",
             "42P07",
         )
-        other = table(TableName("nope", "t"), "/x")
+        other = table(TableName("nope", "t"), "/wh/nope.db/t")
         assert condition(store.create_table, other) == ("SCHEMA_NOT_FOUND", "42704")
 
     @pytest.mark.parametrize(
@@ -89,8 +93,9 @@ class CatalogContract:
         store.alter_table(T, add_columns=[Column("d", "date"), Column("e", "date")])
         altered = store.get_table(T)
         assert [column.name for column in altered.columns] == ["a", "b", "c", "d", "e"]
-        assert altered.properties == {"k": "2", "keep": "x"}
+        assert altered.properties == {**ACID, "k": "2", "keep": "x"}
 
+    @needs("things just as they were given")
     def test_altering_puts_columns_in_the_place_of_others_in_one_step(self, store, reopen):
         store.create_table(table(properties={"k": "1"}))
         columns = [Column("b", "bigint", False, "1", "c"), Column("z", "date")]
@@ -101,7 +106,7 @@ class CatalogContract:
         altered = reopen().get_table(T)
         assert altered.columns == (*columns, Column("y", "int"))
         assert altered.bucket_columns == ("z",)
-        assert altered.properties == {"k": "2"}
+        assert altered.properties == {**ACID, "k": "2"}
 
     def test_columns_that_are_there_twice_are_refused_and_nothing_is_changed(self, store):
         store.create_table(table(partitioned=True))
@@ -130,6 +135,7 @@ class CatalogContract:
 
     # ── dropping ─────────────────────────────────────────────────────────────────────────────
 
+    @needs("queues_cleanups")
     def test_a_dropped_tables_directory_waits_to_be_cleaned(self, store, reopen):
         """The session may die right after the store's decision; another one finds the rest."""
         store.create_table(table(location="/wh/t: 1:2"))
@@ -142,6 +148,7 @@ class CatalogContract:
         later.mark_cleaned(pending.id)
         assert store.pending_cleanups() == []
 
+    @needs("queues_cleanups")
     def test_a_directory_is_not_used_again_before_it_is_cleaned(self, store):
         store.create_table(table())
         pending = store.drop_table(T)
@@ -151,6 +158,7 @@ class CatalogContract:
         store.mark_cleaned(pending.id)
         store.create_table(table())
 
+    @needs("queues_cleanups")
     def test_write_ids_go_on_above_those_of_a_dropped_namesake(self, store):
         store.create_table(table())
         assert [write(store), write(store, commit=False)] == [1, 2]
@@ -158,6 +166,7 @@ class CatalogContract:
         store.create_table(table())
         assert write(store) == 3
 
+    @needs("queues_cleanups")
     def test_a_late_writer_of_a_dropped_namesake_is_never_seen(self, store):
         """Its transaction timed out, its process lives, and publishes into the new table."""
         store.create_table(table())
@@ -168,6 +177,7 @@ class CatalogContract:
         assert not seen(store).is_valid(zombie)
         assert seen(store).is_valid(own)
 
+    @needs("queues_cleanups")
     def test_a_late_writer_of_a_renamed_table_is_never_seen_in_its_directory(self, store):
         """CREATE t; RENAME t TO u; DROP u: the next t lies where u lay."""
         store.create_table(table())
@@ -180,6 +190,7 @@ class CatalogContract:
         assert own > max(zombie, dead), "a cleaner that sleeps deletes by names"
         assert not seen(store).is_valid(zombie) and seen(store).is_valid(own)
 
+    @needs("queues_cleanups")
     def test_a_table_in_the_place_of_a_dropped_one_goes_on_above_its_write_ids(self, store):
         store.create_table(table(location="/ext/x"))
         write(store)
@@ -196,6 +207,7 @@ class CatalogContract:
         store.create_table(table(beside, "/ext/xx"))
         assert write(store, beside) == 1
 
+    @needs("tables anywhere")
     def test_the_store_tells_whose_directories_there_are(self, store):
         store.create_table(table())
         store.create_table(table(U, "/ext/u"))
@@ -203,6 +215,7 @@ class CatalogContract:
         owners = sorted(store.owners(), key=lambda owner: owner.location)
         assert owners == [Owner(U, "/ext/u"), Owner(T, "/wh/t", is_dropped=True)]
 
+    @needs("tables anywhere")
     def test_an_adopted_directory_seeds_the_write_ids_and_all_in_it_is_seen(self, store):
         store.create_table(table())
         write(store, commit=False)  # write id 1 of a namesake must not hide the adopted 1
@@ -214,6 +227,7 @@ class CatalogContract:
 
     # ── renaming ─────────────────────────────────────────────────────────────────────────────
 
+    @needs("old directories")
     def test_a_renamed_table_keeps_directory_partitions_and_write_ids(self, store):
         store.create_table(table(partitioned=True))
         committed, aborted = write(store), write(store, commit=False)
@@ -225,6 +239,7 @@ class CatalogContract:
         assert seen(store, U).is_valid(committed) and not seen(store, U).is_valid(aborted)
         assert write(store, U) == 3
 
+    @needs("old directories")
     def test_a_table_moves_to_another_database(self, store):
         store.create_database(SALES)
         store.create_table(table())
@@ -240,6 +255,7 @@ class CatalogContract:
         nowhere = TableName("nope", "t")
         assert condition(store.rename_table, T, nowhere)[0] == "SCHEMA_NOT_FOUND"
 
+    @needs("queues_cleanups")
     def test_a_name_with_a_past_takes_a_renamed_table_and_still_hides_its_own_past(self, store):
         """DROP prod; RENAME staging TO prod; DROP prod; CREATE prod."""
         store.create_table(table())
@@ -256,6 +272,7 @@ class CatalogContract:
         assert write(store) == 4
         assert not seen(store).is_valid(zombie)
 
+    @needs("queues_cleanups")
     def test_a_name_renamed_away_does_not_number_from_one_again(self, store):
         store.create_table(table())
         zombie = write(store, commit=False)
@@ -265,6 +282,7 @@ class CatalogContract:
         assert write(store) > zombie
         assert not seen(store).is_valid(zombie)
 
+    @needs("queues_cleanups")
     def test_a_late_writer_of_a_namesake_stays_hidden_when_the_table_is_renamed(self, store):
         """The directory moves with the table, and the late writer knows the directory."""
         store.create_table(table())
@@ -293,6 +311,7 @@ class CatalogContract:
         store.commit_txn(begin(store), add_partitions={T: both})
         assert store.partitions(T) == [Partition((None,), "/wh/t/p=x")]
 
+    @needs("commits in one step")
     def test_a_commit_whose_partitions_do_not_fit_changes_nothing(self, store):
         store.create_table(table(partitioned=True))
         good, bad = Partition(("1",), "/a"), Partition(("1", "2"), "/b")
@@ -306,6 +325,7 @@ class CatalogContract:
 
     # ── a table that comes into being with a commit ──────────────────────────────────────────
 
+    @needs("queues_cleanups")
     def test_a_table_and_its_first_rows_appear_with_one_commit(self, store):
         txn = begin(store)
         place = store.queue_cleanup(T, "/wh/t", txn_id=txn)
@@ -318,6 +338,7 @@ class CatalogContract:
         second = write(store)
         assert seen(store).is_valid(second)
 
+    @needs("queues_cleanups")
     def test_rows_of_a_dropped_namesake_stay_hidden_from_a_table_made_by_a_commit(self, store):
         store.create_table(table())
         lost = write(store, commit=False)
@@ -329,6 +350,7 @@ class CatalogContract:
         assert seen(store).is_valid(first)
         assert not seen(store).is_valid(lost)
 
+    @needs("queues_cleanups")
     def test_an_aborted_creation_leaves_a_directory_to_be_cleaned_and_no_table(self, store):
         txn = begin(store)
         store.queue_cleanup(T, "/wh/t", txn_id=txn)
@@ -336,6 +358,7 @@ class CatalogContract:
         assert store.get_table(T) is None
         assert [gone.location for gone in store.pending_cleanups()] == ["/wh/t"]
 
+    @needs("queues_cleanups")
     def test_a_transaction_that_lost_its_locks_can_change_no_table(self, store):
         store.create_table(table())
         dead = begin(store)

@@ -1,7 +1,7 @@
 """The contract of ``catalog_changes``: what an old snapshot is told about the catalog."""
 
 import pytest
-from contract_base import T, U, begin, exclusive, table, write
+from contract_base import T, U, begin, each_needs, exclusive, table, write
 
 from acidsql.acid.table import Column, Partition
 from acidsql.errors import NoSuchTxnError, TxnAbortedError
@@ -39,6 +39,7 @@ class Looker:
         return [(one.txn_id, one.partition) for one in found]
 
 
+@each_needs("remembers_changes")
 class CatalogHistoryContract:
     @pytest.fixture
     def looker(self, store):

@@ -27,11 +27,12 @@ from compaction_steps import (
     take,
     worker,
 )
-from contract_base import T, U, begin, table
+from contract_base import T, U, begin, each_needs, table
 
 from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
 
 
+@each_needs("can_clean")
 class CleaningContract:
     # ── who may still read ───────────────────────────────────────────────────────────────────
 

@@ -30,6 +30,7 @@ from compaction_steps import (
     worker,
 )
 from contract_base import T, U, begin, shared_read
+from over_hive import needs
 
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.compaction_queue import Compacted, CompactionRequest, CompactionType
@@ -39,6 +40,7 @@ from acidsql.metastore.interface import TxnState
 class CompactionContract:
     # ── queueing ─────────────────────────────────────────────────────────────────────────────
 
+    @needs("a clock for tests")
     def test_what_is_queued_is_shown_as_it_was_asked_for(self, store, reopen, clock):
         asked = CompactionRequest(
             T, "p=1/q=ä", REBALANCE, "h1-3", {"compactor.x": "a:1", "größe 🐘": "", "": "3:x"},
@@ -63,6 +65,7 @@ class CompactionContract:
         assert (found.partition, found.pool, found.buckets, found.order_by) == (None,) * 4
         assert (found.properties, found.message, found.retry_retention_ms) == ({}, None, 0)
 
+    @needs("can_work")
     @pytest.mark.parametrize("kind", CompactionType)
     def test_what_is_queued_or_in_work_is_not_queued_again_whatever_its_type(self, store, kind):
         number = queue(store)
@@ -73,17 +76,20 @@ class CompactionContract:
                 take(store)
         assert known(store) == {number}
 
+    @needs("numbers from one")
     def test_other_tables_and_partitions_are_queued_beside_it(self, store):
         numbers = [queue(store, *place) for place in ((T,), (U,), (T, "p=1"), (T, "p=2"))]
         assert numbers == [1, 2, 3, 4]
         assert not store.compact(request(T, "p=2")).accepted
 
+    @needs("can_work")
     def test_what_has_ended_or_waits_for_the_cleaner_can_be_queued_again(self, store):
         for end in (done, succeeded, failed, refused, aborted, not_begun):
             end(store)
             number = queue(store)
             store.abort_compactions([number])
 
+    @needs("can_work")
     def test_texts_of_any_length_can_be_kept(self, store):
         number = queue(
             store, pool="p" * 500, why="w" * 100_000, order_by="a, " * 50_000 + "b",
@@ -103,6 +109,7 @@ class CompactionContract:
 
     # ── taking ───────────────────────────────────────────────────────────────────────────────
 
+    @needs("can_work")
     def test_the_oldest_is_taken_with_who_takes_it_and_when(self, store, clock):
         first, second = queue(store), queue(store, U)
         clock.now += 5
@@ -113,6 +120,7 @@ class CompactionContract:
         assert take(store)[1].id == second
         assert take(store)[1] is None
 
+    @needs("can_work")
     def test_there_is_work_exactly_when_somebody_would_get_it(self, store):
         assert not store.has_work()
         queue(store)
@@ -120,6 +128,7 @@ class CompactionContract:
         take(store)
         assert not store.has_work()
 
+    @needs("can_work")
     def test_only_the_entry_that_is_wanted_is_taken(self, store):
         first, second = queue(store), queue(store, U, pool="night")
         assert take(store, only=second)[1].id == second
@@ -127,6 +136,7 @@ class CompactionContract:
         assert take(store, only=99)[1] is None
         assert state(store, first) is INITIATED
 
+    @needs("can_work")
     def test_who_has_no_open_transaction_gets_nothing(self, store):
         queue(store)
         dead = worker(store)
@@ -139,6 +149,7 @@ class CompactionContract:
 
     # ── pools ────────────────────────────────────────────────────────────────────────────────
 
+    @needs("can_work")
     def test_a_pools_workers_take_what_was_queued_there_and_nothing_else(self, store):
         queue(store)
         theirs = queue(store, U, pool="Night")
@@ -147,6 +158,7 @@ class CompactionContract:
         assert take(store, pool="night")[1].id == theirs
         assert take(store, pool="night")[1] is None
 
+    @needs("can_work")
     def test_workers_of_no_pool_take_what_no_pools_workers_took_for_long(self, store, clock):
         own = [queue(store, U, pool="night")]
         clock.now += 60
@@ -163,6 +175,7 @@ class CompactionContract:
 
     # ── ending it ────────────────────────────────────────────────────────────────────────────
 
+    @needs("can_work")
     def test_a_compaction_is_ready_for_cleaning_with_its_commit(self, store, clock):
         number = queue(store, why="11 deltas")
         txn, _ = take(store)
@@ -176,6 +189,7 @@ class CompactionContract:
         assert found.message == "11 deltas; read 11 files"
         assert store.txn_state(txn) is TxnState.COMMITTED
 
+    @needs("can_work")
     def test_a_commit_whose_reply_was_lost_can_be_repeated(self, store):
         number = queue(store)
         txn, _ = take(store)
@@ -187,6 +201,7 @@ class CompactionContract:
         store.commit_txn(txn, compacted=compacted)
         assert state(store, number) is SUCCEEDED
 
+    @needs("can_work")
     def test_who_lost_a_compaction_commits_nothing(self, store, clock):
         number = queue(store)
         txn, _ = take(store)
@@ -202,6 +217,7 @@ class CompactionContract:
         assert [lock.txn_id for lock in store.show_locks()] == [txn]
         assert (shown(store, number).txn_id, state(store, number)) == (other, WORKING)
 
+    @needs("can_work")
     @pytest.mark.parametrize("end, expected", [("mark_failed", FAILED), ("mark_refused", REFUSED)])
     def test_a_compaction_that_was_not_done_becomes_history_with_the_reason(
         self, store, clock, end, expected
@@ -217,6 +233,7 @@ class CompactionContract:
             )
         store.commit_txn(txn)
 
+    @needs("can_work")
     def test_a_worker_cannot_end_what_is_somebody_elses_by_now(self, store):
         number = queue(store)
         txn, _ = take(store)
@@ -234,6 +251,7 @@ class CompactionContract:
         store.give_back(number, other)
         assert state(store, number) is READY
 
+    @needs("can_work")
     def test_what_is_given_back_is_as_it_was_before(self, store):
         number = queue(store, why="11 deltas", pool="night")
         before = shown(store, number)
@@ -244,6 +262,7 @@ class CompactionContract:
 
     # ── workers that are lost ────────────────────────────────────────────────────────────────
 
+    @needs("can_work")
     @pytest.mark.parametrize("end", ["abort_txn", "commit_txn"])
     def test_what_a_transaction_had_that_has_ended_is_queued_again(self, store, end):
         number = queue(store, why="11 deltas")
@@ -255,6 +274,7 @@ class CompactionContract:
         assert store.revoke(LONG) == []
         assert shown(store, number) == before
 
+    @needs("can_work")
     def test_what_a_worker_had_whose_heartbeat_stopped_is_queued_again(self, store, clock):
         queue(store)
         take(store)
@@ -263,6 +283,7 @@ class CompactionContract:
         store.revoke(LONG)
         assert take(store)[1] is not None
 
+    @needs("can_work")
     def test_what_a_transaction_had_that_is_forgotten_is_queued_again(self, store, clock):
         number = queue(store)
         txn, _ = take(store)
@@ -272,6 +293,7 @@ class CompactionContract:
         assert store.txn_state(txn) is None
         assert store.revoke(LONG) == [number]
 
+    @needs("can_work")
     def test_what_takes_too_long_is_queued_again_and_its_transaction_aborted(self, store, clock):
         slow = queue(store)
         txn, _ = take(store)
@@ -300,6 +322,7 @@ class CompactionContract:
 
     # ── what is not begun, or not wanted any more ────────────────────────────────────────────
 
+    @needs("can_work")
     def test_why_something_was_not_queued_is_noted_once(self, store, clock):
         first = not_begun(store, message="too many failures")
         found = shown(store, first)
@@ -314,6 +337,7 @@ class CompactionContract:
         failed(store)
         assert not_begun(store, message="it broke") > again
 
+    @needs("can_work")
     def test_only_what_nobody_works_on_is_taken_out_of_the_queue(self, store, clock):
         waiting, taken = queue(store, why="11 deltas"), queue(store, U)
         take(store, only=taken)
@@ -331,6 +355,7 @@ class CompactionContract:
         assert take(store)[1] is None
         assert store.abort_compactions([]) == {}
 
+    @needs("can_work")
     def test_what_happened_last_is_shown_first(self, store, clock):
         oldest = queue(store)
         clock.now += 1

@@ -2,6 +2,7 @@
 
 import pytest
 from contract_base import INSERT, UPDATE, T, U, begin, on, table
+from over_hive import needs
 
 from acidsql.acid.table import Partition
 from acidsql.errors import TxnAbortedError, WriteConflictError
@@ -73,6 +74,7 @@ def fails_to_commit(statement, **keywords):
 class ConflictContract:
     # ── what meets what ──────────────────────────────────────────────────────────────────────
 
+    @needs("conflicts by records")
     @pytest.mark.parametrize("ours, theirs, conflict", CASES)
     def test_a_later_committer_loses_as_the_table_says(self, store, ours, theirs, conflict):
         first, second = Statement(store, theirs), Statement(store, ours)
@@ -82,6 +84,7 @@ class ConflictContract:
         assert second.rivals == ([first.id] if conflict else [])
         assert fails_to_commit(second) is conflict
 
+    @needs("conflicts by records")
     @pytest.mark.parametrize("first", [INSERT, OVERWRITE])
     @pytest.mark.parametrize("lower", [INSERT, OVERWRITE])
     def test_an_insert_and_an_overwrite_conflict_if_the_base_hides_the_rows(
@@ -96,12 +99,14 @@ class ConflictContract:
         winner.commit()
         assert fails_to_commit(loser) is (lower is INSERT)
 
+    @needs("conflicts by records")
     def test_an_insert_that_has_written_nothing_yet_is_hidden_by_no_base(self, store):
         overwriter, inserter = Statement(store, OVERWRITE), Statement(store, INSERT)
         overwriter.write().commit()
         assert inserter.rivals == []
         inserter.write().commit()
 
+    @needs("conflicts by records")
     def test_an_overwrite_without_a_write_id_may_have_hidden_everything(self, store):
         """This cannot be known, so it counts as a conflict."""
         overwriter, inserter = Statement(store, OVERWRITE), Statement(store, INSERT)
@@ -109,6 +114,7 @@ class ConflictContract:
         overwriter.commit()
         assert fails_to_commit(inserter)
 
+    @needs("conflicts by records")
     @pytest.mark.parametrize("one, other, place", PLACES)
     def test_changes_meet_only_on_a_common_thing(self, store, one, other, place):
         first = Statement(store, UPDATE, partition=one)
@@ -133,6 +139,7 @@ class ConflictContract:
         store.lock(early, [on(WRITE, operation=UPDATE)])
         store.commit_txn(early, snapshot=store.valid_txns(early))
 
+    @needs("conflicts by records")
     def test_a_rival_that_began_earlier_conflicts_if_it_commits_after_the_look(self, store):
         rival = begin(store)
         store.lock(rival, [on(WRITE, operation=UPDATE)])
@@ -140,6 +147,7 @@ class ConflictContract:
         store.commit_txn(rival)
         assert ours.rivals == [rival]
 
+    @needs("conflicts by records")
     def test_a_rival_that_began_later_conflicts_too(self, store):
         ours = Statement(store, UPDATE)
         rival = Statement(store, UPDATE).write()
@@ -152,6 +160,7 @@ class ConflictContract:
         assert ours.rivals == []
         ours.commit()
 
+    @needs("conflicts by records")
     def test_conflicts_are_listed_by_number_then_by_place(self, store):
         store.create_table(table(partitioned=True))
         ours = Statement(store, UPDATE)
@@ -166,6 +175,7 @@ class ConflictContract:
         store.commit_txn(one.id)
         store.commit_txn(two.id)
 
+    @needs("conflicts by records")
     def test_a_statement_can_ask_before_it_writes(self, store):
         """The second statement of a transaction uses the snapshot of the first."""
         ours = Statement(store, UPDATE, name=U)
@@ -178,6 +188,7 @@ class ConflictContract:
         assert store.write_conflicts(ours.id, ours.snapshot, [on(READ)]) == []
         ours.commit()
 
+    @needs("conflicts by records")
     def test_a_renamed_table_is_still_the_same(self, store):
         store.create_table(table())
         ours, rival = Statement(store, UPDATE), Statement(store, UPDATE).write()
@@ -187,6 +198,7 @@ class ConflictContract:
 
     # ── at the commit ────────────────────────────────────────────────────────────────────────
 
+    @needs("conflicts by records")
     def test_the_loser_is_still_open_and_nothing_of_its_commit_has_happened(self, store):
         store.create_table(table(partitioned=True))
         ours, rival = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
@@ -198,6 +210,7 @@ class ConflictContract:
         assert store.partitions(T) == []
         store.abort_txn(ours.id)
 
+    @needs("conflicts by records")
     def test_a_conflict_that_the_caller_has_looked_into_is_passed_over(self, store):
         ours = Statement(store, UPDATE)
         one, two = Statement(store, UPDATE).write(), Statement(store, UPDATE).write()
@@ -206,6 +219,7 @@ class ConflictContract:
         assert fails_to_commit(ours, resolved={one.id})
         assert not fails_to_commit(ours, resolved=[two.id, one.id])
 
+    @needs("conflicts by records")
     def test_the_loser_is_told_who_was_first_where_and_what_to_do(self, store):
         ours = Statement(store, UPDATE, partition="p=1")
         rival = Statement(store, DELETE, info="DELETE  FROM t\nWHERE " + "x" * 300)
@@ -230,6 +244,7 @@ class ConflictContract:
             "partition": "p=1", "winnerUser": "ann", "winnerHost": "h1",
         }  # fmt: skip
 
+    @needs("conflicts by records")
     def test_the_winners_statement_is_the_one_that_locked_last(self, store):
         ours, rival = Statement(store, UPDATE), Statement(store, UPDATE, info="BEGIN")
         store.lock(rival.id, [on(READ, U)], agent_info="UPDATE t SET a = 1")
@@ -238,6 +253,7 @@ class ConflictContract:
 
     # ── narrowing ────────────────────────────────────────────────────────────────────────────
 
+    @needs("conflicts by records")
     def test_a_commit_narrows_a_whole_table_to_the_partitions_that_were_written(self, store):
         store.create_table(table(partitioned=True))
         one, two, three = (Statement(store, UPDATE).write() for _ in range(3))
@@ -255,6 +271,7 @@ class ConflictContract:
         one.commit(add_partitions={T: []})
         assert two.conflicts == []
 
+    @needs("conflicts by records")
     def test_what_names_a_partition_is_not_narrowed(self, store):
         store.create_table(table(partitioned=True))
         one, two = (Statement(store, OVERWRITE, partition="p=9").write() for _ in range(2))
@@ -263,6 +280,7 @@ class ConflictContract:
 
     # ── by row ───────────────────────────────────────────────────────────────────────────────
 
+    @needs("conflicts by records")
     @pytest.mark.parametrize(
         "ours, theirs, by_row",
         [
@@ -281,6 +299,7 @@ class ConflictContract:
         store.commit_txn(two.id)
         assert [found.by_row for found in one.conflicts] == [by_row]
 
+    @needs("conflicts by records")
     def test_what_was_inserted_elsewhere_is_no_reason_not_to_compare_rows(self, store):
         ours, rival = Statement(store, UPDATE), Statement(store, UPDATE, partition="p=1")
         store.lock(rival.id, [on(READ, partition="p=2", operation=INSERT)])
@@ -297,6 +316,7 @@ class ConflictContract:
         store.commit_txn(ours.id)
         assert other.conflicts == []
 
+    @needs("conflicts by records")
     def test_restored_components_are_those_of_the_statements_that_stay(self, store):
         ours = Statement(store, UPDATE).write()
         rival = Statement(store, UPDATE).write()
@@ -307,6 +327,7 @@ class ConflictContract:
         assert ours.rivals == [rival.id]
         assert {lock.table for lock in store.show_locks()} == {"t"}  # its locks stay
 
+    @needs("conflicts by records")
     def test_restored_components_have_the_transactions_write_id(self, store):
         """Otherwise an INSERT that an OVERWRITE hides would not be known to be hidden."""
         ours, rival = Statement(store, INSERT).write(), Statement(store, OVERWRITE).write()

@@ -1,7 +1,8 @@
 """The contract of ``check_lock`` if transactions wait for each other in a circle."""
 
 import pytest
-from contract_base import T, U, begin, exclusive, needs, on, shared_read
+from contract_base import T, U, begin, exclusive, on, shared_read
+from over_hive import needs
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnAbortedError

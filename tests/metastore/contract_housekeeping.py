@@ -2,7 +2,7 @@
 others."""
 
 import pytest
-from contract_base import T, U, begin, on, seen, shared_read, table, write
+from contract_base import T, U, begin, each_needs, on, seen, shared_read, table, write
 
 from acidsql.errors import NoSuchTxnError, WriteConflictError
 from acidsql.metastore.interface import LockType, Operation, TxnState, TxnType
@@ -18,6 +18,7 @@ def lease(store):
     return store.open_txn(user="u", host="h", txn_type=TxnType.READ_ONLY)
 
 
+@each_needs("house keeping by sessions")
 class HousekeepingContract:
     # ── when ─────────────────────────────────────────────────────────────────────────────────
 

@@ -3,7 +3,8 @@
 import itertools
 
 import pytest
-from contract_base import INSERT, SELECT, UPDATE, T, U, begin, exclusive, needs, on, shared_read
+from contract_base import INSERT, SELECT, UPDATE, T, U, begin, exclusive, on, shared_read
+from over_hive import needs
 
 from acidsql.errors import TxnError
 from acidsql.metastore.interface import LockComponent, LockState, LockType

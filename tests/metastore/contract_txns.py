@@ -1,7 +1,8 @@
 """The contract of ``TxnStore`` without locks: numbers, states, snapshots, time-outs."""
 
 import pytest
-from contract_base import INSERT, T, U, begin, exclusive, needs, seen, shared_read, table, write
+from contract_base import INSERT, T, U, begin, exclusive, seen, shared_read, table, write
+from over_hive import needs
 
 from acidsql.acid.write_ids import NONE_OPEN
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError

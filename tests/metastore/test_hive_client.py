@@ -18,7 +18,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore.hive.address import Address, is_address
 from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.idl import hive, methods
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
 OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
@@ -115,6 +115,29 @@ def test_a_change_that_may_have_happened_is_not_repeated(serve, name, values, fa
     with pytest.raises(MetastoreError, match=name):
         client.call(name, *values)
     assert server.calls == [name]
+
+
+# Methods that change something, and that may be sent again: the second time changes nothing more.
+SENT_AGAIN = {
+    "abort_Compactions", "abort_txn", "add_dynamic_partitions", "add_partitions_req",
+    "allocate_table_write_ids", "alter_partitions_with_environment_context", "check_lock",
+    "compact2", "drop_partitions_req", "heartbeat", "open_txns", "unlock",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", [CLOSE, HALF])
+def test_each_method_of_the_interface_is_sent_again_or_not_by_its_word(serve, fault):
+    """Whatever the call, its loss is a MetastoreError that names the call."""
+    server, client = serve(fault)
+    for name, method in sorted(methods.items()):
+        if name == "set_ugi":
+            continue  # the connection's own
+        server.calls.clear()
+        values = [None for one in method.arguments.thrift_spec if one is not None]
+        with pytest.raises(MetastoreError, match=name):
+            client.call(name, *values)
+        may_repeat = name.startswith(("get", "show_")) or name in SENT_AGAIN
+        assert server.calls == [name] * (3 if may_repeat else 1)
 
 
 def test_a_server_that_fails_is_not_asked_again_and_gets_a_new_connection(serve):

@@ -121,6 +121,8 @@ class EmbeddedCatalog:
             table_id = rows.table_id(connection, name)
             return None if table_id is None else rows.read_table(connection, name, table_id)
 
+    glance = get_table
+
     def foreign_table(self, name: TableName) -> None:
         return None
 

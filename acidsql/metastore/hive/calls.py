@@ -40,7 +40,9 @@ class Calls:
         self._catalog = client.address.catalog
         self._user = user_of(client.address)
         self._own: dict[int, OwnTxn] = {}
-        self._is_partitioned: dict[TableName, bool] = {}  # at the last look at each table
+        # At the last look at each table; for constraints, with what tells it from a later one.
+        self._is_partitioned: dict[TableName, bool] = {}
+        self._constraints_seen: dict[TableName, tuple[str, Any]] = {}
 
     def _of(self, txn_id: int) -> OwnTxn:
         """What is known of a transaction; nothing, if another session has opened it."""

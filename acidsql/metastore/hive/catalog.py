@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from acidsql.acid.paths import directory_name, is_same
+from acidsql.acid.paths import directory_name, is_same, overlap
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
 from acidsql.metastore.catalog import Database
@@ -87,6 +87,11 @@ class HiveCatalog(Calls):
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
         self._need_open(txn_id)
+        if name == _DEFAULT:
+            raise CatalogError(
+                "The database 'default' cannot be dropped.",
+                condition="UNSUPPORTED_FEATURE.DROP_DATABASE", sqlstate="0A000",
+            )  # fmt: skip
         if self.get_database(name) is None:
             raise _no_database(name)
         try:
@@ -116,15 +121,22 @@ class HiveCatalog(Calls):
             yield from filter(convert.is_transactional, found)
 
     def get_table(self, name: TableName) -> Table | None:
+        self._constraints_seen.pop(name, None)
+        return self.glance(name)
+
+    def glance(self, name: TableName) -> Table | None:
         raw = self._raw(name)
         if raw is None or not convert.is_transactional(raw):
             return None
-        try:
-            constraints = self._constraints(name)
-        except CatalogError as error:
-            if is_missing(error):
-                return None  # it was dropped between the two calls
-            raise
+        which, constraints = self._constraints_seen.get(name, ("", None))
+        if which != convert.identity(raw):
+            try:
+                constraints = self._constraints(name)
+            except CatalogError as error:
+                if is_missing(error):
+                    return None  # it was dropped between the two calls
+                raise
+            self._constraints_seen[name] = (convert.identity(raw), constraints)
         table = convert.table_of(raw, constraints)
         if not convert.is_known_format(table.file_format):
             raise UnsupportedError(
@@ -145,7 +157,7 @@ class HiveCatalog(Calls):
     ) -> None:
         self._need_open(txn_id)
         for owner in self.owners():
-            if is_same(owner.location, table.location):
+            if overlap(owner.location, table.location):  # DROP deletes all that is inside
                 raise owner.refusal(table.location)
         if first_write_id > 1:
             # First: a writer that finds the table must not get a write id of files that are there.
@@ -161,7 +173,7 @@ class HiveCatalog(Calls):
         try:
             self._call("create_table_req", request)
         except CatalogError as error:
-            if is_missing(error) and self.get_database(table.name.database) is None:
+            if self.get_database(table.name.database) is None:
                 raise _no_database(table.name.database) from error
             raise
         self._check_made(table)

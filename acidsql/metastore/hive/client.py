@@ -46,6 +46,12 @@ _IDEMPOTENT = {
     "abort_Compactions", "drop_partitions_req", "alter_partitions_with_environment_context",
 }  # fmt: skip
 
+# What the server's words mean for who runs it.
+_HINTS = {
+    "using an ACID compliant format": " A server says so of ORC, too, if it does not know Hive's "
+    "formats: the class path of the metastore must have hive-exec.",
+}
+
 
 class Client:
     """Calls one metastore. Several threads may use an instance.
@@ -188,6 +194,9 @@ def as_ours(error: Any, name: str) -> AcidSqlError:
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS",
                 sqlstate="42P07",
             )
+    hint = next((hint for words, hint in _HINTS.items() if words in said), "")
     return CatalogError(
-        f"The metastore refuses {name}: {said}.", condition="METASTORE_REFUSED", sqlstate="38000"
+        f"The metastore refuses {name}: {said}.{hint}",
+        condition="METASTORE_REFUSED",
+        sqlstate="38000",
     )

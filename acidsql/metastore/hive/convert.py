@@ -226,7 +226,7 @@ def raw_partition(table: Any, partition: Partition, catalog: str) -> Any:
     })  # fmt: skip
     sd.location = theirs(partition.location)
     return hive.Partition(
-        values=[DEFAULT_PARTITION if value is None else value for value in partition.values],
+        values=[value or DEFAULT_PARTITION for value in partition.values],  # "" is NULL, too
         dbName=table.dbName,
         tableName=table.tableName,
         createTime=0,

@@ -3,7 +3,7 @@
 acidsql locks first, then looks, then allocates a write id. The server notes what a transaction
 changes when a lock is requested, with the write id that the transaction has *then*. So locks are
 requested as if the transaction only read (``SELECT``), and what it changes is told to the server
-after the write id is allocated.
+after the write id is allocated, right before the first directory is published.
 """
 
 from __future__ import annotations

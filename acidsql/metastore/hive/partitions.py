@@ -29,8 +29,8 @@ class HivePartitions(Calls):
         Raises:
             UnsupportedError: A partition lies outside of the table's directory.
         """
-        raw = self._need_raw(name)
-        if not raw.partitionKeys:
+        raw = self._raw(name)
+        if raw is None or not raw.partitionKeys:
             return []
         self._need_usual_null(name)
         found = self._call("get_partitions", name.database, name.name, _ALL)
@@ -58,11 +58,12 @@ class HivePartitions(Calls):
         """Add partitions to a table; those that exist stay."""
         if partitions:
             self._need_usual_null(TableName(raw.dbName, raw.tableName))
-        for some in chunks(partitions):
+        made = (convert.raw_partition(raw, one, self._catalog) for one in partitions)
+        for some in chunks(list({tuple(one.values): one for one in made}.values())):
             request = hive.AddPartitionsRequest(
                 dbName=raw.dbName,
                 tblName=raw.tableName,
-                parts=[convert.raw_partition(raw, one, self._catalog) for one in some],
+                parts=some,
                 ifNotExists=True,
                 needResult=False,
                 catName=self._catalog,

@@ -13,7 +13,7 @@ from acidsql.metastore.hive.features import probe
 from acidsql.metastore.hive.foreign import HiveForeign
 from acidsql.metastore.hive.txns import HiveTxns
 
-_ABILITIES = Abilities(
+ABILITIES = Abilities(
     can_work=False,
     can_initiate=False,
     can_clean=False,
@@ -50,7 +50,7 @@ class HiveMetastore(HiveTxns, HiveCompactions, HiveForeign):
 
     @property
     def abilities(self) -> Abilities:
-        return replace(_ABILITIES, txn_timeout_ms=self.features.txn_timeout_ms)
+        return replace(ABILITIES, txn_timeout_ms=self.features.txn_timeout_ms)
 
     @property
     def url(self) -> str:

@@ -121,18 +121,18 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
                 self.heartbeat(txn_id)  # raises if the transaction is not open: that is the reason
                 raise
             own.write_ids[table] = answer.txnToWriteIds[0].writeId
-        self._record(own, table)
         return own.write_ids[table]
 
-    def _record(self, own: OwnTxn, table: TableName) -> None:
-        """Tell the server what the transaction changes, now that it has a write id.
+    def _record(self, own: OwnTxn, table: TableName) -> bool:
+        """Tell the server what the transaction changes, now that it has a write id. False: the
+        server knows already.
 
         Only a request for a lock does that. The lock itself is not needed, because the transaction
         holds one that is at least as strong.
         """
         new = [one for one in own.operations(table) if (table, one) not in own.recorded]
         if not new:
-            return
+            return False
         is_dynamic = self._is_partitioned.get(table, False)
         components = [
             component(
@@ -145,12 +145,11 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
         if answer.state != hive.LockState.ACQUIRED:
             # Somebody waits for our first lock, and the new one would wait for them.
             self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        return True
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         own, named = self._of(txn_id), set(partitions) - {""}
-        # A transaction that has ended must not publish: a later table of this name, after a DROP,
-        # may give the write id to others.
-        self.heartbeat(txn_id)
+        was_asked = self._record(own, table)
         for operation in own.operations(table):
             told = own.told.setdefault((table, operation), set())
             new = sorted(named - told)
@@ -166,6 +165,11 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
             )
             self._call("add_dynamic_partitions", request)
             told.update(new)
+            was_asked = True
+        if not was_asked:
+            # A transaction that has ended must not publish: a later table of this name, after a
+            # DROP, may give the write id to others. All of these calls fail then.
+            self.heartbeat(txn_id)
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
         """The server's record stays: others may see a conflict where there is none, and a

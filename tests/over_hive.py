@@ -1,0 +1,59 @@
+"""Tests of the embedded metastore that run over a Hive Metastore, too: ``ACIDSQL_OVER_HIVE=1``.
+
+A test of something that a Hive Metastore lacks says ``needs("…")``: the name of an ability
+(``acidsql/metastore/abilities.py``), or words of ``LACKS``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+OVER_HIVE = bool(os.environ.get("ACIDSQL_OVER_HIVE"))
+
+# What only the embedded metastore has, besides the abilities.
+LACKS = frozenset({
+    "a metastore of its own",  # the test opens SQLite, or starts a process that does
+    "tables anywhere",  # the server refuses a LOCATION outside of its warehouse
+    "old directories",  # the server moves a renamed table's directory, and deletes a dropped one's
+    "its own time-out",  # the server's time-out is not the session's
+    "reasons of aborts",
+    "who won a conflict",
+    "overwrites beside inserts",  # an overwrite locks inserts out, as by Hive's default
+    "how a transaction ended",  # the server forgets it
+    "the statement of a transaction",  # the server does not keep it
+})  # fmt: skip
+
+
+def needs(what: str) -> pytest.MarkDecorator:
+    """Mark a test of something that not every metastore has."""
+    return pytest.mark.needs(what)
+
+
+@functools.cache
+def hive_lacks() -> frozenset[str]:
+    """What a Hive Metastore lacks."""
+    from acidsql.metastore.hive.store import ABILITIES
+
+    names = (one.name for one in fields(ABILITIES))
+    return LACKS.union(name for name in names if getattr(ABILITIES, name) is False)
+
+
+def skip_what_hive_lacks(item: pytest.Item) -> None:
+    """Skip a test whose need a Hive Metastore does not meet, with that need as the reason."""
+    for mark in item.iter_markers("needs"):
+        if mark.args[0] in hive_lacks():
+            item.add_marker(pytest.mark.skip(f"a Hive Metastore lacks: {mark.args[0]}"))
+
+
+def beside(acid: Any, **options: Any) -> Any:
+    """Another session on the same tables; ``options`` are those of ``connect``."""
+    import acidsql
+
+    if OVER_HIVE:
+        return acidsql.connect(acid.spark, metastore=acid.metastore.url, **options)
+    return acidsql.connect(acid.spark, warehouse=acid.warehouse, **options)
