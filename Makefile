@@ -92,6 +92,10 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 	  $(PY) -m pytest -m "$$tests" $(AT_ONCE) $(ARGS) || [ $$? -eq 5 ] || failed=1; \
 	done && exit $$failed
 
+.PHONY: test-hive
+test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
+	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml $(AT_ONCE) $(ARGS)
+
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark
 	@$(PY) -m pytest -m "not spark" $(ARGS)

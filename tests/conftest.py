@@ -75,26 +75,32 @@ def hdfs() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A real Hive Metastore. Each test makes a database of its own, because a start takes long."""
+    """A real Hive Metastore. Each test makes a database of its own, because a start takes long.
+
+    With ``ACIDSQL_OVER_HIVE=1``, the warehouse is the directory around all tests' directories: the
+    server refuses tables outside of its warehouse, and tests put tables into directories of theirs.
+    """
     import hive_metastore
 
     reason = hive_metastore.missing()
     if reason is not None:
         pytest.skip(reason)
-    server = hive_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms"))
+    around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
+    server = hive_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms"), warehouse=around)
     yield server
     server.close()
 
 
-def _drop_all(session: Any) -> None:
+def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
-    if session.in_transaction:
-        session.sql("ROLLBACK")
     for table in session.metastore.tables("default"):
         session.sql(f"DROP TABLE default.`{table}`")
     for database in session.metastore.databases():
         if database.name != "default":
             session.sql(f"DROP DATABASE `{database.name}` CASCADE")
+    for left in warehouse.iterdir():
+        if left.is_symlink() and not left.name.endswith("current"):  # those are pytest's
+            left.unlink()
 
 
 @pytest.fixture(scope="session")
@@ -122,8 +128,9 @@ def acid(
         server = request.getfixturevalue("hive_metastore")
         with acidsql.connect(spark, metastore=server.url) as session:
             yield session
-            spark.catalog.setCurrentDatabase("default")
-            _drop_all(session)
+        spark.catalog.setCurrentDatabase("default")
+        with acidsql.connect(spark, metastore=server.url) as last:  # the test may have closed its
+            _drop_all(last, server.warehouse)
         return
     warehouse = tmp_path / "warehouse"
     metastore = warehouse / ".acidsql" / "metastore.db"

@@ -27,6 +27,7 @@ class HiveMetastoreServer:
     Args:
         work: An empty directory; no name on its path may begin with ``.`` or ``_``. A second server
             in the same directory has the first one's database.
+        warehouse: The directory of its tables. None: a directory in ``work``.
         port: 0 takes a free one.
         settings: Hive's settings that differ from ``hms/conf/metastore-site.xml``.
         options: More options of the JVM.
@@ -36,15 +37,17 @@ class HiveMetastoreServer:
         self,
         work: Path,
         *,
+        warehouse: Path | None = None,
         port: int = 0,
         settings: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
     ) -> None:
         place = built("hive-metastore", SOURCES, _fetch)
-        self.work, self.warehouse = work, work / "warehouse"
+        self.work, self.warehouse = work, warehouse or work / "warehouse"
         self.warehouse.mkdir(parents=True, exist_ok=True)
         given = {
-            "hms.work": work, "hms.db": work / "db", "java.io.tmpdir": work,
+            "hms.work": work, "hms.db": work / "db",
+            "metastore.warehouse.dir": f"file://{self.warehouse}", "java.io.tmpdir": work,
             "derby.stream.error.file": work / "derby.log", "derby.system.durability": "test",
             "user.timezone": "UTC", **(settings or {}),
         }  # fmt: skip

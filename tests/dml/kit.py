@@ -66,14 +66,14 @@ def refused(acid: Any, statement: str, condition: str, at: str | None = None) ->
     assert error.text is not None
     if at is not None:
         assert error.text[error.start : error.end] == at, error
-    assert _opened(acid) == opened
+    assert not _opened(acid) - opened
     return error
 
 
-def _opened(acid: Any) -> list[int]:
+def _opened(acid: Any) -> set[int]:
     """Open and aborted transactions, without the leases of reads."""
     found = acid.metastore.show_txns()
-    return [txn.txn_id for txn in found if "lease" not in txn.agent_info]
+    return {txn.txn_id for txn in found if "lease" not in txn.agent_info}
 
 
 def directories(acid: Any, name: str = "t") -> list[str]:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from kit import fill, rows, table
+from over_hive import needs
 from pyspark.errors import AnalysisException
 
 import acidsql
@@ -138,6 +139,7 @@ def test_sparks_drop_leaves_acid_rows_alone(spark, tmp_path):
             acid.sql("DROP DATABASE x CASCADE")
 
 
+@needs("old directories")
 def test_a_drop_that_would_delete_a_table_of_another_database_is_refused(spark, acid):
     place = Path(acid.warehouse) / "x.db"
     acid.sql(f"CREATE DATABASE x LOCATION '{place}'")

@@ -131,6 +131,7 @@ def test_what_is_refused_leaves_the_files_as_they_are(acid, spark, ext):
     assert [name for name in sorted(os.listdir(ext / "w")) if name != "deep"] == before
 
 
+@needs("a warehouse of its own")
 def test_the_warehouse_is_one_by_whatever_path_it_is_opened(acid, spark, tmp_path):
     (tmp_path / "wh").symlink_to(tmp_path / "warehouse")
     with acidsql.connect(spark, warehouse=f"{tmp_path}/wh/../wh/", compactor="off") as other:
@@ -257,6 +258,7 @@ def test_a_link_in_a_directory_is_not_adopted(acid, spark, ext, tmp_path):
 # ── names that are used again ────────────────────────────────────────────────────────────────
 
 
+@needs("a warehouse of its own")
 def test_build_and_swap_again_and_again(acid):
     acid.sql("CREATE TABLE t AS SELECT 0 AS id")
     for number in range(1, 5):

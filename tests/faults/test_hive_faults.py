@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import random
+import socket
 import time
 
 import pytest
@@ -115,6 +117,44 @@ def _abort_all(reader):
     for row in reader.sql("SHOW TRANSACTIONS").collect():
         if row.state == "OPEN" and int(row.txnid) != lease:
             reader.sql(f"ABORT TRANSACTIONS {row.txnid}")
+
+
+@pytest.mark.slow
+def test_if_one_of_two_servers_dies_a_transaction_goes_on_with_the_other(
+    spark, tmp_path_factory, monkeypatch
+):
+    """Both have the first one's database, of which Derby makes a service of the network."""
+    if servers.missing() is not None:
+        pytest.skip(servers.missing())
+    monkeypatch.setattr(random, "shuffle", lambda _: None)  # the first of the URL is asked first
+    work, port = tmp_path_factory.mktemp("hms"), free_port()
+    served = {"derby.drda.startNetworkServer": "true", "derby.drda.portNumber": str(port)}
+    first = servers.HiveMetastoreServer(work, settings=served)
+    shared = {
+        "hms.work": str(work),
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby://127.0.0.1:{port}/{work}/db",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.ClientDriver",
+    }
+    second = servers.HiveMetastoreServer(tmp_path_factory.mktemp("hms"), settings=shared)
+    url = f"{second.url},127.0.0.1:{first.port}"
+    with acidsql.connect(spark, metastore=url) as acid:
+        acid.sql("CREATE TABLE t (a INT)")
+        acid.sql("INSERT INTO t VALUES (1)")
+        acid.sql("BEGIN")
+        acid.sql("UPDATE t SET a = 10")
+        second.kill()
+        acid.sql("INSERT INTO t VALUES (2)")
+        acid.sql("COMMIT")
+        assert rows(acid) == [(2,), (10,)]
+        acid.sql("DELETE FROM t WHERE a = 2")
+        assert rows(acid) == [(10,)]
+        acid.sql("DROP TABLE t")
+    first.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
 
 
 @pytest.mark.slow

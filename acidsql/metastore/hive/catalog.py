@@ -281,6 +281,11 @@ class HiveCatalog(Calls):
             columns=(*(before.columns if columns is None else columns), *add_columns),
         )
         _refuse_twice(after)
+        if before.checks and before.columns != after.columns:
+            raise UnsupportedError(
+                f"{name} has a CHECK constraint, which the metastore would forget.",
+                condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
+            )
         raw.sd.cols = convert.fields(after.columns)
         if bucket_columns is not None:
             raw.sd.bucketCols = list(bucket_columns)
@@ -291,48 +296,43 @@ class HiveCatalog(Calls):
 
     @contextmanager
     def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
-        """Take constraints away before the columns change, and add them afterwards."""
-        name = before.name
+        """Take constraints of changed columns away before the columns change, and add all that are
+        missing afterwards: if columns change, the server forgets the constraints of a table."""
         old, new = (
             {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
         )
-        changed = {column for column, *_ in old ^ new}
-        if changed:
-            found = self._constraints(name)
-            gone = {
-                *(
-                    one.nn_name
-                    for one in found.notNullConstraints or ()
-                    if one.column_name in changed
-                ),
-                *(
-                    one.dc_name
-                    for one in found.defaultConstraints or ()
-                    if one.column_name in changed
-                ),
-            }
-            for constraint in sorted(gone):
-                self._call(
-                    "drop_constraint",
-                    hive.DropConstraintRequest(
-                        dbname=name.database,
-                        tablename=name.name,
-                        constraintname=constraint,
-                        catName=self._catalog,
-                    ),
-                )
+        self._drop_constraints(before.name, {column for column, *_ in old ^ new})
         yield
-        columns = [column for column in after.columns if column.name in changed]
-        if required := convert.not_null(name, columns, self._catalog):
-            self._call(
-                "add_not_null_constraint",
-                hive.AddNotNullConstraintRequest(notNullConstraintCols=required),
+        if before.columns != after.columns:
+            self._add_missing_constraints(after)
+
+    def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
+        found = self._constraints(name) if columns else None
+        required = [] if found is None else found.notNullConstraints or []
+        filled = [] if found is None else found.defaultConstraints or []
+        gone = [one.nn_name for one in required if one.column_name in columns]
+        gone += [one.dc_name for one in filled if one.column_name in columns]
+        for constraint in sorted(gone):
+            request = hive.DropConstraintRequest(
+                dbname=name.database,
+                tablename=name.name,
+                constraintname=constraint,
+                catName=self._catalog,
             )
-        if filled := convert.defaults(name, columns, self._catalog):
-            self._call(
-                "add_default_constraint",
-                hive.AddDefaultConstraintRequest(defaultConstraintCols=filled),
-            )
+            self._call("drop_constraint", request)
+
+    def _add_missing_constraints(self, table: Table) -> None:
+        found = self._constraints(table.name)
+        required = {one.column_name for one in found.notNullConstraints or ()}
+        filled = {one.column_name for one in found.defaultConstraints or ()}
+        columns = [one for one in table.all_columns if one.name not in required]
+        if made := convert.not_null(table.name, columns, self._catalog):
+            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
+            self._call("add_not_null_constraint", request)
+        columns = [one for one in table.all_columns if one.name not in filled]
+        if made := convert.defaults(table.name, columns, self._catalog):
+            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=made)
+            self._call("add_default_constraint", request)
 
     def owners(self) -> list[Owner]:
         return [
