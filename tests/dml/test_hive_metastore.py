@@ -291,6 +291,29 @@ def test_t2_who_waited_for_a_lock_has_the_higher_write_id(acid, connect, ask):
     assert rows(acid, "SELECT * FROM t") == [(20,)]  # and the waiter did not lose
 
 
+def test_who_waited_with_a_shared_lock_loses_no_update(acid, connect):
+    """The server, which compares times, may take the change that it waited for as a conflict: then
+    the statement runs again."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    other, failed = connect(**{"hive.txn.xlock.write": "false"}), []
+
+    def update():
+        try:
+            other.sql(f"UPDATE {connect.database}.t SET a = a * 10", retries=3)
+        except BaseException as error:
+            failed.append(error)
+
+    acid.sql("BEGIN")
+    acid.sql("UPDATE t SET a = 2")
+    thread = threading.Thread(target=update)
+    thread.start()
+    _wait_for_a_waiter(acid)
+    acid.sql("COMMIT")
+    thread.join(120)
+    assert failed == [] and rows(acid, "SELECT * FROM t") == [(20,)]
+
+
 def test_t3_a_lock_that_others_wait_for_is_not_asked_for_again(acid, connect):
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("INSERT INTO t VALUES (1)")
@@ -499,6 +522,32 @@ def test_a_partition_elsewhere_is_refused_by_name(acid, connect):
     store._call("add_partitions_req", request)
     with pytest.raises(UnsupportedError, match="p=2"):
         rows(acid, "SELECT * FROM p")
+
+
+@pytest.mark.parametrize(
+    ("location", "says"),
+    [
+        ("hdfs://127.0.0.1:1/t", "libhdfs|127.0.0.1:1"),  # Hadoop's client is not set up here
+        ("s3a://bucket/t", "object store"),
+        ("file:/nowhere/t", "'/nowhere/t' is gone"),
+    ],
+    ids=["hdfs", "s3a", "file"],
+)
+def test_a_directory_that_cannot_be_reached_is_an_error_that_says_so(
+    acid, connect, hive_metastore, location, says
+):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    place = f"file:{hive_metastore.warehouse}/{connect.database}.db/t"
+    move = "UPDATE SDS SET LOCATION = '{}' WHERE LOCATION = '{}'"
+    hive_metastore.query(move.format(location, place))
+    try:
+        for statement in ("SELECT * FROM t", "DELETE FROM t"):
+            with pytest.raises(acidsql.errors.AcidSqlError, match=says):
+                acid.sql(statement).collect()
+    finally:
+        hive_metastore.query(move.format(place, location))
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
 
 
 def test_what_this_metastore_cannot_do_is_refused_by_name(spark, acid, hive_metastore):

@@ -153,7 +153,8 @@ def check_rows(acid, server, tables):
 
 
 def wait_for_the_reaper(acid, server, tables):
-    """Until no transaction is open but the reader's lease; nobody piles up (T19)."""
+    """Until only the reader's lease is open. So transactions do not pile up if clients
+    die while they open them (T19)."""
     lease = acid._runner._txns.hold_lease()
     deadline = time.monotonic() + PATIENCE_S
     while opened := server.query(
