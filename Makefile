@@ -94,7 +94,7 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 
 .PHONY: test-hive
 test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
-	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml $(AT_ONCE) $(ARGS)
+	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
 
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark

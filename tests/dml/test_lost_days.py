@@ -9,6 +9,7 @@ import pyarrow.orc as orc
 import pytest
 from foreign_orc import as_another_writers
 from kit import rows
+from over_hive import needs
 
 import acidsql
 from acidsql.acid.layout import delta_name
@@ -41,6 +42,7 @@ def adopted(acid, tmp_path):
     return acid
 
 
+@needs("can_work")
 @pytest.mark.parametrize(
     "work", ["major' AND WAIT", "rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT"]
 )

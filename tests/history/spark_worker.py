@@ -29,7 +29,7 @@ class Job:
     """The job of a process.
 
     Attributes:
-        warehouse: The directory of the tables.
+        where: ``warehouse`` or ``metastore``, as ``connect`` takes them.
         log: The file of its history.
         number: The number of the process.
         seed: The random numbers depend on it and on the process's number only.
@@ -38,7 +38,7 @@ class Job:
         settings: acidsql's settings.
     """
 
-    warehouse: str
+    where: dict[str, str]
     log: str
     number: int
     seed: int
@@ -92,8 +92,8 @@ def run(acid: Any, job: Job) -> None:
 def main(job: Job) -> None:
     """Start Spark, wait for the other processes, and run the job."""
     use_java()
-    spark = small_spark(f"{job.warehouse}-spark")
-    with acidsql.connect(spark, warehouse=job.warehouse, settings=job.settings) as acid:
+    spark = small_spark(f"{job.log}-spark")
+    with acidsql.connect(spark, settings=job.settings, **job.where) as acid:
         while not Path(job.start).exists():
             time.sleep(0.01)
         run(acid, job)

@@ -1,4 +1,7 @@
-"""The same test with Spark: two processes append to lists in SQL, between BEGIN and COMMIT."""
+"""The same test with Spark: two processes append to lists in SQL, between BEGIN and COMMIT.
+
+With ``ACIDSQL_OVER_HIVE=1``, over a Hive Metastore.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import pytest
 import spark_worker
 from checker import check
 from history import OK, Append, Log, load
+from over_hive import OVER_HIVE
 from spark_worker import KEYS, TABLES, Job
 
 import acidsql
@@ -41,14 +45,22 @@ def start(job: Job) -> Any:
     )
 
 
-def test_two_spark_sessions_on_the_same_rows_are_snapshot_isolation(spark, tmp_path):
-    warehouse, now = tmp_path / "warehouse", tmp_path / "now"
-    with acidsql.connect(spark, warehouse=str(warehouse)) as acid:
+@pytest.fixture
+def where(request, tmp_path):
+    """Where the tables are."""
+    if OVER_HIVE:
+        return {"metastore": request.getfixturevalue("hive_metastore").url}
+    return {"warehouse": str(tmp_path / "warehouse")}
+
+
+def test_two_spark_sessions_on_the_same_rows_are_snapshot_isolation(spark, tmp_path, where):
+    now = tmp_path / "now"
+    with acidsql.connect(spark, **where) as acid:
         for table in TABLES:
             acid.sql(f"CREATE TABLE {table} (key INT, list STRING)")
             acid.sql(f"INSERT INTO {table} VALUES " + ", ".join(f"({key}, '')" for key in KEYS))
         jobs = [
-            Job(str(warehouse), str(tmp_path / f"{number}.jsonl"), number, SEED, TXNS, str(now),
+            Job(where, str(tmp_path / f"{number}.jsonl"), number, SEED, TXNS, str(now),
                 {**SETTINGS, **mode})
             for number, mode in enumerate(MODES)
         ]  # fmt: skip
@@ -61,6 +73,8 @@ def test_two_spark_sessions_on_the_same_rows_are_snapshot_isolation(spark, tmp_p
         log.begin()
         spark_worker.read(acid, log)
         log.end(OK)
+        for table in TABLES:
+            acid.sql(f"DROP TABLE {table}")
     history = [txn for job in jobs for txn in load(Path(job.log))]
     history += load(tmp_path / "last.jsonl")
     told = f"seed {SEED}: {Counter(txn.why or txn.outcome for txn in history)}"
