@@ -256,7 +256,8 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 
 
 NO_CHANGE = {
-    "close", "url", "abilities", "glance", "write_conflicts", "catalog_changes", "record_partitions",
+    "close", "url", "abilities", "glance", "write_conflicts", "catalog_changes",
+    "record_partitions",
 }  # fmt: skip
 
 
