@@ -12,7 +12,6 @@ from kit import calls_of, ordered, rows
 
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
-from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.plan import locking
 from acidsql.statements import reader
 from acidsql.statements.current_txn import Transactions
@@ -306,7 +305,7 @@ def test_of_many_partitions_a_statement_locks_the_table(t, monkeypatch, most, lo
     "statement", ["SELECT count(*) FROM t", "INSERT INTO t VALUES (1, 'a', 1)"]
 )
 def test_each_statement_asks_the_store_for_the_partitions_once(t, monkeypatch, statement):
-    asked = calls_of(monkeypatch, EmbeddedMetastore, "partitions")
+    asked = calls_of(monkeypatch, type(t.metastore), "partitions")
     t.sql(statement)
     assert len(asked) == 1
 
