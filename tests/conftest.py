@@ -91,6 +91,19 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Hive: its SQL, and a metastore of its own. Each test makes a database of its own."""
+    import hive_sql
+
+    reason = hive_sql.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = hive_sql.Hive(tmp_path_factory.mktemp("hive"))
+    yield server
+    server.close()
+
+
 def _drop_all(session: Any, warehouse: Path) -> None:
     """Leave nothing to the next test in a metastore that all tests share."""
     for table in session.metastore.tables("default"):

@@ -24,17 +24,19 @@ class UnavailableError(Exception):
     """Hive cannot be had here; the message says what is missing."""
 
 
-def built(name: str, sources: Path, fetch: Callable[[str], None]) -> Path:
+def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path) -> Path:
     """The folder with the jars and the classes, made unless these sources have one.
 
     Args:
         name: The folder's name in ``build``.
         sources: A folder with Java's sources and all that the result is made from.
         fetch: Fetches the jars into the directory ``jars`` of the directory it is given.
+        needed: Folders with more classes that the sources need.
     """
     compiler = javac()
     files = sorted(file for file in sources.rglob("*") if file.is_file())
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    parts = [*(file.read_bytes() for file in files), *(str(one).encode() for one in needed)]
+    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     place = BUILD / name / digest[:12]
     if not place.exists():
         shutil.rmtree(BUILD / name, ignore_errors=True)  # of other sources
@@ -44,7 +46,8 @@ def built(name: str, sources: Path, fetch: Callable[[str], None]) -> Path:
         subprocess.run(
             [
                 compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",
-                "-cp", f"{unfinished}/jars/*", "-d", f"{unfinished}/classes",
+                "-cp", ":".join([f"{unfinished}/jars/*", *map(str, needed)]),
+                "-d", f"{unfinished}/classes",
                 *(file for file in files if file.suffix == ".java"),
             ],
             check=True,

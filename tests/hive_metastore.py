@@ -24,6 +24,10 @@ OPENS = [line for line in (READER / "jvm.options").read_text().splitlines() if "
 class HiveMetastoreServer:
     """A running server.
 
+    Attributes:
+        main: The program.
+        memory: How much memory the JVM may use.
+
     Args:
         work: An empty directory; no name on its path may begin with ``.`` or ``_``. A second server
             in the same directory has the first one's database.
@@ -32,6 +36,8 @@ class HiveMetastoreServer:
         settings: Hive's settings that differ from ``hms/conf/metastore-site.xml``.
         options: More options of the JVM.
     """
+
+    main, memory = "hms.Server", "512m"
 
     def __init__(
         self,
@@ -42,7 +48,6 @@ class HiveMetastoreServer:
         settings: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
     ) -> None:
-        place = built("hive-metastore", SOURCES, _fetch)
         self.work, self.warehouse = work, warehouse or work / "warehouse"
         self.warehouse.mkdir(parents=True, exist_ok=True)
         given = {
@@ -55,17 +60,24 @@ class HiveMetastoreServer:
         with self._said.open("ab") as said:
             self._jvm = subprocess.Popen(
                 [
-                    javac().with_name("java"), *OPENS, "-Xmx512m", "-XX:+UseSerialGC",
+                    javac().with_name("java"), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
                     "-XX:TieredStopAtLevel=1", *options,
                     *(f"-D{key}={value}" for key, value in given.items()),
-                    "-cp", f"{place / 'classes'}:{SOURCES / 'conf'}:{place / 'jars'}/*",
-                    "hms.Server", str(port), str(place / "jars" / SCHEMA),
+                    "-cp", ":".join(map(str, self.classpath())),
+                    self.main, str(port), str(build() / "jars" / SCHEMA),
                 ],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
             )  # fmt: skip
+        self.port = self._read_port()
+
+    def classpath(self) -> list[Path]:
+        """Where the JVM finds its classes."""
+        return [build() / "classes", SOURCES / "conf", build() / "jars" / "*"]
+
+    def _read_port(self) -> int:
         line = self._jvm.stdout.readline()
         assert line, f"the metastore does not start: {self._said.read_text()[-3000:]}"
-        self.port = int(line)
+        return int(line)
 
     @property
     def url(self) -> str:
@@ -105,10 +117,15 @@ def missing() -> str | None:
     except ImportError:
         return "no Hive Metastore for tests: pip install 'acidsql[hive]'"
     try:
-        built("hive-metastore", SOURCES, _fetch)
+        build()
     except UnavailableError as error:
         return f"no Hive Metastore for tests: {error}"
     return None
+
+
+def build() -> Path:
+    """The folder with the jars and the classes."""
+    return built("hive-metastore", SOURCES, _fetch)
 
 
 def _fetch(directory: str) -> None:

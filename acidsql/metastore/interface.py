@@ -30,6 +30,41 @@ from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """How a transaction changes the number of rows of a partition, or of an unpartitioned table.
+
+    Attributes:
+        rows: How many rows more there are; None: not known.
+        is_all: There are no other rows: the transaction has overwritten them.
+    """
+
+    rows: int | None
+    is_all: bool = False
+
+    def then(self, later: RowChange) -> RowChange:
+        """This change, and then a later one of the same transaction."""
+        if later.is_all or self.rows is None:
+            return later if later.is_all else self
+        return RowChange(None if later.rows is None else self.rows + later.rows, self.is_all)
+
+    def applied_to(self, before: int | None) -> int | None:
+        """The number of rows afterwards; None: not known."""
+        if self.is_all or self.rows is None:
+            return self.rows
+        after = None if before is None else before + self.rows
+        return None if after is None or after < 0 else after
+
+    @property
+    def undone(self) -> RowChange:
+        """The change back."""
+        return RowChange(None if self.is_all or self.rows is None else -self.rows)
+
+
+# By table, then by the partition's name, "" if the table is unpartitioned.
+RowChanges = Mapping[TableName, Mapping[str, RowChange]]
+
+
 class LockType(Enum):
     """Hive 4's lock types; the value is the letter in HIVE_LOCKS.HL_LOCK_TYPE."""
 
@@ -261,6 +296,7 @@ class TxnStore(CatalogHistory, Protocol):
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
+        row_changes: RowChanges | None = None,
     ) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -276,6 +312,8 @@ class TxnStore(CatalogHistory, Protocol):
         * ``create_table`` is made, and the pending clean-up ``cleaned`` leaves the queue,
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open.
+
+        ``row_changes`` is for metastores that keep statistics for other programs.
 
         Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """

@@ -18,7 +18,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import Database, LockComponent, Operation
+from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
@@ -68,7 +68,8 @@ class TableStatements(Family):
     def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
         if not adopt:
             table, place = self.take_place(table, transaction)
-            transaction.txn.commit(create_table=table, cleaned=place)
+            empty = {table.name: {"": RowChange(0)}}
+            transaction.txn.commit(create_table=table, cleaned=place, row_changes=empty)
             return ()
         found = self._places.prepare(table, adopt=True)
         self._places.make(table)

@@ -27,7 +27,7 @@ from acidsql.errors import (
     WriteConflictError,
     WriteError,
 )
-from acidsql.metastore.interface import WriteConflict
+from acidsql.metastore.interface import RowChange, WriteConflict
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import Published, discard
 from acidsql.storage.writing.save import Writing
@@ -236,7 +236,12 @@ class Transaction:
         resolved: set[int] = set()
         while True:
             try:
-                self.txn.commit(resolved=resolved, add_partitions=self.partitions(), **keywords)
+                self.txn.commit(
+                    resolved=resolved,
+                    add_partitions=self.partitions(),
+                    row_changes=self.row_changes(),
+                    **keywords,
+                )
                 break
             except WriteConflictError as error:
                 if same_rows is None or error.ended:
@@ -299,6 +304,17 @@ class Transaction:
                         (name, _partition(table, name)) for name in done.partitions
                     )
         return {name: list(partitions.values()) for name, partitions in found.items()}
+
+    def row_changes(self) -> dict[TableName, dict[str, RowChange]]:
+        """How it changes the numbers of rows, by table and partition."""
+        found: dict[TableName, dict[str, RowChange]] = {}
+        for work in self.works:
+            for table, done in work.published:
+                changes = found.setdefault(table.name, {})
+                for name, rows in done.rows.items():
+                    before = changes.get(name, RowChange(0))
+                    changes[name] = before.then(RowChange(rows, done.overwrote))
+        return found
 
     @staticmethod
     def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:

@@ -48,6 +48,7 @@ from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.interface import (
     LockComponent,
+    RowChanges,
     TxnState,
     TxnStore,
 )
@@ -203,6 +204,7 @@ class Txn:
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
+        row_changes: RowChanges | None = None,
     ) -> None:
         """The commit point: returns only if the transaction is committed.
 
@@ -231,6 +233,7 @@ class Txn:
                     first_write_id=first_write_id,
                     cleaned=cleaned,
                     compacted=compacted,
+                    row_changes=row_changes,
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)

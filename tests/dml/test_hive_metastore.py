@@ -589,11 +589,11 @@ def test_a_commit_whose_reply_is_lost_is_sent_again(acid, monkeypatch):
 @pytest.mark.parametrize(
     ("statement", "most"),
     [
-        ("INSERT INTO t VALUES (2)", 10),
+        ("INSERT INTO t VALUES (2)", 12),
         ("SELECT * FROM t", 5),  # one is the lease's heartbeat
         ("UPDATE t SET a = 3 WHERE a = 1", 14),
-        ("DELETE FROM t WHERE a = 1", 14),
-        ("INSERT INTO p VALUES (2, 1)", 15),
+        ("DELETE FROM t WHERE a = 1", 16),
+        ("INSERT INTO p VALUES (2, 1)", 17),
     ],
 )
 def test_a_statement_makes_few_calls(acid, calls, statement, most):

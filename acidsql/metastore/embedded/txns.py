@@ -45,6 +45,7 @@ from acidsql.metastore.embedded.engine import Store, next_number
 from acidsql.metastore.embedded.schema import HIVE_LOCKS, MIN_HISTORY_LEVEL, NEXT_TXN_ID, TXNS
 from acidsql.metastore.interface import (
     LockComponent,
+    RowChanges,
     TxnInfo,
     TxnState,
     TxnType,
@@ -175,6 +176,7 @@ class EmbeddedTxns:
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
+        row_changes: RowChanges | None = None,
     ) -> None:
         with self._store.write() as connection:
             row = _row(connection, txn_id)

@@ -155,6 +155,12 @@ class HiveCatalog(Calls):
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:
+        self._create(table, first_write_id, txn_id, None)
+
+    def _create(
+        self, table: Table, first_write_id: int, txn_id: int | None, rows: int | None
+    ) -> None:
+        """``create_table``; ``rows``: how many rows are in it, if known."""
         self._need_open(txn_id)
         for owner in self.owners():
             if overlap(owner.location, table.location):  # DROP deletes all that is inside
@@ -163,7 +169,7 @@ class HiveCatalog(Calls):
             # First: a writer that finds the table must not get a write id of files that are there.
             self._seed(table.name, first_write_id - 1)
         request = hive.CreateTableRequest(
-            table=convert.raw_table(table, self._user, self._catalog),
+            table=convert.raw_table(table, self._user, self._catalog, rows),
             envContext=keeping_statistics(),
             notNullConstraints=convert.not_null(table.name, table.all_columns, self._catalog),
             defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),

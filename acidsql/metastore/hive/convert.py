@@ -26,10 +26,10 @@ CAPABILITIES = [
     "HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE",
     "HIVEBUCKET2", "HIVECACHEINVALIDATE", "HIVEMANAGESTATS", "EXTREAD", "EXTWRITE", "HIVESQL",
 ]  # fmt: skip
-STATS_ACCURATE = "COLUMN_STATS_ACCURATE"
+STATS_ACCURATE, ROWS = "COLUMN_STATS_ACCURATE", "numRows"
 # The server keeps these parameters itself. They say nothing about what the table is.
 _SERVERS = {
-    STATS_ACCURATE, "numFiles", "numRows", "rawDataSize", "totalSize", "numPartitions",
+    STATS_ACCURATE, ROWS, "numFiles", "rawDataSize", "totalSize", "numPartitions",
     "numFilesErasureCoded", "transient_lastDdlTime", "last_modified_by", "last_modified_time",
     COMMENT,
 }  # fmt: skip
@@ -125,9 +125,9 @@ def is_known_format(name: str) -> bool:
     return name in FORMATS
 
 
-def raw_table(table: Table, owner: str, catalog: str) -> Any:
-    """The struct with which the server creates a table."""
-    parameters = dict(table.properties)
+def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
+    """The struct with which the server creates a table; ``rows``: how many are in it, if known."""
+    parameters = {**table.properties, **_counted(rows)}
     if table.comment is not None:
         parameters[COMMENT] = table.comment
     return hive.Table(
@@ -219,8 +219,9 @@ def partition_of(raw: Any) -> Partition:
     return Partition(tuple(values), ours(raw.sd.location))
 
 
-def raw_partition(table: Any, partition: Partition, catalog: str) -> Any:
-    """The struct with which the server adds a partition to a table, which is a struct, too."""
+def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | None) -> Any:
+    """The struct with which the server adds a partition to a table, which is a struct, too;
+    ``rows``: how many are in it, if known."""
     sd = hive.StorageDescriptor(**{
         name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__
     })  # fmt: skip
@@ -232,6 +233,25 @@ def raw_partition(table: Any, partition: Partition, catalog: str) -> Any:
         createTime=0,
         lastAccessTime=0,
         sd=sd,
-        parameters={},
+        parameters=_counted(rows),
         catName=catalog,
     )
+
+
+# ── statistics ───────────────────────────────────────────────────────────────────────────────
+
+
+def rows_of(raw: Any) -> int | None:
+    """How many rows a table or partition has, as the server knows; None: it does not know."""
+    text = (raw.parameters or {}).get(ROWS, "")
+    return int(text) if text.isdecimal() else None
+
+
+def count(raw: Any, rows: int | None) -> None:
+    """Note in a struct how many rows there are; without the mark that the statistics are right."""
+    kept = {k: v for k, v in (raw.parameters or {}).items() if k not in (STATS_ACCURATE, ROWS)}
+    raw.parameters = {**kept, **_counted(rows)}
+
+
+def _counted(rows: int | None) -> dict[str, str]:
+    return {} if rows is None else {ROWS: str(rows)}

@@ -8,12 +8,12 @@ after the write id is allocated, right before the first directory is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.conflict_rules import RECORDED
-from acidsql.metastore.interface import LockComponent, LockType, Operation
+from acidsql.metastore.interface import LockComponent, LockType, Operation, RowChange
 from acidsql.metastore.lock_rules import strength
 
 _EXCLUDING = (LockType.EXCL_WRITE, LockType.EXCLUSIVE)
@@ -37,6 +37,7 @@ class OwnTxn:
         write_ids: Its write id in each table.
         recorded: What the server knows that it changes.
         told: The partitions that the server knows that it changes, by table and operation.
+        counted: What was told the server about numbers of rows; None: perhaps that was told.
         places: Where each table lies, at the last look.
         seen: What each table was, and which partitions it had, when the transaction first asked
             for changes of the catalog.
@@ -55,6 +56,7 @@ class OwnTxn:
     write_ids: dict[TableName, int] = field(default_factory=dict)
     recorded: set[tuple[TableName, Operation]] = field(default_factory=set)
     told: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
+    counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
     places: dict[TableName, str] = field(default_factory=dict)
     seen: dict[TableName, tuple[object, frozenset[str]]] = field(default_factory=dict)
 

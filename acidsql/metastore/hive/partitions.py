@@ -1,13 +1,8 @@
-"""Partitions in a Hive Metastore, and the statistics that a commit makes wrong.
-
-Hive answers ``count(*)`` from statistics while a table's COLUMN_STATS_ACCURATE says that they are
-right. No program tells the server that rows have changed. So whoever commits takes that mark away
-first.
-"""
+"""Partitions in a Hive Metastore."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from acidsql.acid.layout import partition_name
@@ -16,6 +11,7 @@ from acidsql.errors import UnsupportedError
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import Calls, chunks, keeping_statistics
 from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.interface import RowChange
 
 _ALL = -1  # as many as there are
 
@@ -54,11 +50,28 @@ class HivePartitions(Calls):
             and now.sd.location == raw.sd.location
         )
 
-    def _add_partitions(self, raw: Any, partitions: Sequence[Partition]) -> None:
-        """Add partitions to a table; those that exist stay."""
+    def _add_partitions(
+        self,
+        raw: Any,
+        partitions: Sequence[Partition],
+        rows: Mapping[tuple[str | None, ...], RowChange],
+    ) -> None:
+        """Add partitions to a table; those that exist stay.
+
+        Args:
+            raw: The table's struct.
+            partitions: The partitions.
+            rows: How many rows each gets, by its values.
+        """
         if partitions:
             self._need_usual_null(TableName(raw.dbName, raw.tableName))
-        made = (convert.raw_partition(raw, one, self._catalog) for one in partitions)
+        none = RowChange(None)
+        made = (
+            convert.raw_partition(
+                raw, one, self._catalog, rows.get(one.values, none).applied_to(0)
+            )
+            for one in partitions
+        )
         for some in chunks(list({tuple(one.values): one for one in made}.values())):
             request = hive.AddPartitionsRequest(
                 dbName=raw.dbName,
@@ -85,36 +98,6 @@ class HivePartitions(Calls):
                 catName=self._catalog,
             )
             self._call("drop_partitions_req", request)
-
-    def _invalidate_statistics(
-        self, raw: Any, partitions: Collection[str]
-    ) -> set[tuple[str | None, ...]]:
-        """Take the mark away that the statistics of a table and of these partitions are right.
-
-        Returns:
-            The values of those partitions that exist.
-        """
-        name = TableName(raw.dbName, raw.tableName)
-        if (raw.parameters or {}).pop(convert.STATS_ACCURATE, None) is not None:
-            self._alter(name, raw)
-        known: set[tuple[str | None, ...]] = set()
-        for some in chunks(sorted(partitions)):
-            found = self._call("get_partitions_by_names", name.database, name.name, list(some))
-            known.update(convert.partition_of(one).values for one in found)
-            marked = [
-                one
-                for one in found
-                if (one.parameters or {}).pop(convert.STATS_ACCURATE, None) is not None
-            ]
-            if marked:
-                self._call(
-                    "alter_partitions_with_environment_context",
-                    name.database,
-                    name.name,
-                    marked,
-                    keeping_statistics(),
-                )
-        return known
 
 
 def _order(partition: Partition) -> tuple[tuple[bool, str], ...]:

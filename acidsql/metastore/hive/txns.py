@@ -1,8 +1,8 @@
 """The life of transactions in a Hive Metastore: open, look, write, commit, abort.
 
-A COMMIT is several calls: statistics and partitions first, then ``commit_txn``, which decides. What
-comes before it does no harm if the transaction is aborted: a partition without rows, statistics
-that Hive collects again. ``own_txns`` says in which order locks and write ids must come.
+A COMMIT is several calls: statistics and partitions first, then ``commit_txn``, which decides. If
+it does not commit, statistics are taken back, and a partition without rows stays. ``own_txns`` says
+in which order locks and write ids must come.
 """
 
 from __future__ import annotations
@@ -30,10 +30,17 @@ from acidsql.metastore.hive.calls import log
 from acidsql.metastore.hive.catalog import HiveCatalog
 from acidsql.metastore.hive.conflicts import HiveConflicts
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, HiveLocks, component
+from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, component
 from acidsql.metastore.hive.own_txns import OwnTxn
-from acidsql.metastore.hive.partitions import HivePartitions
-from acidsql.metastore.interface import LockComponent, LockType, TxnInfo, TxnState, TxnType
+from acidsql.metastore.hive.statistics import HiveStatistics
+from acidsql.metastore.interface import (
+    LockComponent,
+    LockType,
+    RowChanges,
+    TxnInfo,
+    TxnState,
+    TxnType,
+)
 
 _STATES = {
     hive.TxnState.OPEN: TxnState.OPEN,
@@ -45,7 +52,7 @@ _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
-class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
+class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
     """The part of the store about transactions; ``TxnStore`` describes the methods."""
 
     def open_txn(
@@ -191,18 +198,25 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
+        row_changes: RowChanges | None = None,
     ) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
         own = self._of(txn_id)
+        changes = row_changes or {}
         if create_table is not None:
-            self.create_table(create_table, first_write_id=first_write_id, txn_id=txn_id)
+            rows = 0 if create_table.name in changes else None
+            self._create(create_table, first_write_id, txn_id, rows)
         try:
-            self._before_commit(own, snapshot, add_partitions or {})
+            self._count_all(own, changes, add_partitions or {})
+            found = self._at_commit(own, snapshot)
+            if found:
+                raise conflict_rules.error(own.id, found)
             self._commit(own)
         except MetastoreError:
             raise  # the outcome is not known
         except AcidSqlError:
+            self._uncount(own)
             if create_table is not None:
                 with suppress(AcidSqlError):
                     self._drop(create_table.name, delete_data=True)
@@ -213,24 +227,6 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
                 self._drop_partitions(table, values)
             except AcidSqlError as error:  # the transaction is committed
                 log.warning("Partitions of %s are without rows, but not dropped: %s", table, error)
-
-    def _before_commit(
-        self,
-        own: OwnTxn,
-        snapshot: ValidTxnList | None,
-        add_partitions: Mapping[TableName, Sequence[Partition]],
-    ) -> None:
-        for table in dict.fromkeys([*own.write_ids, *add_partitions]):
-            raw = self._raw(table)
-            if raw is None:
-                continue  # its rows go with it
-            own.places[table] = convert.ours(raw.sd.location)
-            known = self._invalidate_statistics(raw, own.partitions(table))
-            new = [one for one in add_partitions.get(table, ()) if one.values not in known]
-            self._add_partitions(raw, new)
-        found = self._at_commit(own, snapshot)
-        if found:
-            raise conflict_rules.error(own.id, found)
 
     def _commit(self, own: OwnTxn) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
@@ -258,7 +254,9 @@ class HiveTxns(HiveCatalog, HivePartitions, HiveLocks, HiveConflicts):
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else _ROLLED_BACK
         self._call("abort_txn", hive.AbortTxnRequest(txnid=txn_id, errorCode=code))
-        self._own.pop(txn_id, None)
+        own = self._own.pop(txn_id, None)
+        if own is not None:
+            self._uncount(own)
 
     # ── asking about transactions ────────────────────────────────────────────────────────────
 

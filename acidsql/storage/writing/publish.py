@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acidsql.acid.layout import (
     ACID_VERSION,
@@ -44,6 +44,7 @@ class Published:
         directories: Paths of the directories, in order.
         partitions: The changed partition directories, ``p1=a/p2=1``; "" if unpartitioned.
         overwrote: The statement replaced the former contents of these partitions.
+        rows: How many rows more each partition has now; fewer are negative.
     """
 
     inserted: int = 0
@@ -55,6 +56,7 @@ class Published:
     directories: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     overwrote: bool = False
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
@@ -151,7 +153,15 @@ def publish(
         directories=tuple(directories),
         partitions=tuple(sorted({file.partition for file in files})),
         overwrote=overwrite,
+        rows=_more_rows(files),
     )
+
+
+def _more_rows(files: Iterable[Record]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for file in files:
+        found[file.partition] += file.rows if file.kind == "insert" else -file.rows
+    return dict(found)
 
 
 def empty_file(fs: FileSystem, spec: HowToWrite, partition: str) -> Record:

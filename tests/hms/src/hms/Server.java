@@ -59,7 +59,8 @@ public final class Server {
     }
   }
 
-  private static int freePort() throws Exception {
+  /** A port that nobody listens on. */
+  public static int freePort() throws Exception {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
     }

@@ -1,0 +1,147 @@
+"""The number of rows in a Hive Metastore, which a commit changes.
+
+Hive answers ``count(*)`` from ``numRows`` while COLUMN_STATS_ACCURATE says that statistics are
+right. No program tells the server that rows have changed. So whoever commits takes that mark away
+first. That is not enough: after each compaction, Hive sets the mark again without counting
+(``ANALYZE TABLE … NOSCAN``), and each INSERT of Hive adds to ``numRows``, even if that is wrong or
+missing. So ``numRows`` must always be right.
+
+To read it, add to it, and write it back takes two calls. Meanwhile the transaction has a lock on a
+name that only acidsql uses, so that its sessions do not lose each other's changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Partition, TableName
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import chunks, keeping_statistics
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.locks import NAME_MAX, HiveLocks, component
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.partitions import HivePartitions
+from acidsql.metastore.interface import LockType, Operation, RowChange, RowChanges
+
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold the lock only while they commit
+_NOT_KNOWN = RowChange(None)
+
+
+class HiveStatistics(HivePartitions, HiveLocks):
+    """The part of the store about statistics."""
+
+    def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> bool:
+        """Lock the numbers of rows of tables; False if that takes too long."""
+        names = sorted(tables, key=str)
+        if not names:
+            return True
+        components = [
+            component(
+                LockType.EXCL_WRITE, one.database, f"(rows of {one.name})"[:NAME_MAX], None,
+                Operation.SELECT,
+            )
+            for one in names
+        ]  # fmt: skip
+        answer = self._request(own, components)
+        for pause_s in _PAUSES_S:
+            if answer.state == hive.LockState.ACQUIRED:
+                return True
+            time.sleep(pause_s)
+            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.id)
+            answer = self._call("check_lock", request)
+        self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        return False
+
+    def _count_all(
+        self,
+        own: OwnTxn,
+        changes: RowChanges,
+        added: Mapping[TableName, Iterable[Partition]],
+    ) -> None:
+        """Tell the server, before COMMIT, which rows and partitions there will be.
+
+        Args:
+            own: The transaction.
+            changes: How it changes the numbers of rows.
+            added: The partitions that it has written to; the catalog may know them.
+        """
+        self._uncount(own)
+        tables = dict.fromkeys([*own.write_ids, *added])
+        counting = [one for one in tables if any(map(_matters, changes.get(one, {}).values()))]
+        is_locked = self._lock_counts(own, counting)
+        for table in tables:
+            raw = self._raw(table)
+            if raw is None:
+                continue  # its rows go with it
+            own.places[table] = convert.ours(raw.sd.location)
+            known = changes.get(table, {})
+            if not is_locked:
+                known = dict.fromkeys(known, _NOT_KNOWN)
+            touched = {**dict.fromkeys(own.partitions(table), RowChange(0)), **known}
+            own.counted[table] = None
+            found = self._count(raw, touched)
+            new = [one for one in added.get(table, ()) if one.values not in found]
+            self._add_partitions(raw, new, {_values(name): one for name, one in known.items()})
+            own.counted[table] = known
+
+    def _uncount(self, own: OwnTxn) -> None:
+        """Take back what was told the server about a transaction that did not commit."""
+        counted, own.counted = own.counted, {}
+        for table, changes in counted.items():
+            if changes is None:
+                changes = dict.fromkeys(own.partitions(table) or [""], _NOT_KNOWN)
+            back = {name: one.undone for name, one in changes.items() if _matters(one)}
+            with suppress(AcidSqlError):  # the transaction's own error is more important
+                raw = self._raw(table) if back else None
+                if raw is not None:
+                    self._count(raw, back)
+
+    def _count(self, raw: Any, changes: Mapping[str, RowChange]) -> set[tuple[str | None, ...]]:
+        """Change the numbers of rows of a table and its partitions.
+
+        Returns:
+            The values of those partitions that exist.
+        """
+        name = TableName(raw.dbName, raw.tableName)
+        if _counted(raw, changes.get("")):
+            self._alter(name, raw)
+        found: set[tuple[str | None, ...]] = set()
+        for some in chunks(sorted(set(changes) - {""})):
+            raws = self._call("get_partitions_by_names", name.database, name.name, list(some))
+            found.update(map(_values_of, raws))
+            by_values = {_values(one): changes[one] for one in some}
+            changed = [one for one in raws if _counted(one, by_values.get(_values_of(one)))]
+            if changed:
+                self._call(
+                    "alter_partitions_with_environment_context",
+                    name.database,
+                    name.name,
+                    changed,
+                    keeping_statistics(),
+                )
+        return found
+
+
+def _matters(change: RowChange) -> bool:
+    return change.is_all or change.rows != 0
+
+
+def _counted(raw: Any, change: RowChange | None) -> bool:
+    """Change the number of rows in a struct; False if nothing has changed there."""
+    before: dict[str, str] = dict(raw.parameters or {})
+    rows = convert.rows_of(raw)
+    convert.count(raw, rows if change is None else change.applied_to(rows))
+    return before != dict(raw.parameters)
+
+
+def _values_of(raw: Any) -> tuple[str | None, ...]:
+    return convert.partition_of(raw).values
+
+
+def _values(name: str) -> tuple[str | None, ...]:
+    return tuple(value for _, value in parse_partition_name(name)) if name else ()
