@@ -258,6 +258,7 @@ class Session(Migration):
     ) -> None:
         """Run Hive's initiator, worker, cleaner and housekeeper on the metastore's queue.
 
+        On a Hive Metastore only a worker runs, beside Hive's. The server has the rest.
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
 
         Args:
@@ -265,12 +266,8 @@ class Session(Migration):
                 interrupted.
             pool: Compact only entries of this pool. Default: entries without a pool.
             tell: Called with one line of text for each thing done.
-
-        Raises:
-            UnsupportedError: The metastore has a compactor of its own.
         """
         self._need_open()
-        self._runner.compactions.need_own()
         service = Service(
             self.spark,
             self.metastore,

@@ -68,7 +68,7 @@ class Background:
         host: This process's host, shown to others.
         mode: ``background``: compact in a thread; ``inline``: compact before the statement returns
             that made a compaction necessary; ``off``: do nothing. Nothing is done, either, if the
-            metastore has a compactor of its own.
+            metastore has a compactor of its own, unless ``acidsql.hive.compactor`` says so.
         end_old_leases: Ends the session's old leases.
     """
 
@@ -84,7 +84,9 @@ class Background:
         end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._settings = metastore, settings
-        self._is_on = mode != "off" and metastore.abilities.compacts
+        able = metastore.abilities
+        is_asked = able.can_work and settings().compactor_of_hive == "session"
+        self._is_on = mode != "off" and (able.compacts or is_asked)
         self._inline = mode == "inline"
         self._txns = TxnManager(metastore, settings(), user=user, host=host)
         self._spark, self._id = spark, f"{host}-{id(self)}"

@@ -1,5 +1,6 @@
 """``acidsql compactor``: initiator, worker, cleaner and housekeeper in a loop.
 
+With a Hive Metastore it is a worker beside Hive's; Hive's initiator and cleaner do the rest.
 Several services may run at once, on one machine or on many.
 """
 
@@ -101,6 +102,8 @@ class Service:
         keep_house(self._metastore, self._settings)
 
     def _look(self) -> None:
+        if not self._metastore.abilities.can_initiate:
+            return
         now_s = time.monotonic()
         interval_s = self._settings.compactor_check_interval_ms / 1000
         if self._checked_s is not None and now_s - self._checked_s < interval_s:
@@ -123,5 +126,7 @@ class Service:
             self._tell(f"compaction {number} is done")
 
     def _clean(self) -> None:
+        if not self._metastore.abilities.can_clean:
+            return
         for removed in self._cleaner.run():
             self._tell(f"removed {removed.path} ({removed.kind}, {removed.bytes} bytes)")

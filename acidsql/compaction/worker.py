@@ -143,7 +143,7 @@ class Worker:
         try:
             self._compact(txn, entry)
         except BaseException as error:
-            if self._txns.settings.compactor_visibility_id:
+            if self._shows_txn:
                 # A commit would make directories visible that this compaction may have published.
                 abort_quietly(txn, str(error))
             if self.is_stopped or isinstance(error, KeyboardInterrupt):
@@ -162,6 +162,7 @@ class Worker:
             self._spend_write_id(table)
         seen = txn.snapshot([table.name])
         write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
+        self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
         plan, state = plan_compaction(
             fs,
@@ -171,7 +172,7 @@ class Worker:
             seen.valid_txns,
             major=entry.type is not CompactionType.MINOR,
             anyway=entry.type is CompactionType.REBALANCE,
-            visibility_txn_id=txn.id if self._txns.settings.compactor_visibility_id else 0,
+            visibility_txn_id=txn.id if self._shows_txn else 0,
         )
         if plan is None:
             if state.obsolete or state.aborted:
@@ -190,6 +191,12 @@ class Worker:
             work.publish(lambda: self._metastore.heartbeat(txn.id))
             summary = _summary(plan, work.written, time.perf_counter() - started)
             self._done(txn, entry, write_ids, summary)
+
+    @property
+    def _shows_txn(self) -> bool:
+        """The names of results bear the transaction: Hive hides them until it has committed."""
+        is_wanted = self._txns.settings.compactor_visibility_id
+        return is_wanted or not self._metastore.abilities.reads_pairs
 
     def _spend_write_id(self, table: Table) -> None:
         """Commit a transaction that writes nothing, so that its write id is decided.

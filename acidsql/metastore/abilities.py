@@ -10,10 +10,13 @@ class Abilities:
     """Abilities that not every metastore has. The defaults are the embedded metastore's.
 
     Attributes:
-        can_work: Sessions take entries of the compaction queue, and compact. False: the metastore
-            has workers of its own, and a session only queues requests.
+        can_work: Sessions take entries of the compaction queue, and compact. False: a session only
+            queues requests.
         can_initiate: The metastore tells which tables changed (``candidates``).
         can_clean: Sessions delete the files that a compaction has replaced.
+        reads_pairs: All readers leave out one of a compaction's two directories if the other one is
+            missing. False: Hive reads the tables, too. It leaves out what bears the number of a
+            transaction (``_v``) that has not committed.
         conflicts_by_row: COMMIT can leave out conflicts whose rows a session has compared.
         remembers_changes: ``catalog_changes`` knows every change since the snapshot. False: it
             compares what a name means with what the name meant when the transaction first asked.
@@ -26,6 +29,7 @@ class Abilities:
     can_work: bool = True
     can_initiate: bool = True
     can_clean: bool = True
+    reads_pairs: bool = True
     conflicts_by_row: bool = True
     remembers_changes: bool = True
     queues_cleanups: bool = True

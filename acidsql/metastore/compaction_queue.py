@@ -236,9 +236,13 @@ class CompactionQueue(Protocol):
         ``revoke`` queues an entry again whose transaction has ended.
 
         Workers without a pool (None) also take entries that were queued in any pool more than
-        ``pool_timeout_ms`` ago. ``only`` names the only entry to take, of whatever pool. The entry
-        becomes WORKING, with this worker and transaction. Raises TxnAbortedError, NoSuchTxnError.
+        ``pool_timeout_ms`` ago. ``only`` names the only entry to take, of whatever pool; a Hive
+        Metastore may give an older one of that pool, which must be done first. The entry becomes
+        WORKING, with this worker and transaction. Raises TxnAbortedError, NoSuchTxnError.
         """
+
+    def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
+        """Note what the worker is going to compact, before it writes anything. *Idempotent.*"""
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """True if ``take_next`` would find an entry. *Read-only.*"""

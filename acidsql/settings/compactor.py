@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acidsql.settings.kinds import boolean, count, duration, fraction
+from acidsql.settings.kinds import boolean, choice, count, duration, fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,14 @@ class CompactorSettings:
         "false",
         "true: compacted directories are named as in Hive 4 (base_5_v17), so that readers see them "
         "only after the compaction's commit. Hive 3.1 cannot read such a table.",
+    )
+    compactor_of_hive: str = choice(
+        "acidsql.hive.compactor",
+        "server",
+        "Who compacts the tables of a Hive Metastore. 'server': Hive's initiator and workers. "
+        "'session': also the sessions that write them, as with the embedded metastore; say so if "
+        "the server's initiator is off. Hive's cleaner deletes the old files in both cases.",
+        {word: word for word in ("server", "session")},
     )
     compactor_worker_timeout_ms: int = duration(
         "hive.compactor.worker.timeout",

@@ -18,7 +18,13 @@ from acidsql.compaction.decision import job_properties, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
-from acidsql.errors import AnalysisError, CatalogError, UnsupportedError, WriteError
+from acidsql.errors import (
+    AcidSqlError,
+    AnalysisError,
+    CatalogError,
+    UnsupportedError,
+    WriteError,
+)
 from acidsql.metastore.compaction_queue import (
     CompactionInfo,
     CompactionRequest,
@@ -109,7 +115,7 @@ class CompactionStatements(Family):
         """Raise UnsupportedError if the metastore has a compactor of its own."""
         if not self._metastore.abilities.compacts:
             raise UnsupportedError(
-                "This metastore has a compactor of its own, which compacts and cleans its tables. "
+                "This metastore has a compactor of its own, which cleans its tables. "
                 "ALTER TABLE … COMPACT asks for a compaction.",
                 condition="UNSUPPORTED_FEATURE.COMPACTOR",
             )
@@ -174,12 +180,12 @@ class CompactionStatements(Family):
         sessions cannot compact, wait for the metastore's own workers."""
         is_worker = self._metastore.abilities.can_work
         if is_worker:
-            self._worker.run_next(only=number)
+            self._help(number)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
         while (entry := self._entry(number)) is not None and entry.state in _WAITING:
             if is_worker and entry.state is CompactionState.INITIATED:
-                self._worker.run_next(only=number)  # the other worker has given up
+                self._help(number)  # the other worker has given up
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, longest_s)
@@ -193,6 +199,17 @@ class CompactionStatements(Family):
                 condition="COMPACTION_FAILED",
                 compactionId=number,
             )
+
+    def _help(self, number: int) -> None:
+        """Compact, unless another worker has the entry. A Hive Metastore may give an older entry
+        first, whose error is nobody's here."""
+        try:
+            self._worker.run_next(only=number)
+        except AcidSqlError as error:
+            entry = self._entry(number)
+            if entry is None or entry.state is not CompactionState.INITIATED:
+                raise
+            _log.warning("A compaction that came first failed: %s", error)
 
     def _entry(self, number: int) -> CompactionInfo | None:
         """The entry; None if the store has forgotten it, for example after DROP of its table."""

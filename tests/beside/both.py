@@ -1,11 +1,20 @@
-"""acidsql and Hive, side by side in one database."""
+"""acidsql and Hive, side by side in one database.
+
+Tests marked ``LONG`` run only with ``ACIDSQL_HIVE_TURNS=n`` (see ``test_hive_turns.py``).
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
+import pytest
+
 import acidsql
+
+IS_LONG = bool(os.environ.get("ACIDSQL_HIVE_TURNS"))
+LONG = pytest.mark.skipif(not IS_LONG, reason="long: say ACIDSQL_HIVE_TURNS=4")
 
 
 class Both:

@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
+from both import IS_LONG, LONG
 
-TURNS = 3
+TURNS = 3 if IS_LONG else 2
 IN_HIVE = "STORED AS ORC TBLPROPERTIES ('transactional'='true')"
 
 
@@ -45,7 +46,7 @@ def add(session, statement, times):
         session.sql(statement)
 
 
-@pytest.mark.parametrize("tables", ["plain", "partitioned"])
+@pytest.mark.parametrize("tables", ["plain", pytest.param("partitioned", marks=LONG)])
 def test_no_update_is_lost(both, threads, tables):
     layout = " PARTITIONED BY (p INT)" if tables == "partitioned" else ""
     both.hive.sql(f"CREATE TABLE t (id INT, n INT{'' if layout else ', p INT'}){layout} {IN_HIVE}")
@@ -58,6 +59,7 @@ def test_no_update_is_lost(both, threads, tables):
     both.rows_with_ids("t")
 
 
+@LONG
 def test_an_insert_that_hive_overwrites_at_the_same_time_is_before_it_or_after_it(both, threads):
     both.acid.sql("CREATE TABLE t (id INT, n INT)")
     threads.start(add, both.acid, "INSERT INTO t VALUES (1, 1)", TURNS)
@@ -67,6 +69,7 @@ def test_an_insert_that_hive_overwrites_at_the_same_time_is_before_it_or_after_i
     assert found.count((0, 0)) == 1 and len(found) <= 1 + TURNS
 
 
+@LONG
 def test_rows_that_are_inserted_during_an_update_stay(both, threads):
     both.acid.sql("CREATE TABLE t (id INT, n INT)")
     both.acid.sql("INSERT INTO t VALUES (0, 0)")
@@ -79,6 +82,7 @@ def test_rows_that_are_inserted_during_an_update_stay(both, threads):
     both.rows_with_ids("t")
 
 
+@LONG
 def test_nobody_sees_half_a_statement(both, threads):
     """Each statement moves an amount from one row to the other, so the sum stays."""
     both.acid.sql("CREATE TABLE t (id INT, n INT) PARTITIONED BY (p INT)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from both import LONG
 
 from acidsql.errors import AcidSqlError
 
@@ -65,6 +66,7 @@ def test_the_server_knows_the_number_of_rows_of_each_partition(both):
         both.rows("t")
 
 
+@LONG
 def test_the_rows_of_loaded_files_are_counted(both, tmp_path):
     both.acid.sql(PLAIN)
     both.acid.sql("INSERT INTO t VALUES (1, 1)")
@@ -121,7 +123,9 @@ def test_sessions_that_insert_at_once_lose_no_count(both):
     assert numbers(both) == [12] and len(both.rows("t")) == 12
 
 
-@pytest.mark.parametrize("late", [True, False], ids=["insert-later", "insert-before"])
+@pytest.mark.parametrize(
+    "late", [True, pytest.param(False, marks=LONG)], ids=["insert-later", "insert-before"]
+)
 def test_hive_counts_right_after_its_compaction_and_its_own_insert(both, late):
     """A compaction of Hive calls the number of rows right without counting. And Hive's INSERT adds
     to any number."""

@@ -3,7 +3,7 @@
 import pytest
 
 from acidsql.errors import FormatError
-from acidsql.metastore.embedded.stringable_map import decode, encode
+from acidsql.metastore.stringable_map import decode, encode
 
 TEXTS = [
     ({}, "0:"),

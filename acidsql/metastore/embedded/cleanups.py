@@ -10,8 +10,8 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select
 
 from acidsql.acid.table import TableName
+from acidsql.metastore import stringable_map
 from acidsql.metastore.compaction_queue import CompactionState, CompactionType
-from acidsql.metastore.embedded import stringable_map
 from acidsql.metastore.embedded.engine import next_number
 from acidsql.metastore.embedded.schema import COMPACTION_QUEUE, NEXT_COMPACTION_QUEUE_ID
 from acidsql.metastore.owners import PendingCleanup

@@ -13,6 +13,7 @@ from sqlalchemy import Table as SqlTable
 
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
+from acidsql.metastore import stringable_map
 from acidsql.metastore.compaction_queue import (
     Compacted,
     CompactionInfo,
@@ -20,7 +21,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionState,
     CompactionType,
 )
-from acidsql.metastore.embedded import cleanups, stringable_map
+from acidsql.metastore.embedded import cleanups
 from acidsql.metastore.embedded.engine import next_number
 from acidsql.metastore.embedded.schema import (
     COMPACTION_QUEUE,

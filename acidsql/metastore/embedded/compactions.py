@@ -103,6 +103,9 @@ class EmbeddedCompactions:
             taken = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
             return compaction_rows.info(connection.execute(taken).one(), "CQ")
 
+    def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
+        """Nothing: ``commit_txn`` says it."""
+
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         with self._store.read() as connection:
             wanted = _of_pool(pool, pool_timeout_ms, self._store.now_ms(connection))

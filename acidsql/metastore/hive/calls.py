@@ -9,6 +9,7 @@ from typing import Any
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.connection import user_of
@@ -40,6 +41,7 @@ class Calls:
         self._catalog = client.address.catalog
         self._user = user_of(client.address)
         self._own: dict[int, OwnTxn] = {}
+        self._taken: dict[int, Any] = {}  # entries of the compaction queue, by number
         # At the last look at each table; for constraints, with what tells it from a later one.
         self._is_partitioned: dict[TableName, bool] = {}
         self._constraints_seen: dict[TableName, tuple[str, Any]] = {}
@@ -97,16 +99,49 @@ class Calls:
                 condition="UNSUPPORTED_FEATURE.DEFAULT_PARTITION_NAME",
             )
 
-    def _alter(self, name: TableName, raw: Any, **context: str) -> None:
-        """Replace a table's struct. Statistics are left as they are in the struct."""
+    def _alter(
+        self, name: TableName, raw: Any, write_id: int | None = None, **context: str
+    ) -> None:
+        """Replace a table's struct. Statistics are left as they are in the struct.
+
+        Args:
+            name: The table.
+            raw: The struct.
+            write_id: Of the transaction that changes the statistics; None: nobody does.
+            context: More entries of the call's context.
+        """
+        raw.writeId = write_id or -1
         request = hive.AlterTableRequest(
             catName=self._catalog,
             dbName=name.database,
             tableName=name.name,
             table=raw,
             environmentContext=keeping_statistics(**context),
+            writeId=raw.writeId,
+            validWriteIdList=_all_up_to(name, write_id),
         )
         self._call("alter_table_req", request)
+
+    def _alter_partitions(self, name: TableName, raws: list[Any], write_id: int | None) -> None:
+        """``_alter`` for some partitions of a table."""
+        for one in raws:
+            one.writeId = write_id or -1
+        request = hive.AlterPartitionsRequest(
+            catName=self._catalog,
+            dbName=name.database,
+            tableName=name.name,
+            partitions=raws,
+            environmentContext=keeping_statistics(),
+            writeId=write_id or -1,
+            validWriteIdList=_all_up_to(name, write_id),
+        )
+        self._call("alter_partitions_req", request)
+
+
+def _all_up_to(name: TableName, write_id: int | None) -> str | None:
+    """The list that must come with a write id. The server needs it only to compare statistics that
+    are called right, which no change of ours does."""
+    return None if write_id is None else str(ValidWriteIdList(write_id, (), (), table=str(name)))
 
 
 def keeping_statistics(**context: str) -> Any:

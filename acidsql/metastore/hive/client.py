@@ -43,7 +43,8 @@ _READS = ("get", "show_")
 _IDEMPOTENT = {
     "set_ugi", "open_txns", "heartbeat", "check_lock", "unlock", "abort_txn",
     "allocate_table_write_ids", "add_dynamic_partitions", "add_partitions_req", "compact2",
-    "abort_Compactions", "drop_partitions_req", "alter_partitions_with_environment_context",
+    "abort_Compactions", "drop_partitions_req", "alter_partitions_req",
+    "mark_compacted", "mark_failed", "mark_refused",
 }  # fmt: skip
 
 # What the server's words mean for who runs it.

@@ -1,4 +1,4 @@
-"""Requests for compactions. Hive's own workers compact, and Hive's cleaner deletes old files."""
+"""Requests for compactions, and what became of them. Hive's cleaner deletes old files."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _TYPES = {
     CompactionType.MINOR: hive.CompactionType.MINOR,
     CompactionType.REBALANCE: hive.CompactionType.REBALANCE,
 }
-_TYPE_OF = {number: one for one, number in _TYPES.items()}
+TYPE_OF = {number: one for one, number in _TYPES.items()}
 _STATES: Mapping[str, CompactionState] = {one.shown: one for one in CompactionState}
+VERSION = "acidsql"  # shown to others as that of a worker, and of who asked
 _REFUSED_FOR = re.compile(r"\bid=(\d+)")
 
 
@@ -46,7 +47,7 @@ class HiveCompactions(Calls):
                 runas=self._user,
                 properties=dict(request.properties) or None,
                 initiatorId=request.initiator_id,
-                initiatorVersion="acidsql",
+                initiatorVersion=VERSION,
                 poolName=request.pool,
                 numberOfBuckets=request.buckets,
                 orderByClause=request.order_by,
@@ -62,23 +63,21 @@ class HiveCompactions(Calls):
         return Enqueued(number, state, accepted=False)
 
     def compactions(self) -> list[CompactionInfo]:
-        answer = self._call("show_compact", hive.ShowCompactRequest())
-        found = [_info(one) for one in answer.compacts if one.type in _TYPE_OF]
+        found = [_info(one) for one in self._shown()]
         return sorted(found, key=_newest, reverse=True)
+
+    def _shown(self, **only: Any) -> list[Any]:
+        """The server's structs of entries, in any state."""
+        answer = self._call("show_compact", hive.ShowCompactRequest(**only))
+        return [one for one in answer.compacts if one.type in TYPE_OF]
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
         before = {one.id: one.state for one in self.compactions()}
         self._call("abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids)))
         return {number: before.get(number) for number in ids}
 
-    def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
-        return False  # none for a session
-
     def now_ms(self) -> int:
         return int(time.time() * 1000)  # the server does not tell its own
-
-    def revoke(self, worker_timeout_ms: int) -> list[int]:
-        return []  # the server does
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
         """Nothing: the server does."""
@@ -92,48 +91,33 @@ class HiveCompactions(Calls):
     def aborted_write_ids(self, table: TableName) -> list[int]:
         return []  # the server's cleaner
 
+    def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
+        """Nothing: the server's history cannot be told."""
+
     # The abilities say that nobody calls the rest.
 
-    def take_next(
-        self,
-        txn_id: int,
-        worker_id: str,
-        *,
-        pool: str | None = None,
-        pool_timeout_ms: int | None = None,
-        only: int | None = None,
-    ) -> CompactionInfo | None:
-        raise _no_worker()
-
-    def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
-        raise _no_worker()
-
-    def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        raise _no_worker()
-
-    def give_back(self, compaction_id: int, txn_id: int) -> None:
-        raise _no_worker()
-
-    def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        raise _no_worker()
-
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
-        raise _no_worker()
+        raise _no_cleaner()
 
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        raise _no_worker()
+        raise _no_cleaner()
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
-        raise _no_worker()
+        raise _no_cleaner()
 
 
-def _no_worker() -> UnsupportedError:
+def _no_cleaner() -> UnsupportedError:
     return UnsupportedError(
-        "Only Hive's own workers compact the tables of a Hive Metastore.",
+        "Only Hive's own cleaner cleans the tables of a Hive Metastore.",
         condition="UNSUPPORTED_FEATURE.COMPACTOR",
     )
+
+
+def pool_of(name: str | None) -> str | None:
+    """A pool as acidsql names it: None is the pool without a name."""
+    return None if name in (None, "", "default") else name
 
 
 def _newest(one: CompactionInfo) -> int:
@@ -145,7 +129,7 @@ def _info(raw: Any) -> CompactionInfo:
         id=raw.id or 0,
         table=TableName(raw.dbname, raw.tablename),
         partition=raw.partitionname or None,
-        type=_TYPE_OF[raw.type],
+        type=TYPE_OF[raw.type],
         state=_STATES.get(raw.state, CompactionState.INITIATED),
         enqueued_ms=raw.enqueueTime or None,
         started_ms=raw.start or None,
@@ -157,5 +141,5 @@ def _info(raw: Any) -> CompactionInfo:
         committed_ms=raw.commitTime or None,
         highest_write_id=raw.hightestTxnId or None,  # where the server writes it
         message=raw.errorMessage or raw.metaInfo or None,
-        pool=None if raw.poolName in (None, "", "default") else raw.poolName,
+        pool=pool_of(raw.poolName),
     )

@@ -333,6 +333,21 @@ struct AlterTableRequest {
   11: optional string expectedParameterValue,
 }
 
+struct AlterPartitionsRequest {
+  1: optional string catName,
+  2: required string dbName,
+  3: required string tableName,
+  4: required list<Partition> partitions,
+  5: optional EnvironmentContext environmentContext,
+  6: optional i64 writeId = -1,
+  7: optional string validWriteIdList,
+  8: optional bool skipColumnSchemaForPartition,
+  9: optional list<FieldSchema> partitionColSchema,
+}
+
+struct AlterPartitionsResponse {
+}
+
 struct DropTableRequest {
   1: optional string catalogName,
   2: required string dbName,
@@ -702,6 +717,38 @@ struct ShowCompactRequest {
   9: optional string order,
 }
 
+struct CompactionInfoStruct {
+  1: required i64 id,
+  2: required string dbname,
+  3: required string tablename,
+  4: optional string partitionname,
+  5: required CompactionType type,
+  6: optional string runas,
+  7: optional string properties,
+  8: optional bool toomanyaborts,
+  9: optional string state,
+  10: optional string workerId,
+  11: optional i64 start,
+  12: optional i64 highestWriteId,
+  13: optional string errorMessage,
+  14: optional bool hasoldabort,
+  15: optional i64 enqueueTime,
+  16: optional i64 retryRetention,
+  17: optional string poolname,
+  18: optional i32 numberOfBuckets,
+  19: optional string orderByClause,
+}
+
+struct OptionalCompactionInfoStruct {
+  1: optional CompactionInfoStruct ci,
+}
+
+struct FindNextCompactRequest {
+  1: optional string workerId,
+  2: optional string workerVersion,
+  3: optional string poolName,
+}
+
 struct AbortCompactionResponseElement {
   1: required i64 compactionId,
   2: optional string status,
@@ -764,7 +811,7 @@ service ThriftHiveMetastore {
       throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3),
   DropPartitionsResult drop_partitions_req(1: DropPartitionsRequest req)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
-  void alter_partitions_with_environment_context(1: string db_name, 2: string tbl_name, 3: list<Partition> new_parts, 4: EnvironmentContext environment_context)
+  AlterPartitionsResponse alter_partitions_req(1: AlterPartitionsRequest req)
       throws (1: InvalidOperationException o1, 2: MetaException o2),
   OpenTxnsResponse open_txns(1: OpenTxnRequest rqst),
   GetOpenTxnsResponse get_open_txns(),
@@ -794,4 +841,13 @@ service ThriftHiveMetastore {
   CompactionResponse compact2(1: CompactionRequest rqst),
   ShowCompactResponse show_compact(1: ShowCompactRequest rqst),
   AbortCompactResponse abort_Compactions(1: AbortCompactionRequest rqst),
+  OptionalCompactionInfoStruct find_next_compact2(1: FindNextCompactRequest rqst)
+      throws (1: MetaException o1),
+  void update_compactor_state(1: CompactionInfoStruct cr, 2: i64 txn_id),
+  void mark_compacted(1: CompactionInfoStruct cr)
+      throws (1: MetaException o1),
+  void mark_failed(1: CompactionInfoStruct cr)
+      throws (1: MetaException o1),
+  void mark_refused(1: CompactionInfoStruct cr)
+      throws (1: MetaException o1),
 }

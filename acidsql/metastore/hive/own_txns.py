@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.conflict_rules import RECORDED
-from acidsql.metastore.interface import LockComponent, LockType, Operation, RowChange
+from acidsql.metastore.interface import LockComponent, LockType, Operation, RowChange, TxnType
 from acidsql.metastore.lock_rules import strength
 
 _EXCLUDING = (LockType.EXCL_WRITE, LockType.EXCLUSIVE)
@@ -28,7 +28,7 @@ class OwnTxn:
         user: Its user.
         host: Its host.
         agent_info: Its statement.
-        is_reader: It may only read.
+        type: Its type.
         asked: The components of all locks that it has asked for, without undone statements.
         held: The components of the locks that were granted.
         waiting: The components of the locks that were not granted yet, by the lock's number.
@@ -47,7 +47,7 @@ class OwnTxn:
     user: str
     host: str
     agent_info: str = ""
-    is_reader: bool = False
+    type: TxnType = TxnType.DEFAULT
     asked: list[LockComponent] = field(default_factory=list)
     held: list[LockComponent] = field(default_factory=list)
     waiting: dict[int, list[LockComponent]] = field(default_factory=dict)

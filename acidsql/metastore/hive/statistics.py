@@ -6,6 +6,9 @@ first. That is not enough: after each compaction, Hive sets the mark again witho
 (``ANALYZE TABLE … NOSCAN``), and each INSERT of Hive adds to ``numRows``, even if that is wrong or
 missing. So ``numRows`` must always be right.
 
+A change of statistics bears the write id of its transaction. So the server notices if Hive's
+INSERT OVERWRITE, which sets the mark, runs at the same time.
+
 To read it, add to it, and write it back takes two calls. Meanwhile the transaction has a lock on a
 name that only acidsql uses, so that its sessions do not lose each other's changes.
 """
@@ -21,7 +24,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, TableName
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import chunks, keeping_statistics
+from acidsql.metastore.hive.calls import chunks
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import NAME_MAX, HiveLocks, component
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -84,7 +87,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
                 known = dict.fromkeys(known, _NOT_KNOWN)
             touched = {**dict.fromkeys(own.partitions(table), RowChange(0)), **known}
             own.counted[table] = None
-            found = self._count(raw, touched)
+            found = self._count(raw, touched, own.write_ids.get(table))
             new = [one for one in added.get(table, ()) if one.values not in found]
             self._add_partitions(raw, new, {_values(name): one for name, one in known.items()})
             own.counted[table] = known
@@ -99,17 +102,24 @@ class HiveStatistics(HivePartitions, HiveLocks):
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 raw = self._raw(table) if back else None
                 if raw is not None:
-                    self._count(raw, back)
+                    self._count(raw, back, None)
 
-    def _count(self, raw: Any, changes: Mapping[str, RowChange]) -> set[tuple[str | None, ...]]:
+    def _count(
+        self, raw: Any, changes: Mapping[str, RowChange], write_id: int | None
+    ) -> set[tuple[str | None, ...]]:
         """Change the numbers of rows of a table and its partitions.
+
+        Args:
+            raw: The table's struct.
+            changes: The changes by partition.
+            write_id: The transaction's write id; None: it has ended.
 
         Returns:
             The values of those partitions that exist.
         """
         name = TableName(raw.dbName, raw.tableName)
         if _counted(raw, changes.get("")):
-            self._alter(name, raw)
+            self._alter(name, raw, write_id)
         found: set[tuple[str | None, ...]] = set()
         for some in chunks(sorted(set(changes) - {""})):
             raws = self._call("get_partitions_by_names", name.database, name.name, list(some))
@@ -117,13 +127,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
             by_values = {_values(one): changes[one] for one in some}
             changed = [one for one in raws if _counted(one, by_values.get(_values_of(one)))]
             if changed:
-                self._call(
-                    "alter_partitions_with_environment_context",
-                    name.database,
-                    name.name,
-                    changed,
-                    keeping_statistics(),
-                )
+                self._alter_partitions(name, changed, write_id)
         return found
 
 

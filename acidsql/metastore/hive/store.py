@@ -8,13 +8,12 @@ from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.hive.calls import ListNames
 from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.compactions import HiveCompactions
 from acidsql.metastore.hive.features import probe
 from acidsql.metastore.hive.foreign import HiveForeign
 from acidsql.metastore.hive.txns import HiveTxns
 
 ABILITIES = Abilities(
-    can_work=False,
+    reads_pairs=False,
     can_initiate=False,
     can_clean=False,
     conflicts_by_row=False,
@@ -24,7 +23,7 @@ ABILITIES = Abilities(
 )
 
 
-class HiveMetastore(HiveTxns, HiveCompactions, HiveForeign):
+class HiveMetastore(HiveTxns, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

@@ -33,6 +33,7 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, component
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.statistics import HiveStatistics
+from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
     LockComponent,
     LockType,
@@ -52,7 +53,7 @@ _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
-class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
+class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
     """The part of the store about transactions; ``TxnStore`` describes the methods."""
 
     def open_txn(
@@ -73,8 +74,7 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
             txn_type=txn_type.value,
         )
         txn_id: int = self._call("open_txns", request).txn_ids[0]
-        is_reader = txn_type is TxnType.READ_ONLY
-        self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, is_reader)
+        self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, txn_type)
         return txn_id
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
@@ -113,7 +113,7 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         own = self._of(txn_id)
-        if own.is_reader:
+        if own.type is TxnType.READ_ONLY:
             raise TxnError(
                 f"Transaction {txn_id} is read-only.",
                 condition="READ_ONLY_TRANSACTION", sqlstate="25006", txnId=txn_id,
@@ -212,7 +212,11 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
             found = self._at_commit(own, snapshot)
             if found:
                 raise conflict_rules.error(own.id, found)
-            self._commit(own)
+            if compacted is None:
+                self._commit(own)
+            else:
+                with self._compacted(txn_id, compacted):
+                    self._commit(own)
         except MetastoreError:
             raise  # the outcome is not known
         except AcidSqlError:
@@ -231,7 +235,9 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts):
     def _commit(self, own: OwnTxn) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
         # The server's own comparison, by time, is needed only if locks let others change the same.
-        request = hive.CommitTxnRequest(txnid=own.id, exclWriteEnabled=own.excludes)
+        request = hive.CommitTxnRequest(
+            txnid=own.id, exclWriteEnabled=own.excludes, txn_type=own.type.value
+        )
         lost: MetastoreError | None = None
         for pause_s in (*_PAUSES_S, None):
             try:

@@ -1,0 +1,169 @@
+"""A worker beside Hive's workers: it takes an entry of the server's queue, and marks its end.
+
+The server does not check that an entry still belongs to whoever marks it. So COMMIT looks first.
+After an entry is marked as compacted, Hive's cleaner will delete the old files. So it is marked
+directly before ``commit_txn``, never earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from acidsql.acid.table import TableName
+from acidsql.errors import AcidSqlError, MetastoreError, TxnError
+from acidsql.metastore import stringable_map
+from acidsql.metastore.compaction_queue import (
+    Compacted,
+    CompactionInfo,
+    CompactionRequest,
+    CompactionState,
+    Enqueued,
+)
+from acidsql.metastore.hive import snapshots
+from acidsql.metastore.hive.compactions import TYPE_OF, VERSION, HiveCompactions, pool_of
+from acidsql.metastore.hive.idl import hive
+
+_INITIATED, _WORKING = "i", "w"  # as the server asks for them
+_MESSAGE_MAX = 1000
+
+
+class HiveWorkers(HiveCompactions):
+    """The part of the store about workers; ``CompactionQueue`` describes the methods."""
+
+    def compact(self, request: CompactionRequest) -> Enqueued:
+        answer = super().compact(request)
+        is_free = answer.accepted or answer.state is not CompactionState.WORKING
+        if is_free or not self.revoke(0):
+            return answer
+        return super().compact(request)  # gives the entry that is queued instead of the dead one's
+
+    def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
+        """``pool_timeout_ms`` is the server's."""
+        return any(pool_of(one.poolName) == pool for one in self._shown(state=_INITIATED))
+
+    def take_next(
+        self,
+        txn_id: int,
+        worker_id: str,
+        *,
+        pool: str | None = None,
+        pool_timeout_ms: int | None = None,
+        only: int | None = None,
+    ) -> CompactionInfo | None:
+        """The server gives the oldest entry of a pool. ``worker_id`` must begin with the host's
+        name, or the server could not give a dead host's entries to others."""
+        if only is not None:
+            wanted = next((one for one in self._shown(state=_INITIATED) if one.id == only), None)
+            if wanted is None:
+                return None
+            pool = pool_of(wanted.poolName)
+        request = hive.FindNextCompactRequest(
+            workerId=worker_id, workerVersion=VERSION, poolName=pool
+        )
+        raw = self._call("find_next_compact2", request).ci
+        if raw is None:
+            return None
+        self._taken[raw.id] = raw
+        return CompactionInfo(
+            id=raw.id,
+            table=TableName(raw.dbname, raw.tablename),
+            partition=raw.partitionname or None,
+            type=TYPE_OF[raw.type],
+            state=CompactionState.WORKING,
+            worker_id=worker_id,
+            txn_id=txn_id,
+            pool=pool,
+            properties=stringable_map.decode(raw.properties),
+            buckets=raw.numberOfBuckets if (raw.numberOfBuckets or 0) > 0 else None,
+            order_by=raw.orderByClause or None,
+        )
+
+    def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
+        raw = self._taken[compaction_id]
+        raw.highestWriteId, raw.state = highest_write_id, _WORKING
+        raw.runas = raw.runas or self._user
+        self._call("update_compactor_state", raw, txn_id)
+
+    @contextmanager
+    def _compacted(self, txn_id: int, done: Compacted) -> Iterator[None]:
+        """Mark an entry as compacted; the block commits at once. If it does not commit, the entry
+        has failed."""
+        found = next((one for one in self._shown(id=done.id)), None)
+        if found is None or (found.state, found.txnId) != ("working", txn_id):
+            raise TxnError(
+                f"Compaction {done.id} is no longer this worker's.",
+                condition="COMPACTION_LOST", sqlstate="40001", compactionId=done.id,
+            )  # fmt: skip
+        self._call("mark_compacted", self._taken[done.id])
+        try:
+            yield
+        except MetastoreError:
+            raise  # the outcome is not known
+        except AcidSqlError as error:
+            with suppress(AcidSqlError):
+                self.mark_failed(done.id, txn_id, str(error))
+            raise
+        self._taken.pop(done.id, None)
+
+    def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
+        self._mark("mark_failed", compaction_id, message)
+
+    def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
+        self._mark("mark_refused", compaction_id, message)
+
+    def _mark(self, how: str, compaction_id: int, message: str) -> None:
+        raw = self._taken.pop(compaction_id, None)
+        if raw is not None:
+            raw.errorMessage = message[:_MESSAGE_MAX]
+            self._call(how, raw)
+
+    def give_back(self, compaction_id: int, txn_id: int) -> None:
+        """The server cannot queue an entry again, so that another entry is queued."""
+        raw = self._taken.get(compaction_id)
+        if raw is not None:
+            self.mark_refused(compaction_id, txn_id, "given up, and queued again")
+            self._ask_again(raw)
+
+    def revoke(self, worker_timeout_ms: int) -> list[int]:
+        """Only entries of acidsql's workers: the server revokes Hive's."""
+        entries = [
+            one
+            for one in self._shown(state=_WORKING)
+            if one.workerVersion == VERSION and one.txnId and one.id not in self._taken
+        ]
+        if not entries:
+            return []
+        request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
+        answer = self._call("get_open_txns_req", request)
+        alive = snapshots.valid_txns(answer, 0).open
+        dead = [one for one in entries if one.txnId not in alive]
+        for one in dead:
+            raw = hive.CompactionInfoStruct(
+                id=one.id,
+                dbname=one.dbname,
+                tablename=one.tablename,
+                partitionname=one.partitionname,
+                type=one.type,
+                state=_WORKING,
+                poolname=one.poolName,
+                errorMessage="its worker died; queued again",
+            )
+            self._call("mark_refused", raw)
+            self._ask_again(raw)
+        return [one.id for one in dead]
+
+    def _ask_again(self, raw: Any) -> None:
+        super().compact(
+            CompactionRequest(
+                TableName(raw.dbname, raw.tablename),
+                raw.partitionname or None,
+                TYPE_OF[raw.type],
+                f"{VERSION}-again",
+                stringable_map.decode(raw.properties),
+                pool_of(raw.poolname),
+                raw.numberOfBuckets if (raw.numberOfBuckets or 0) > 0 else None,
+                raw.orderByClause or None,
+            )
+        )
