@@ -17,7 +17,7 @@ cannot be reached.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -32,21 +32,26 @@ from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """How a transaction changes the number of rows of a partition, or of an unpartitioned table.
+    """How a transaction changes the rows of a partition, or of an unpartitioned table.
 
     Attributes:
         rows: How many rows more there are; None: not known.
         is_all: There are no other rows: the transaction has overwritten them.
+        directories: The directories that have the events of the change.
     """
 
     rows: int | None
     is_all: bool = False
+    directories: tuple[str, ...] = ()
 
     def then(self, later: RowChange) -> RowChange:
         """This change, and then a later one of the same transaction."""
-        if later.is_all or self.rows is None:
-            return later if later.is_all else self
-        return RowChange(None if later.rows is None else self.rows + later.rows, self.is_all)
+        both = (*self.directories, *later.directories)
+        if later.is_all:
+            return replace(later, directories=both)
+        is_known = self.rows is not None and later.rows is not None
+        rows = (self.rows or 0) + (later.rows or 0) if is_known else None
+        return RowChange(rows, self.is_all, both)
 
     def applied_to(self, before: int | None) -> int | None:
         """The number of rows afterwards; None: not known."""
@@ -313,7 +318,7 @@ class TxnStore(CatalogHistory, Protocol):
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open.
 
-        ``row_changes`` is for metastores that keep statistics for other programs.
+        ``row_changes`` is for metastores that keep statistics and notifications for other programs.
 
         Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """

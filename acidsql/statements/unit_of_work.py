@@ -313,7 +313,9 @@ class Transaction:
                 changes = found.setdefault(table.name, {})
                 for name, rows in done.rows.items():
                     before = changes.get(name, RowChange(0))
-                    changes[name] = before.then(RowChange(rows, done.overwrote))
+                    above = f"{table.location}/{name}".rstrip("/")
+                    there = [one for one in done.directories if one.rpartition("/")[0] == above]
+                    changes[name] = before.then(RowChange(rows, done.overwrote, tuple(there)))
         return found
 
     @staticmethod

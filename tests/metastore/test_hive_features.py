@@ -20,6 +20,7 @@ MODERN = {
     "metastore.txn.timeout": "90s",
     "metastore.warehouse.dir": "file:///wh/",
     "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
+    "hive.metastore.dml.events": "false",
 }
 
 

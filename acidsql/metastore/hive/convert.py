@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.paths import is_local, plain_path, scheme_and_root
 from acidsql.acid.table import (
     ORC,
@@ -217,6 +217,13 @@ def partition_of(raw: Any) -> Partition:
     """The partition in a struct of the server."""
     values = (None if value in (DEFAULT_PARTITION, "") else value for value in raw.values)
     return Partition(tuple(values), ours(raw.sd.location))
+
+
+def values_in(name: str) -> list[str] | None:
+    """The values in a partition's name, as Hive's structs have them; None: no partition."""
+    if not name:
+        return None
+    return [value or DEFAULT_PARTITION for _, value in parse_partition_name(name)]
 
 
 def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | None) -> Any:

@@ -13,6 +13,7 @@ from acidsql.metastore.hive.idl import hive
 
 _TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
 DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
+_DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that are replicated
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -29,12 +30,15 @@ class Features:
         txn_timeout_ms: After this time without a heartbeat the server aborts a transaction.
         warehouse: The directory of the database ``default``.
         default_partition: What stands for NULL in the names of partitions.
+        tells_writes: The server wants to know which files a transaction has written, because other
+            servers replicate its tables.
     """
 
     version: str
     txn_timeout_ms: int
     warehouse: str
     default_partition: str = DEFAULT_PARTITION
+    tells_writes: bool = False
 
 
 def probe(client: Client) -> Features:
@@ -57,11 +61,13 @@ def probe(client: Client) -> Features:
     warehouse = _asked(client, _WAREHOUSE, "")
     if not warehouse:
         raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
+    tells_writes = _asked(client, _DML_EVENTS, "false").lower() == "true"
     return Features(
         version,
         _milliseconds(timeout),
         plain_path(warehouse).rstrip("/"),
         _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
+        tells_writes,
     )
 
 

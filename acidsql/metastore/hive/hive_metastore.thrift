@@ -717,6 +717,26 @@ struct ShowCompactRequest {
   9: optional string order,
 }
 
+struct InsertEventRequestData {
+  1: optional bool replace,
+  2: required list<string> filesAdded,
+  3: optional list<string> filesAddedChecksum,
+  4: optional list<string> subDirectoryList,
+  5: optional list<string> partitionVal,
+}
+
+struct WriteNotificationLogRequest {
+  1: required i64 txnId,
+  2: required i64 writeId,
+  3: required string db,
+  4: required string table,
+  5: required InsertEventRequestData fileInfo,
+  6: optional list<string> partitionVals,
+}
+
+struct WriteNotificationLogResponse {
+}
+
 struct CompactionInfoStruct {
   1: required i64 id,
   2: required string dbname,
@@ -838,6 +858,7 @@ service ThriftHiveMetastore {
   void unlock(1: UnlockRequest rqst)
       throws (1: NoSuchLockException o1, 2: TxnOpenException o2),
   ShowLocksResponse show_locks(1: ShowLocksRequest rqst),
+  WriteNotificationLogResponse add_write_notification_log(1: WriteNotificationLogRequest rqst),
   CompactionResponse compact2(1: CompactionRequest rqst),
   ShowCompactResponse show_compact(1: ShowCompactRequest rqst),
   AbortCompactResponse abort_Compactions(1: AbortCompactionRequest rqst),

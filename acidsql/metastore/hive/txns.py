@@ -209,6 +209,8 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
             self._create(create_table, first_write_id, txn_id, rows)
         try:
             self._count_all(own, changes, add_partitions or {})
+            if self.features.tells_writes:
+                self._tell_writes(own, changes)
             found = self._at_commit(own, snapshot)
             if found:
                 raise conflict_rules.error(own.id, found)
@@ -231,6 +233,27 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
                 self._drop_partitions(table, values)
             except AcidSqlError as error:  # the transaction is committed
                 log.warning("Partitions of %s are without rows, but not dropped: %s", table, error)
+
+    def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
+        """Tell the server the files of a transaction; its listeners tell others at the commit."""
+        for table, partitions in changes.items():
+            for name, change in partitions.items() if table in own.write_ids else ():
+                files = [
+                    f"{directory}/{file}"
+                    for directory in change.directories
+                    for file in self._list_names(directory)
+                ]
+                request = hive.WriteNotificationLogRequest(
+                    txnId=own.id,
+                    writeId=own.write_ids[table],
+                    db=table.database,
+                    table=table.name,
+                    fileInfo=hive.InsertEventRequestData(
+                        replace=change.is_all, filesAdded=list(map(convert.theirs, files))
+                    ),
+                    partitionVals=convert.values_in(name),
+                )
+                self._call("add_write_notification_log", request)
 
     def _commit(self, own: OwnTxn) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
