@@ -67,9 +67,7 @@ class HivePartitions(Calls):
             self._need_usual_null(TableName(raw.dbName, raw.tableName))
         none = RowChange(None)
         made = (
-            convert.raw_partition(
-                raw, one, self._catalog, rows.get(one.values, none).applied_to(0)
-            )
+            convert.raw_partition(raw, one, self._catalog, rows.get(one.values, none).applied_to(0))
             for one in partitions
         )
         for some in chunks(list({tuple(one.values): one for one in made}.values())):
