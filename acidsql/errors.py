@@ -16,7 +16,8 @@
     │   │   ├── TxnAbortedError      another session aborted the transaction, or it timed out
     │   │   └── WriteConflictError   another transaction committed a change to the same thing first
     │   ├── NoSuchTxnError           there is no open transaction of that number
-    │   └── CommitUnknownError       the reply to COMMIT was lost: it may have happened
+    │   ├── CommitUnknownError       the reply to COMMIT was lost: it may have happened
+    │   └── StreamError              a batch of a stream is out of order
     ├── WriteError                   files could not be written
     ├── SnapshotTooOldError          the files or the table of a snapshot or DataFrame are gone
     ├── FormatError                  a directory or file breaks the rules of Hive's format
@@ -196,6 +197,17 @@ class CommitUnknownError(TxnError):
 
     condition = "COMMIT_OUTCOME_UNKNOWN"
     sqlstate = "08007"
+
+
+class StreamError(TxnError):
+    """A batch of a stream is out of order. Nothing of the batch was written.
+
+    ``condition`` says why: STREAM_TAKEN_OVER, STREAM_REWOUND, STREAM_GAP, STREAM_SHARED,
+    STREAM_RESTARTED, STREAM_BATCH_REPEATED.
+    """
+
+    condition = "STREAM_GAP"
+    sqlstate = "55000"
 
 
 class WriteError(AcidSqlError):

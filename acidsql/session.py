@@ -27,6 +27,7 @@ from acidsql.statements.unit_of_work import Transaction
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.spark.python_workers import prepare_workers
 from acidsql.storage.writing.warm_workers import warm_workers
+from acidsql.streams.methods import StreamMethods
 
 _newest: list[Session] = []
 
@@ -90,7 +91,7 @@ def connect(
     return session
 
 
-class Session(Migration):
+class Session(Migration, StreamMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:
@@ -111,7 +112,10 @@ class Session(Migration):
     ) -> None:
         self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
         self._who = {"user": getpass.getuser(), "host": socket.gethostname()}
-        self._runner = Runner(spark, metastore, settings, compactor=compactor, **self._who)
+        self._runner = Runner(
+            spark, metastore, settings, compactor=compactor,
+            user=self._who["user"], host=self._who["host"],
+        )  # fmt: skip
         self._retries = retries
         self._closed = False
         self._lock = threading.RLock()
@@ -127,6 +131,8 @@ class Session(Migration):
         args: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         retries: int | None = None,
+        txn_app_id: str | None = None,
+        txn_version: int | None = None,
     ) -> DataFrame:
         """Run one statement.
 
@@ -135,6 +141,8 @@ class Session(Migration):
             args: Values of parameters: a dict for ``:name``, a list for ``?``. numpy's scalars are
                 taken, too. None, and what pandas and numpy call missing, is NULL.
             retries: As in ``connect``, but for this statement only.
+            txn_app_id: See ``transaction``. The statement is skipped if it was committed before.
+            txn_version: See ``transaction``.
 
         Returns:
             SELECT, SHOW, DESCRIBE and EXPLAIN: the rows, lazily. INSERT, UPDATE, DELETE and MERGE:
@@ -150,6 +158,9 @@ class Session(Migration):
             AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
         self._need_open()
+        if txn_app_id is not None or txn_version is not None:
+            with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
+                return self.sql(text, args)
         left = self._retries if retries is None else retries
         with self._lock:
             return self._runner.run(text, sql_values(args), left)
@@ -280,25 +291,37 @@ class Session(Migration):
         service.run(once=once)
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(
+        self, *, txn_app_id: str | None = None, txn_version: int | None = None
+    ) -> Iterator[Transaction]:
         """Run the statements of the block as one transaction: all take effect, or none.
 
         The first statement that reads or writes takes the snapshot. Each statement sees this
         snapshot and the changes of the statements before it. The end of the block commits; an
         exception rolls back.
 
+        Args:
+            txn_app_id: Delta Lake's ``txnAppId``: a name for a program that may run the same
+                transaction again, such as a nightly load.
+            txn_version: The number of the transaction, which grows from one to the next. If this
+                number, or a higher one, was committed under this name before, the statements of
+                the block that change rows are skipped, and ``replayed`` is true. Both numbers are
+                noted by the COMMIT itself (see ``streams``).
+
         Yields:
-            The transaction: ``id``, ``savepoint(name)``, ``rollback(to=None)``.
+            The transaction: ``id``, ``replayed``, ``savepoint(name)``, ``rollback(to=None)``.
 
         Raises:
             WriteConflictError: Another transaction committed a conflicting change. Run the whole
                 block again.
             CommitUnknownError: It is unknown whether the commit happened. Ask ``txn_state``.
             TxnError: A transaction is already open, or this one was aborted.
+            StreamError: Another process committed a version of ``txn_app_id`` meanwhile.
+            UnsupportedError: The metastore cannot note a ``txn_app_id``.
         """
         self._need_open()
         with self._lock:
-            transaction = self._runner.transactions.begin("acid.transaction()", in_block=True)
+            transaction = self._begin(txn_app_id, txn_version)
         failed = True
         try:
             yield transaction

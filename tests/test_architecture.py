@@ -24,6 +24,7 @@ ROWS = [
     {"plan"},  # the meaning of statements
     {"compaction"},  # background work
     {"statements"},  # runs each statement
+    {"streams"},  # sinks of streaming queries: they run statements
     {"opening"},  # the needs of a new session
     {"hive_check", "migration"},  # what acidsql can do with a Hive Metastore; moves of tables
     {"render", "session"},  # rows as text; the public API
@@ -62,12 +63,17 @@ HOMES = {
     # The runner and the modules that it calls pass DataFrames on; the public API makes and shows
     # them.
     "pyspark": {
-        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "render.py",
-        "session.py", "opening.py", "hive_check.py", "magic.py", "cli.py",
+        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
+        "render.py", "session.py", "opening.py", "hive_check.py", "magic.py", "cli.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
-JVM_HOMES = ("storage/spark/jvm.py", "storage/spark/repeatable.py", "storage/reading/sargs.py")
+JVM_HOMES = (
+    "storage/spark/jvm.py",
+    "storage/spark/streaming.py",
+    "storage/spark/repeatable.py",
+    "storage/reading/sargs.py",
+)
 
 # The modules that may bring rows to the driver, and how many rows at most.
 COLLECTS = {
@@ -82,6 +88,7 @@ COLLECTS = {
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",
+    "streams/sink.py": "one key that an upsert refuses",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }

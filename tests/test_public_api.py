@@ -19,7 +19,7 @@ SIGNATURES = {
     "compactor='background', settings=None)",
     "read": "(spark, path, schema=None, partitioned_by=None, *, insert_only=False, "
     "file_format='orc', valid_write_ids=None, valid_txns=None)",
-    "Session.sql": "(self, text, args=None, *, retries=None)",
+    "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None)",
     "Session.table": "(self, name, *, row_id=False)",
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",

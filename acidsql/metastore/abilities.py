@@ -23,6 +23,7 @@ class Abilities:
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.
+        keeps_streams: COMMIT can record which batch of a stream it commits.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """
 
@@ -34,6 +35,7 @@ class Abilities:
     remembers_changes: bool = True
     queues_cleanups: bool = True
     shared_with_hive: bool = False
+    keeps_streams: bool = True
     txn_timeout_ms: int | None = None
 
     @property

@@ -28,6 +28,7 @@ from acidsql.metastore.catalog import Catalog as Catalog
 from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
+from acidsql.metastore.streams import NextBatch, StreamLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,7 @@ class TxnStore(CatalogHistory, Protocol):
         cleaned: int | None = None,
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
+        batch: NextBatch | None = None,
     ) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -316,7 +318,9 @@ class TxnStore(CatalogHistory, Protocol):
         * the catalog forgets ``drop_partitions``,
         * ``create_table`` is made, and the pending clean-up ``cleaned`` leaves the queue,
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
-          transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open.
+          transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
+        * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
+          StreamError STREAM_TAKEN_OVER, and the transaction is open.
 
         ``row_changes`` is for metastores that keep statistics and notifications for other programs.
 
@@ -353,7 +357,7 @@ class TxnStore(CatalogHistory, Protocol):
         """
 
 
-class Metastore(Catalog, TxnStore, CompactionQueue, Protocol):
+class Metastore(Catalog, TxnStore, CompactionQueue, StreamLedger, Protocol):
     """The whole metastore."""
 
     def close(self) -> None:

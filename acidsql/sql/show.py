@@ -17,6 +17,7 @@ from acidsql.sql.statements import (
     ShowDatabases,
     ShowLocks,
     ShowPartitions,
+    ShowStreams,
     ShowTableProperties,
     ShowTables,
     ShowTransactions,
@@ -39,6 +40,9 @@ def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if c.accept("TRANSACTIONS"):
         c.end()
         return ShowTransactions()
+    if c.accept("STREAMS"):
+        c.end()
+        return ShowStreams()
     if c.at_any(_DATABASES_WORDS):
         c.take()
         # SHOW NAMESPACES IN a catalog is Spark's.

@@ -40,6 +40,7 @@ from acidsql.sql.transaction_statements import ReleaseSavepoint as ReleaseSavepo
 from acidsql.sql.transaction_statements import Rollback as Rollback
 from acidsql.sql.transaction_statements import Savepoint as Savepoint
 from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
+from acidsql.sql.transaction_statements import ShowStreams as ShowStreams
 from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
 from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
 
@@ -388,7 +389,7 @@ Statement = (
     | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions | RenameTable
     | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
-    | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
+    | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
     | ShowCompactions | AbortCompactions | Explain | SparkStatement
 )  # fmt: skip

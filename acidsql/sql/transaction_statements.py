@@ -14,6 +14,11 @@ class ShowTransactions:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowStreams:
+    """``SHOW STREAMS``: the newest batch of each stream (Spark and Hive have no such statement)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowLocks:
     """``SHOW LOCKS [t [PARTITION (…)] | DATABASE|SCHEMA d] [EXTENDED]``.
 

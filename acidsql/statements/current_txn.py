@@ -13,6 +13,7 @@ from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
+from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
 
@@ -43,17 +44,30 @@ class Transactions:
         """True if each statement runs in a transaction of its own."""
         return self.current is None and self._pinned is None
 
-    def begin(self, text: str, *, read_only: bool = False, in_block: bool = False) -> Transaction:
-        """BEGIN. Raises TxnError if a transaction is open already, or in ``acid.snapshot()``."""
+    def begin(
+        self,
+        text: str,
+        *,
+        read_only: bool = False,
+        in_block: bool = False,
+        batch: NextBatch | None = None,
+        replayed: StreamEntry | None = None,
+    ) -> Transaction:
+        """BEGIN. Raises TxnError if a transaction is open already, or in ``acid.snapshot()``.
+
+        ``batch`` and ``replayed`` are described at ``Transaction``.
+        """
         self.need_plain("BEGIN")
         self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
+        only_reads = read_only or replayed is not None
         txn = self._txns.open(
-            agent_info=text, txn_type=TxnType.READ_ONLY if read_only else TxnType.DEFAULT
+            agent_info=text, txn_type=TxnType.READ_ONLY if only_reads else TxnType.DEFAULT
         )
         self._thread = threading.get_ident()
         self.current = Transaction(
-            txn, several=True, read_only=read_only, in_block=in_block, on_commit=self._committed
-        )
+            txn, several=True, read_only=read_only, in_block=in_block, on_commit=self._committed,
+            batch=batch, replayed=replayed,
+        )  # fmt: skip
         return self.current
 
     def need(self) -> Transaction:

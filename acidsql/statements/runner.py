@@ -71,6 +71,7 @@ class Runner:
         user: The user's name. Sessions that wait for our locks see the user and the host.
         host: The host of this process.
         compactor: ``background``, ``inline`` or ``off``.
+        background: The compactor of another runner of the same metastore, to share.
 
     Attributes:
         last: The receipt of the last statement that changed something.
@@ -86,9 +87,11 @@ class Runner:
         *,
         user: str,
         host: str,
-        compactor: str,
+        compactor: str = "off",
+        background: Background | None = None,
     ) -> None:
-        self._spark = spark
+        self._spark, self._metastore = spark, metastore
+        self._user, self._host = user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
@@ -122,11 +125,27 @@ class Runner:
         self._holder = Holder(context, self._preparer)
         self._writer = Writer(context, self._reader)
         self.last: Receipt | None = None
-        self._background = Background(
+        self._owns_background = background is None
+        self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
             end_old_leases=self.transactions.end_old_leases,
         )  # fmt: skip
         self.transactions.on_commit = self._background.committed
+
+    def beside(self, spark: SparkSession) -> Runner:
+        """A runner on another Spark session, with the same metastore, settings and compactor.
+
+        It has a transaction of its own. It evaluates each query once, by a job.
+        """
+        settings = self.settings.with_("acidsql.driver.max.rows", 0)
+        return Runner(
+            spark,
+            self._metastore,
+            settings,
+            user=self._user,
+            host=self._host,
+            background=self._background,
+        )
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
@@ -174,7 +193,8 @@ class Runner:
 
     def close(self) -> None:
         """Stop the background compactor and abort the open transaction."""
-        self._background.close()
+        if self._owns_background:
+            self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
         self._txns.close()
@@ -198,6 +218,9 @@ class Runner:
             )
             self._of_transactions.allow(statement, text)
         readable = _first(resolve, self._names.readable)
+        if (skipped := self._of_transactions.skipped(statement, text)) is not None:
+            self.last = skipped
+            return counts_frame(self._spark, skipped)
         if isinstance(statement, st.Dml):
             return self._change(statement, said, clock, readable)
         match statement:

@@ -29,6 +29,10 @@ from acidsql.storage.reading.inventory import files_frame, inventory
 from acidsql.storage.spark import jvm
 
 _OURS = "acidsql"
+_STREAMS = (
+    "txnAppId string, sink string, txnVersion bigint, txnId bigint, numRows bigint, "
+    "committed bigint, queryId string, runId string, user string, host string"
+)
 _LOCKS = (
     "lockid string, database string, table string, partition string, lock_state string, "
     "blocked_by string, lock_type string, transaction_id string, last_heartbeat string, "
@@ -167,6 +171,21 @@ class ShowStatements(Family):
             "user string, host string",
             rows,
         )
+
+    @runs(st.ShowStreams)
+    def _stream_rows(self, _: st.ShowStreams, __: str) -> DataFrame:
+        rows = [
+            (
+                entry.batch.app_id, entry.batch.sink or None, entry.batch.version, entry.txn_id,
+                entry.batch.rows, entry.committed_ms, entry.batch.query_id or None,
+                entry.batch.run_id or None, entry.user, entry.host,
+            )
+            for entry in self._metastore.streams()
+        ]  # fmt: skip
+        return self._frame(_STREAMS, rows).selectExpr(
+            "txnAppId", "sink", "txnVersion", "txnId", "numRows",
+            "timestamp_millis(committed) AS committedAt", "queryId", "runId", "user", "host",
+        )  # fmt: skip
 
     @runs(st.ShowLocks)
     def _locks(self, statement: st.ShowLocks, text: str) -> DataFrame:

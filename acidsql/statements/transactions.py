@@ -17,7 +17,7 @@ from acidsql.metastore.interface import LockComponent, LockType
 from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
-from acidsql.statements.result import Receipt, receipt, rows_frame
+from acidsql.statements.result import Counts, Receipt, receipt, rows_frame
 
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
@@ -61,6 +61,20 @@ class TransactionStatements(Family):
                 condition="OP_NOT_ALLOWED_IN_TXN",
                 sqlstate="25001",
             )
+
+    def skipped(self, statement: Any, text: str) -> Receipt | None:
+        """The receipt of a statement that changes rows in a transaction that is a replay."""
+        current = self._transactions.current
+        entry = None if current is None else current.replayed_entry
+        if entry is None or not isinstance(statement, _CHANGES):
+            return None
+        what = f"version {entry.batch.version} of '{entry.batch.app_id}'"
+        return Receipt(
+            text,
+            (Counts(entry.batch.sink or "acid.transaction()"),),
+            entry.txn_id,
+            notes=(f"skipped: {what} was committed as txn {entry.txn_id}",),
+        )
 
     # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
 

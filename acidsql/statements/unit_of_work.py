@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acidsql.acid.layout import parse_partition_name
@@ -28,6 +28,7 @@ from acidsql.errors import (
     WriteError,
 )
 from acidsql.metastore.interface import RowChange, WriteConflict
+from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import Published, discard
 from acidsql.storage.writing.save import Writing
@@ -84,6 +85,9 @@ class Transaction:
         read_only: True if the transaction must not change anything.
         in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
         on_commit: Called after the commit.
+        batch: What COMMIT notes in the ledger of streams.
+        replayed: The entry of the ledger that says that this transaction was committed before. Its
+            statements are skipped.
 
     Attributes:
         works: One ``Work`` for each statement that was not undone.
@@ -105,12 +109,15 @@ class Transaction:
         read_only: bool = False,
         in_block: bool = False,
         on_commit: Callable[[Transaction], None] = lambda _: None,
+        batch: NextBatch | None = None,
+        replayed: StreamEntry | None = None,
     ) -> None:
         self.txn, self.works = txn, list[Work]()
         self.when_abandoned: list[Callable[[], None]] = []
         self.takes: Txn | None = None
         self.rolled_back = False
         self.read_only, self.in_block = read_only, in_block
+        self.batch, self.replayed_entry = batch, replayed
         self._several, self._on_commit = several, on_commit
         self.compaction: list[str] = []
         self._savepoints: dict[str, tuple[int, int]] = {}
@@ -121,6 +128,11 @@ class Transaction:
     def id(self) -> int:
         """The transaction's number, as in SHOW TRANSACTIONS."""
         return self.txn.id
+
+    @property
+    def replayed(self) -> bool:
+        """True if this transaction was committed before (see ``Session.transaction``)."""
+        return self.replayed_entry is not None
 
     # ── statements ───────────────────────────────────────────────────────────────────────────
 
@@ -240,6 +252,7 @@ class Transaction:
                     resolved=resolved,
                     add_partitions=self.partitions(),
                     row_changes=self.row_changes(),
+                    batch=self._counted_batch(),
                     **keywords,
                 )
                 break
@@ -256,6 +269,13 @@ class Transaction:
         finally:
             self._end()
         self._on_commit(self)
+
+    def _counted_batch(self) -> NextBatch | None:
+        if self.batch is None:
+            return None
+        done = [published for work in self.works for _, published in work.published]
+        rows = sum(one.inserted + one.updated + one.deleted for one in done)
+        return replace(self.batch, batch=replace(self.batch.batch, rows=rows))
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete the transaction's directories, which nobody can ever see.

@@ -52,6 +52,7 @@ from acidsql.metastore.interface import (
     TxnState,
     TxnStore,
 )
+from acidsql.metastore.streams import NextBatch
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import Acquired, LockWaiter
 from acidsql.txn.snapshot import Snapshot, snapshot_of
@@ -205,6 +206,7 @@ class Txn:
         cleaned: int | None = None,
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
+        batch: NextBatch | None = None,
     ) -> None:
         """The commit point: returns only if the transaction is committed.
 
@@ -234,6 +236,7 @@ class Txn:
                     cleaned=cleaned,
                     compacted=compacted,
                     row_changes=row_changes,
+                    batch=batch,
                 )
             except MetastoreError as lost:
                 self._ask_what_became(lost)

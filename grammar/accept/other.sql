@@ -18,6 +18,8 @@ SHOW TBLPROPERTIES t ('a.b')
 SHOW COLUMNS FROM t
 -- case show: transactions
 SHOW TRANSACTIONS
+-- case show: streams
+SHOW STREAMS
 -- case describe: extended
 DESCRIBE TABLE EXTENDED db.t
 -- case explain, explained: of an update

@@ -14,6 +14,8 @@ DESCRIBE t a
 SHOW CREATE TABLE t AS SERDE
 -- case PARSE_SYNTAX_ERROR at 18-19: Expected the end of the statement
 SHOW TRANSACTIONS x
+-- case PARSE_SYNTAX_ERROR at 13-14: Expected the end of the statement
+SHOW STREAMS x
 -- case PARSE_SYNTAX_ERROR at 6-7: Expected the end of the statement
 USE d e
 -- case UNSUPPORTED_FEATURE at 7-9: Dollar-quoted

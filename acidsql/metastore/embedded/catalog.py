@@ -19,6 +19,7 @@ from acidsql.metastore.embedded import (
     compaction_rows,
     partitions,
     rows,
+    streams,
     tables,
     write_ids,
 )
@@ -152,6 +153,7 @@ class EmbeddedCatalog:
             ours = write_ids.of_table(components, prefix, name)
             connection.execute(delete(components).where(ours))
         compaction_rows.forget_table(connection, name)
+        streams.drop(connection, name)
         write_ids.leave(connection, name, location)
         catalog_history.note(connection, txn_id, name)
         return location
@@ -175,6 +177,7 @@ class EmbeddedCatalog:
             )
             write_ids.rename(connection, name, new_name)
             compaction_rows.rename(connection, name, new_name)
+            streams.rename(connection, name, new_name)
             for components, prefix in _COMPONENTS:
                 connection.execute(
                     update(components)

@@ -2,8 +2,8 @@
 
 The transaction tables are Hive's. The catalog is Hive's without SDS and CDS: rows that belong to a
 storage descriptor in Hive (TBLS → SDS → CDS → COLUMNS_V2) belong to the table here. acidsql adds
-TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID and DROPPED_WRITE_IDS (see ``write_ids``), and its own text in
-VERSION.
+TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and STREAMS (see
+``streams``), and its own text in VERSION.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 5  # the last revision in ``migrations``
+SCHEMA_VERSION = 6  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -298,6 +298,22 @@ NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")
 # ── mutexes ──────────────────────────────────────────────────────────────────────────────────
 
 # A store transaction that writes first locks the one row of this table (not on SQLite).
+STREAMS = Table(
+    "STREAMS",
+    metadata,
+    Column("TXN_APP_ID", String(250), primary_key=True),
+    Column("SINK", String(513), primary_key=True),  # database.table, or empty
+    Column("TXN_VERSION", BigInteger, nullable=False),
+    Column("TXN_ID", BigInteger, nullable=False),
+    Column("QUERY_ID", String(128), nullable=False),
+    Column("RUN_ID", String(128), nullable=False),
+    Column("FINGERPRINT", String(128), nullable=False),
+    Column("NUM_ROWS", BigInteger, nullable=False),
+    Column("COMMITTED_AT", BigInteger, nullable=False),
+    Column("TXN_USER", PERSON, nullable=False),
+    Column("TXN_HOST", PERSON, nullable=False),
+)
+
 TXN_LOCK_TBL = _counter("TXN_LOCK_TBL", "TXN_LOCK")
 
 # MT_KEY1 names a service, MT_KEY2 is when it last ran, in milliseconds since the epoch.

@@ -9,11 +9,14 @@ from acidsql.metastore.embedded.catalog import EmbeddedCatalog
 from acidsql.metastore.embedded.compactions import EmbeddedCompactions
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.locks import EmbeddedLocks
+from acidsql.metastore.embedded.streams import EmbeddedStreams
 from acidsql.metastore.embedded.txns import EmbeddedTxns
 from acidsql.settings import Settings
 
 
-class EmbeddedMetastore(EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCompactions):
+class EmbeddedMetastore(
+    EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCompactions, EmbeddedStreams
+):
     """Tables, transactions, locks, compactions: one database, shared by any number of processes.
 
     Every method is one store transaction: all of its changes happen or, if it raises, none (I12).

@@ -38,6 +38,7 @@ from acidsql.metastore.embedded import (
     conflicts,
     housekeeping,
     partitions,
+    streams,
     tables,
     write_ids,
 )
@@ -51,6 +52,7 @@ from acidsql.metastore.interface import (
     TxnType,
     WriteConflict,
 )
+from acidsql.metastore.streams import NextBatch
 
 T = TXNS.c
 _PERSON_LIMIT, _TEXT_LIMIT = 128, 1024  # widths of TXN_USER and TXN_AGENT_INFO
@@ -177,6 +179,7 @@ class EmbeddedTxns:
         cleaned: int | None = None,
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
+        batch: NextBatch | None = None,
     ) -> None:
         with self._store.write() as connection:
             row = _row(connection, txn_id)
@@ -191,6 +194,8 @@ class EmbeddedTxns:
             if create_table is not None:
                 tables.create(connection, create_table, first_write_id, txn_id)
                 catalog_history.note(connection, txn_id, create_table.name)
+            if batch is not None:
+                streams.record(connection, txn_id, batch, self._store.now_ms(connection))
             partitions.drop(connection, txn_id, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             changed = changes.recorded(connection, txn_id)

@@ -20,6 +20,7 @@ ABILITIES = Abilities(
     remembers_changes=False,
     queues_cleanups=False,
     shared_with_hive=True,
+    keeps_streams=False,
 )
 
 

@@ -42,6 +42,7 @@ from acidsql.metastore.interface import (
     TxnState,
     TxnType,
 )
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 
 _STATES = {
     hive.TxnState.OPEN: TxnState.OPEN,
@@ -199,6 +200,7 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
         cleaned: int | None = None,
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
+        batch: NextBatch | None = None,
     ) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
@@ -233,6 +235,15 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
                 self._drop_partitions(table, values)
             except AcidSqlError as error:  # the transaction is committed
                 log.warning("Partitions of %s are without rows, but not dropped: %s", table, error)
+
+    def streams(self, app_id: str | None = None) -> list[StreamEntry]:
+        return []  # see ``Abilities.keeps_streams``
+
+    def take_over_stream(self, batch: Batch, after: Batch) -> None:
+        raise AssertionError("a Hive Metastore keeps no streams")
+
+    def forget_stream(self, app_id: str, sink: str | None = None) -> int:
+        return 0
 
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
         """Tell the server the files of a transaction; its listeners tell others at the commit."""

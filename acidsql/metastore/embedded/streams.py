@@ -1,0 +1,117 @@
+"""STREAMS: the ledger of streams (``metastore/streams.py``). The table is acidsql's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, select, update
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.schema import STREAMS, TXNS
+from acidsql.metastore.stream_rules import taken_over
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+
+S = STREAMS.c
+
+
+class EmbeddedStreams:
+    """The ``StreamLedger`` of the embedded metastore; the methods are described there."""
+
+    _store: Store
+
+    def streams(self, app_id: str | None = None) -> list[StreamEntry]:
+        found = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
+        if app_id is not None:
+            found = found.where(S.TXN_APP_ID == app_id)
+        with self._store.read() as connection:
+            return [_entry(row) for row in connection.execute(found)]
+
+    def take_over_stream(self, batch: Batch, after: Batch) -> None:
+        with self._store.write() as connection:
+            _replace(connection, NextBatch(batch, after), RUN_ID=batch.run_id)
+
+    def forget_stream(self, app_id: str, sink: str | None = None) -> int:
+        ours = S.TXN_APP_ID == app_id
+        with self._store.write() as connection:
+            which = ours if sink is None else and_(ours, S.SINK == sink)
+            return connection.execute(delete(STREAMS).where(which)).rowcount
+
+
+def record(connection: Connection, txn_id: int, new: NextBatch, now_ms: int) -> None:
+    """Note a batch, in the store transaction that commits its rows.
+
+    Raises:
+        StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+    """
+    batch = new.batch
+    who = connection.execute(
+        select(TXNS.c.TXN_USER, TXNS.c.TXN_HOST).where(TXNS.c.TXN_ID == txn_id)
+    ).one()
+    values = {
+        "TXN_VERSION": batch.version,
+        "TXN_ID": txn_id,
+        "QUERY_ID": batch.query_id,
+        "RUN_ID": batch.run_id,
+        "FINGERPRINT": batch.fingerprint,
+        "NUM_ROWS": batch.rows,
+        "COMMITTED_AT": now_ms,
+        "TXN_USER": who.TXN_USER,
+        "TXN_HOST": who.TXN_HOST,
+    }
+    if new.after is not None:
+        _replace(connection, new, **values)
+    elif _find(connection, batch) is not None:
+        raise _taken_over(connection, batch)
+    else:
+        connection.execute(
+            insert(STREAMS).values(TXN_APP_ID=batch.app_id, SINK=batch.sink, **values)
+        )
+
+
+def drop(connection: Connection, table: TableName) -> None:
+    """Forget the streams into a dropped table: a new table of its name has none of their rows."""
+    connection.execute(delete(STREAMS).where(S.SINK == str(table)))
+
+
+def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
+    """Let the entries follow a renamed table."""
+    connection.execute(update(STREAMS).where(S.SINK == str(table)).values(SINK=str(new_name)))
+
+
+def _replace(connection: Connection, new: NextBatch, **values: object) -> None:
+    assert new.after is not None
+    known = and_(_is(new.batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id)
+    if connection.execute(update(STREAMS).where(known).values(values)).rowcount == 0:
+        raise _taken_over(connection, new.batch)
+
+
+def _is(batch: Batch) -> ColumnElement[bool]:
+    return and_(S.TXN_APP_ID == batch.app_id, S.SINK == batch.sink)
+
+
+def _find(connection: Connection, batch: Batch) -> Row[Any] | None:
+    return connection.execute(select(STREAMS).where(_is(batch))).first()
+
+
+def _taken_over(connection: Connection, batch: Batch) -> Exception:
+    row = _find(connection, batch)
+    return taken_over(batch, None if row is None else _entry(row))
+
+
+def _entry(row: Row[Any]) -> StreamEntry:
+    return StreamEntry(
+        Batch(
+            row.TXN_APP_ID,
+            row.TXN_VERSION,
+            row.SINK,
+            row.QUERY_ID,
+            row.RUN_ID,
+            row.FINGERPRINT,
+            row.NUM_ROWS,
+        ),
+        row.TXN_ID,
+        row.COMMITTED_AT,
+        row.TXN_USER,
+        row.TXN_HOST,
+    )

@@ -1,0 +1,95 @@
+"""The ledger of streams: which batch of which application was committed last, in which sink.
+
+The words are Delta Lake's: ``txnAppId`` names an application, ``txnVersion`` numbers its
+transactions. A streaming query is an application, and its batches are the versions. COMMIT writes a
+batch's entry in the store transaction that commits the batch's rows. So the rows of a batch are
+visible exactly when its entry is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The identity of one transaction of an application.
+
+    Attributes:
+        app_id: The application. For a streaming query, the query's id.
+        version: The number of the transaction. For a streaming query, the batch id.
+        sink: ``database.table`` if the entry is about the table; "" for ``acid.transaction()``.
+        query_id: The streaming query's id; "" if there is no stream.
+        run_id: The id of the run of the streaming query; "" if there is no stream.
+        fingerprint: A hash of the batch's plan in the checkpoint; "" if the plan cannot be read.
+        rows: The number of rows that the batch inserted, updated or deleted.
+    """
+
+    app_id: str
+    version: int
+    sink: str = ""
+    query_id: str = ""
+    run_id: str = ""
+    fingerprint: str = ""
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NextBatch:
+    """A batch to record, and the entry that it follows.
+
+    Attributes:
+        batch: The batch.
+        after: The entry's batch when the session looked. None: there was no entry.
+    """
+
+    batch: Batch
+    after: Batch | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEntry:
+    """An entry of the ledger: the newest batch of an application in a sink.
+
+    Attributes:
+        batch: The batch.
+        txn_id: The transaction that committed the batch.
+        committed_ms: The time of the commit, in milliseconds since the epoch, by the store's clock.
+        user: The user whose session committed the batch.
+        host: The host of that session.
+    """
+
+    batch: Batch
+    txn_id: int
+    committed_ms: int
+    user: str
+    host: str
+
+
+class StreamLedger(Protocol):
+    """The ledger. An entry goes when its table is dropped, and follows when it is renamed."""
+
+    def streams(self, app_id: str | None = None) -> Sequence[StreamEntry]:
+        """The entries, of one application or of all, by application and sink. *Read-only.*"""
+
+    def take_over_stream(self, batch: Batch, after: Batch) -> None:
+        """Note that another run has the entry from now on, though it committed nothing yet.
+        *Idempotent.* The entry keeps all but its run. Raises StreamError STREAM_TAKEN_OVER if the
+        entry is not ``after`` any more."""
+
+    def forget_stream(self, app_id: str, sink: str | None = None) -> int:
+        """Delete the entries of an application, or its entry for one sink. *Idempotent.* Returns
+        how many there were."""
+
+
+def entry_of(ledger: StreamLedger, batch: Batch) -> StreamEntry | None:
+    """The ledger's entry for a batch's application and sink."""
+    entries = ledger.streams(batch.app_id)
+    return next((entry for entry in entries if entry.batch.sink == batch.sink), None)
+
+
+def following(batch: Batch, entry: StreamEntry | None) -> NextBatch:
+    """A batch to record after this entry."""
+    return NextBatch(batch, None if entry is None else entry.batch)

@@ -1,0 +1,55 @@
+"""What Spark tells, within ``foreachBatch``, about the streaming query of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.streaming import checkpoint_of, local_property
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """The streaming query that calls the sink.
+
+    Attributes:
+        id: The query's id. It is in the checkpoint, and stays the same after a restart.
+        run_id: The id of this run of the query.
+        checkpoint: The directory of the checkpoint; None if Spark does not tell.
+    """
+
+    id: str
+    run_id: str
+    checkpoint: str | None
+
+    def fingerprint(self, batch_id: int) -> str:
+        """A hash of the offsets that the checkpoint has for a batch; "" if they cannot be read.
+
+        A batch that runs again after a crash has the same offsets file. Two queries that use
+        copies of one checkpoint have different ones: the file has the time of planning.
+        """
+        if self.checkpoint is None:
+            return ""
+        path = f"{self.checkpoint}/offsets/{batch_id}"
+        try:
+            with filesystem_for(path).open_input(path) as file:
+                return hashlib.sha256(file.read()).hexdigest()[:32]
+        except Exception:  # a file system that we do not know: then this check is left out
+            return ""
+
+
+def running_query(batch: DataFrame, owner: SparkSession) -> RunningQuery | None:
+    """The query that made a batch; None if no streaming query calls.
+
+    ``owner``: the session that started the query, if the caller knows. Only it can be asked for
+    the checkpoint.
+    """
+    query_id = local_property(batch.sparkSession, "sql.streaming.queryId")
+    if query_id is None:
+        return None
+    # Spark runs the jobs of a streaming query in a job group that is called as the run.
+    run_id = local_property(batch.sparkSession, "spark.jobGroup.id") or ""
+    return RunningQuery(query_id, run_id, checkpoint_of(owner, query_id))

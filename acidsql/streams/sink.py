@@ -1,0 +1,253 @@
+"""Writes the micro-batches of a streaming query into one ACID table, each exactly once.
+
+One batch, from start to finish:
+
+1. Look up the ledger. If the batch was committed already, skip it (``metastore/stream_rules.py``).
+2. Run one statement over the batch's rows, in a transaction: INSERT, an overwrite, or MERGE.
+3. COMMIT notes the batch in the ledger, unless another run has changed the entry since 1.
+
+Spark evaluates a batch anew for each action on it, and may get other rows. So each mode has one
+action: the statement's own job, or one job that writes the rows into temporary files.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, ConstraintError, SettingError, TransientTxnError
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.stream_rules import is_replay
+from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
+from acidsql.statements.result import Receipt
+from acidsql.statements.runner import Runner
+from acidsql.storage.columns import quote
+from acidsql.storage.writing.staging import staged
+from acidsql.streams.query import running_query
+
+MODES = ("append", "complete", "upsert")
+_LONGEST_PAUSE_S = 0.5  # before a batch is written again after a conflict
+
+
+class Sink:
+    """A function for ``DataStreamWriter.foreachBatch``; ``Session.sink`` makes it.
+
+    Args:
+        spark: The session that starts the query.
+        metastore: The session's metastore.
+        make_runner: Makes a runner for statements on a batch's own Spark session.
+        table: The target, ``database.table``.
+        mode: ``append``, ``complete`` or ``upsert``.
+        keys: For ``upsert``: the columns that name a row.
+        app_id: The application in the ledger. None: the id of the streaming query.
+        retries: How often to write a batch again after a conflict with another transaction.
+
+    Attributes:
+        last: The receipt of the newest batch; None before the first one.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        make_runner: Callable[[SparkSession], Runner],
+        table: str,
+        *,
+        mode: str,
+        keys: Sequence[str],
+        app_id: str | None,
+        retries: int,
+    ) -> None:
+        self._spark, self._metastore, self._make_runner = spark, metastore, make_runner
+        self.table, self._mode, self._keys = table, mode, list(keys)
+        self._app_id, self._retries = app_id, retries
+        self._run_id: str | None = None  # of the run whose batches this sink has got
+        self.last: Receipt | None = None
+
+    def __repr__(self) -> str:
+        return f"<acidsql sink of {self.table}, {self._mode}>"
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
+
+        Raises:
+            StreamError: The batch is out of order (see ``StreamError``).
+            AnalysisError: The batch's columns do not fit the table.
+            AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
+        """
+        left = self._retries
+        with self._runner(rows.sparkSession) as runner:
+            table = self._target(runner)
+            batch = self._identity(rows, batch_id, table)
+            while True:
+                try:
+                    self.last = self._once(runner, table, rows, batch)
+                    break
+                except TransientTxnError:
+                    if left <= 0:
+                        raise
+                    left -= 1
+                    time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+        self._run_id = batch.run_id
+
+    def _once(self, runner: Runner, table: Table, rows: DataFrame, batch: Batch) -> Receipt | None:
+        entry = entry_of(self._metastore, batch)
+        if entry is not None and self._is_replay(entry, batch):
+            if entry.batch.run_id != batch.run_id:
+                self._metastore.take_over_stream(batch, entry.batch)
+            what = f"batch {batch.version} of '{batch.app_id}'"
+            note = f"skipped: {what} was committed as txn {entry.txn_id}"
+            return Receipt(f"foreachBatch({batch.version})", txn_id=entry.txn_id, notes=(note,))
+        text = f"batch {batch.version} of the stream {batch.app_id} into {table.name}"
+        transaction = runner.transactions.begin(text, in_block=True, batch=following(batch, entry))
+        failed = True
+        try:
+            self._write(runner, table, rows, transaction.id)
+            failed = False
+        finally:
+            runner.transactions.end_block(transaction, failed=failed)
+        return runner.last
+
+    def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
+        if not batch.query_id:  # no stream: a program that numbers its own batches
+            return batch.version <= entry.batch.version
+        return is_replay(entry, batch, first=batch.run_id != self._run_id)
+
+    def _identity(self, rows: DataFrame, batch_id: int, table: Table) -> Batch:
+        query = running_query(rows, self._spark)
+        if query is None:
+            if self._app_id is None:
+                raise SettingError(
+                    "No streaming query calls this sink, so nobody knows which batches it has "
+                    "written. Pass txn_app_id=… to acid.sink(), or use it in foreachBatch.",
+                    name="txn_app_id",
+                )
+            return Batch(self._app_id, batch_id, str(table.name))
+        return Batch(
+            self._app_id or query.id,
+            batch_id,
+            str(table.name),
+            query.id,
+            query.run_id,
+            query.fingerprint(batch_id),
+        )
+
+    def _target(self, runner: Runner) -> Table:
+        table = runner.resolve(tuple(part.strip("`") for part in self.table.split(".")))
+        if table is None:
+            raise AnalysisError(
+                f"There is no ACID table '{self.table}' for the stream to write to.",
+                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+            )  # fmt: skip
+        return table
+
+    @contextmanager
+    def _runner(self, spark: SparkSession) -> Iterator[Runner]:
+        """A runner on the batch's session, which is a clone of the session of the query.
+
+        The user's session, its transaction and its lock are not concerned.
+        """
+        runner = self._make_runner(spark)
+        try:
+            yield runner
+        finally:
+            runner.close()
+
+    # ── the statements ───────────────────────────────────────────────────────────────────────
+
+    def _write(self, runner: Runner, table: Table, rows: DataFrame, txn_id: int) -> None:
+        columns = _columns(table, rows)
+        if self._mode == "upsert":
+            keys = _keys(table, self._keys, columns)
+            with staged(rows, table.location, txn_id) as kept, _view(kept) as view:
+                _refuse_bad_keys(kept, keys)
+                _run(runner, _merge(table, view, columns, keys))
+            return
+        with _view(rows) as view:
+            target, names = _name(table), ", ".join(columns)
+            if self._mode == "complete":
+                # An overwrite replaces only the partitions that get rows, and must be alone in its
+                # transaction (see ``Transaction.refuse_hidden``).
+                if table.partition_columns:
+                    _run(runner, f"DELETE FROM {target}")
+                else:
+                    _run(runner, f"INSERT OVERWRITE TABLE {target} ({names}) "
+                                 f"SELECT {names} FROM {view}")  # fmt: skip
+                    return
+            _run(runner, f"INSERT INTO {target} ({names}) SELECT {names} FROM {view}")
+
+
+def _run(runner: Runner, text: str) -> None:
+    runner.run(text, None, 0)
+
+
+def _merge(table: Table, view: str, columns: Sequence[str], keys: Sequence[str]) -> str:
+    on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    fixed = {*keys, *(quote(column.name) for column in table.partition_columns)}
+    changed = [column for column in columns if column not in fixed]
+    update = ", ".join(f"{column} = s.{column}" for column in changed)
+    matched = f"WHEN MATCHED THEN UPDATE SET {update} " if update else ""
+    values = ", ".join(f"s.{column}" for column in columns)
+    return (
+        f"MERGE INTO {_name(table)} t USING {view} s ON {on} {matched}"
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({values})"
+    )
+
+
+def _name(table: Table) -> str:
+    return f"{quote(table.name.database)}.{quote(table.name.name)}"
+
+
+def _columns(table: Table, rows: DataFrame) -> list[str]:
+    """The batch's columns, quoted. Raises AnalysisError if the table lacks one of them."""
+    known = {column.name.lower() for column in (*table.columns, *table.partition_columns)}
+    unknown = [name for name in rows.columns if name.lower() not in known]
+    if unknown:
+        raise AnalysisError(
+            f"The batch has a column '{unknown[0]}' that the table {table.name} does not have. "
+            "Leave it out by select(…), or add it by ALTER TABLE … ADD COLUMNS.",
+            condition="UNRESOLVED_COLUMN", sqlstate="42703", column=unknown[0],
+        )  # fmt: skip
+    return [quote(name) for name in rows.columns]
+
+
+def _keys(table: Table, keys: Sequence[str], columns: Sequence[str]) -> list[str]:
+    by_name = {column.lower(): column for column in columns}
+    quoted = [quote(key).lower() for key in keys]
+    for key, name in zip(quoted, keys, strict=True):
+        if key not in by_name:
+            raise AnalysisError(
+                f"The key column '{name}' is not among the columns of the batch for {table.name}.",
+                condition="UNRESOLVED_COLUMN", sqlstate="42703", column=name,
+            )  # fmt: skip
+    return [by_name[key] for key in quoted]
+
+
+def _refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
+    """Refuse a NULL key, which never matches, and a key twice, which would be inserted twice."""
+    names = ", ".join(keys)
+    nulls = " OR ".join(f"{key} IS NULL" for key in keys)
+    found = rows.groupBy(*keys).count().where(f"count > 1 OR {nulls}").head(1)
+    if found:
+        values = ", ".join("NULL" if value is None else str(value) for value in found[0][:-1])
+        raise ConstraintError(
+            f"The batch has {found[0][-1]} row(s) with the key ({names}) = ({values}). An upsert "
+            "needs keys that are not NULL, and one row for each key.",
+            condition="UPSERT_KEY_INVALID", sqlstate="23000", key=values,
+        )  # fmt: skip
+
+
+@contextmanager
+def _view(rows: DataFrame) -> Iterator[str]:
+    name = f"acidsql_batch_{uuid.uuid4().hex}"
+    rows.createTempView(name)
+    try:
+        yield name
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)

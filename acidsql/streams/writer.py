@@ -1,0 +1,101 @@
+"""The ``DataStreamWriter`` of ``Session.write_stream``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from acidsql.errors import UnsupportedError
+from acidsql.streams.sink import Sink
+
+_MODES = {"append": "append", "complete": "complete", "update": "upsert"}
+FORMAT = "acidsql"
+
+
+class AcidStreamWriter(DataStreamWriter):
+    """A ``DataStreamWriter`` that writes into an ACID table.
+
+    ``option``, ``options``, ``queryName``, ``trigger`` and ``outputMode`` are PySpark's.
+    """
+
+    def __init__(self, rows: DataFrame, make_sink: Callable[[str, str], Sink]) -> None:
+        super().__init__(rows)
+        self._make_sink, self._mode = make_sink, "append"
+
+    def outputMode(self, outputMode: str) -> AcidStreamWriter:  # noqa: N802, N803 - PySpark's names
+        """Choose ``append``, ``complete``, or ``update`` (which needs keys)."""
+        super().outputMode(outputMode)
+        self._mode = _MODES[outputMode.lower()]
+        return self
+
+    def format(self, source: str) -> AcidStreamWriter:
+        """Raise UnsupportedError for any other format than ``acidsql``."""
+        if source.lower() != FORMAT:
+            raise UnsupportedError(
+                f"acid.write_stream() writes ACID tables, not '{source}'. Use df.writeStream for "
+                "other formats."
+            )
+        return self
+
+    def partitionBy(self, *cols: Any) -> AcidStreamWriter:  # noqa: N802 - PySpark's name
+        """Raise UnsupportedError: the table says how it is partitioned."""
+        raise UnsupportedError(
+            "partitionBy() has no meaning here: the table was created with its partitions. Leave "
+            "the call out."
+        )
+
+    def trigger(self, **interval: Any) -> AcidStreamWriter:
+        """As PySpark's, without ``continuous`` and ``realTime``."""
+        for name in ("continuous", "realTime"):
+            if interval.get(name) is not None:
+                raise UnsupportedError(
+                    f"trigger({name}=…) does not work with transactions: Spark gives the sink no "
+                    "batches. Use processingTime or availableNow."
+                )
+        super().trigger(**interval)
+        return self
+
+    def toTable(  # noqa: N802 - PySpark's name
+        self,
+        tableName: str,  # noqa: N803 - PySpark's name
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803 - PySpark's name
+        partitionBy: Any = None,  # noqa: N803 - PySpark's name
+        queryName: str | None = None,  # noqa: N803 - PySpark's name
+        **options: Any,
+    ) -> StreamingQuery:
+        """Start the query. It writes each batch into this table in a transaction.
+
+        Raises:
+            UnsupportedError: ``format`` or ``partitionBy`` is given.
+            SettingError: The table cannot have such a stream (see ``Session.sink``).
+        """
+        if format is not None:
+            self.format(format)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if queryName is not None:
+            self.queryName(queryName)
+        self.options(**options)
+        self.foreachBatch(self._make_sink(tableName, self._mode))
+        return super().start()
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803 - PySpark's name
+        partitionBy: Any = None,  # noqa: N803 - PySpark's name
+        queryName: str | None = None,  # noqa: N803 - PySpark's name
+        **options: Any,
+    ) -> StreamingQuery:
+        """As ``toTable``; ``path`` is the name of the table."""
+        if path is None:
+            raise UnsupportedError("Name the table: acid.write_stream(df)….toTable('db.t').")
+        return self.toTable(path, format, outputMode, partitionBy, queryName, **options)
