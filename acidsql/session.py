@@ -158,10 +158,9 @@ class Session(Migration, StreamMethods):
             AcidSqlError: Any other error, see ``acidsql.errors``. The table is as it was.
         """
         self._need_open()
-        if txn_app_id is not None or txn_version is not None:
-            with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
-                return self.sql(text, args)
         left = self._retries if retries is None else retries
+        if txn_app_id is not None or txn_version is not None:
+            return self._numbered(text, args, left, txn_app_id, txn_version)
         with self._lock:
             return self._runner.run(text, sql_values(args), left)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.errors import SettingError, UnsupportedError
+from acidsql.errors import SettingError, TransientTxnError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import Batch, entry_of, following
 from acidsql.statements.runner import Runner
@@ -21,6 +23,9 @@ class StreamMethods:
     spark: SparkSession
     metastore: Metastore
     _runner: Runner
+    sql: Callable[..., DataFrame]
+    transaction: Callable[..., AbstractContextManager[Transaction]]
+    _need_open: Callable[[], None]
 
     def sink(
         self,
@@ -131,9 +136,6 @@ class StreamMethods:
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
-    def _need_open(self) -> None:
-        raise NotImplementedError
-
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:
             raise UnsupportedError(
@@ -141,6 +143,19 @@ class StreamMethods:
                 "could be written twice. Streams and txn_app_id need acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.STREAMS",
             )
+
+    def _numbered(
+        self, text: str, args: Any, retries: int, txn_app_id: str | None, txn_version: int | None
+    ) -> DataFrame:
+        """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
+        while True:
+            try:
+                with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
+                    return self.sql(text, args)
+            except TransientTxnError:
+                if retries <= 0:
+                    raise
+                retries -= 1
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of ``Session.transaction``."""

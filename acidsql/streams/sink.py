@@ -67,7 +67,7 @@ class Sink:
         self._spark, self._metastore, self._make_runner = spark, metastore, make_runner
         self.table, self._mode, self._keys = table, mode, list(keys)
         self._app_id, self._retries = app_id, retries
-        self._run_id: str | None = None  # of the run whose batches this sink has got
+        self._runs: set[str] = set()  # the runs whose batches this sink has got
         self.last: Receipt | None = None
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Sink:
                         raise
                     left -= 1
                     time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
-        self._run_id = batch.run_id
+        self._runs.add(batch.run_id)
 
     def _once(self, runner: Runner, table: Table, rows: DataFrame, batch: Batch) -> Receipt | None:
         entry = entry_of(self._metastore, batch)
@@ -117,7 +117,7 @@ class Sink:
     def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
         if not batch.query_id:  # no stream: a program that numbers its own batches
             return batch.version <= entry.batch.version
-        return is_replay(entry, batch, first=batch.run_id != self._run_id)
+        return is_replay(entry, batch, first=batch.run_id not in self._runs)
 
     def _identity(self, rows: DataFrame, batch_id: int, table: Table) -> Batch:
         query = running_query(rows, self._spark)

@@ -13,6 +13,7 @@ from contract_conflicts import ConflictContract
 from contract_deadlocks import DeadlockContract
 from contract_housekeeping import HousekeepingContract
 from contract_locks import LockContract
+from contract_streams import StreamContract
 from contract_txns import TxnContract
 
 __all__ = ["MetastoreContract"]
@@ -29,6 +30,7 @@ class MetastoreContract(
     CompactionContract,
     CleaningContract,
     CandidateContract,
+    StreamContract,
     ContractBase,
 ):
     """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

@@ -1,6 +1,6 @@
 """I12: an operation of the embedded store happens wholly or not at all."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from compaction_steps import done, failed, queue, request, take
@@ -26,6 +26,7 @@ from acidsql.metastore.compaction_queue import Compacted, HistoryRetention
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.schema import metadata
 from acidsql.metastore.interface import Database, LockType
+from acidsql.metastore.streams import Batch, NextBatch
 
 V = TableName("sales", "v")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
@@ -146,7 +147,18 @@ def be_aborted(store):
         store.check_lock(2, 2)
 
 
+BATCH = Batch("app", 0, "default.t", run_id="run")
+
+
+def with_a_batch(store):
+    """A stream has committed a batch."""
+    store.commit_txn(begin(store), batch=NextBatch(BATCH, None))
+
+
 PREPARE = {
+    "commit_batch": with_a_batch,
+    "take_over_stream": with_a_batch,
+    "forget_stream": with_a_batch,
     "break_a_circle": with_a_circle,
     "be_the_victim": with_a_circle,
     "commit_after_all": with_a_winner,
@@ -195,6 +207,10 @@ OPERATIONS = {
         1, snapshot=BEFORE_ALL, resolved=[3], add_partitions=PARTITIONS
     ),
     "commit_adopted": lambda s: s.commit_txn(1, create_table=table(V), first_write_id=9),
+    "commit_batch": lambda s: s.commit_txn(1, batch=NextBatch(replace(BATCH, version=1), BATCH)),
+    "commit_first_batch": lambda s: s.commit_txn(1, batch=NextBatch(BATCH, None)),
+    "take_over_stream": lambda s: s.take_over_stream(replace(BATCH, run_id="new"), BATCH),
+    "forget_stream": lambda s: s.forget_stream("app"),
     "abort_txn": lambda s: s.abort_txn(1, "why"),
     "abort_timed_out": lambda s: s.abort_timed_out(10),
     "house_keep": lambda s: s.house_keep(10, 0, 100),
@@ -225,6 +241,8 @@ VARIANTS = {
     "commit_after_all": "commit_txn",
     "commit_adopted": "commit_txn",
     "commit_compaction": "commit_txn",
+    "commit_batch": "commit_txn",
+    "commit_first_batch": "commit_txn",
     "drop_compacted": "drop_table",
     "rename_compacted": "rename_table",
     "revoke_slow": "revoke",
@@ -264,7 +282,7 @@ NO_CHANGE = {
 def test_every_operation_that_writes_is_among_those_tried():
     reads = (
         "databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_",
-        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
+        "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners", "streams",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,16 +206,12 @@ def test_two_queries_on_one_checkpoint_lose_and_double_nothing(acid, t, source, 
     """The second run takes the stream over. So the first run's next batch fails."""
     source.add({"id": 1, "v": "a"})
     old = acid.sink("t")
-    run(old)
+    first = run(old)
     forget_the_last_end(checkpoint)
     run(acid.sink("t"))  # a replay, which writes nothing, but takes over
     source.add({"id": 2, "v": "b"})
-    old._run_id = next(iter(acid.streams().collect())).runId + "-not-any-more"
     batch = acid.spark.createDataFrame([(2, "b")], "id INT, v STRING")
-    identity = acid.metastore.streams()[0].batch
-    from dataclasses import replace
-
-    late = replace(identity, version=1, run_id=old._run_id)
+    late = replace(acid.metastore.streams()[0].batch, version=1, run_id=first.runId)
     old._identity = lambda *_: late
     with pytest.raises(StreamError) as caught:
         old(batch, 1)

@@ -28,8 +28,12 @@ class EmbeddedStreams:
             return [_entry(row) for row in connection.execute(found)]
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
+        # The last run, or this one if the reply to an earlier call was lost.
+        known = and_(
+            _is(batch), S.TXN_VERSION == after.version, S.RUN_ID.in_([after.run_id, batch.run_id])
+        )
         with self._store.write() as connection:
-            _replace(connection, NextBatch(batch, after), RUN_ID=batch.run_id)
+            _change(connection, batch, known, RUN_ID=batch.run_id)
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         ours = S.TXN_APP_ID == app_id
@@ -60,7 +64,8 @@ def record(connection: Connection, txn_id: int, new: NextBatch, now_ms: int) -> 
         "TXN_HOST": who.TXN_HOST,
     }
     if new.after is not None:
-        _replace(connection, new, **values)
+        known = and_(_is(batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id)
+        _change(connection, batch, known, **values)
     elif _find(connection, batch) is not None:
         raise _taken_over(connection, batch)
     else:
@@ -79,11 +84,11 @@ def rename(connection: Connection, table: TableName, new_name: TableName) -> Non
     connection.execute(update(STREAMS).where(S.SINK == str(table)).values(SINK=str(new_name)))
 
 
-def _replace(connection: Connection, new: NextBatch, **values: object) -> None:
-    assert new.after is not None
-    known = and_(_is(new.batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id)
+def _change(
+    connection: Connection, batch: Batch, known: ColumnElement[bool], **values: object
+) -> None:
     if connection.execute(update(STREAMS).where(known).values(values)).rowcount == 0:
-        raise _taken_over(connection, new.batch)
+        raise _taken_over(connection, batch)
 
 
 def _is(batch: Batch) -> ColumnElement[bool]:

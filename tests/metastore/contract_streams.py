@@ -1,0 +1,110 @@
+"""The contract of the ledger of streams: it changes with the COMMIT of a batch, or not at all."""
+
+from dataclasses import replace
+
+import pytest
+from contract_base import INSERT, T, U, begin, needs, seen, shared_read, table
+
+from acidsql.errors import StreamError
+from acidsql.metastore.interface import TxnState
+from acidsql.metastore.streams import Batch, NextBatch, following
+
+FIRST = Batch("app", 0, "default.t", "query", "run", "print", 5)
+NEXT = replace(FIRST, version=1, rows=2)
+
+
+def commit(store, batch, after=None):
+    txn = begin(store)
+    store.commit_txn(txn, batch=NextBatch(batch, after))
+    return txn
+
+
+def taken_over(call):
+    with pytest.raises(StreamError) as caught:
+        call()
+    return caught.value.condition == "STREAM_TAKEN_OVER"
+
+
+@needs("streams")
+class StreamContract:
+    def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen, clock):
+        txn = commit(store, FIRST)
+        (entry,) = reopen().streams()
+        assert (entry.batch, entry.txn_id, entry.committed_ms) == (FIRST, txn, clock.now)
+        assert (entry.user, entry.host) == ("ann", "h1")
+        clock.now += 7
+        again = commit(store, NEXT, FIRST)
+        (entry,) = store.streams("app")
+        assert (entry.batch, entry.txn_id, entry.committed_ms) == (NEXT, again, clock.now)
+        assert store.streams("other") == []
+
+    def test_each_sink_of_an_application_has_its_own_entry(self, store):
+        commit(store, FIRST)
+        commit(store, replace(FIRST, sink="default.u"))
+        commit(store, replace(FIRST, app_id="App", sink=""))
+        assert [(e.batch.app_id, e.batch.sink) for e in store.streams()] == [
+            ("App", ""), ("app", "default.t"), ("app", "default.u"),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "looked_up", [None, NEXT, replace(FIRST, run_id="older")], ids=["none", "version", "run"]
+    )
+    def test_a_commit_fails_if_the_entry_is_not_what_was_seen(self, store, looked_up):
+        commit(store, FIRST)
+        txn = begin(store)
+        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, looked_up)))
+        assert store.txn_state(txn) is TxnState.OPEN
+        assert store.streams()[0].batch == FIRST
+
+    def test_a_commit_fails_if_the_entry_is_gone(self, store):
+        txn = begin(store)
+        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
+        assert store.streams() == []
+
+    def test_the_rows_of_a_failed_commit_stay_hidden(self, store):
+        store.create_table(table())
+        commit(store, FIRST)
+        txn = begin(store)
+        store.lock(txn, [shared_read(T, INSERT)])
+        write_id = store.allocate_write_id(txn, T)
+        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, None)))
+        assert not seen(store).is_valid(write_id)
+
+    def test_a_repeated_commit_changes_nothing(self, store):
+        txn = commit(store, FIRST)
+        commit(store, NEXT, FIRST)
+        store.commit_txn(txn, batch=NextBatch(FIRST, None))  # the first reply was lost
+        assert store.streams()[0].batch == NEXT
+
+    def test_another_run_takes_over_without_a_batch(self, store):
+        commit(store, FIRST)
+        new = replace(FIRST, run_id="new")
+        for _ in range(2):  # the reply to the first call may be lost
+            store.take_over_stream(new, FIRST)
+        assert store.streams()[0].batch == new
+        txn = begin(store)
+        assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
+        assert taken_over(lambda: store.take_over_stream(replace(FIRST, run_id="third"), FIRST))
+        commit(store, replace(NEXT, run_id="new"), new)
+
+    def test_an_entry_goes_with_its_table_and_follows_its_name(self, store):
+        store.create_table(table())
+        commit(store, FIRST)
+        commit(store, replace(FIRST, app_id="whole", sink=""))
+        store.rename_table(T, U)
+        assert [e.batch.sink for e in store.streams()] == ["default.u", ""]
+        store.drop_table(U)
+        assert [e.batch.sink for e in store.streams()] == [""]
+
+    def test_a_stream_can_be_forgotten_by_sink_or_as_a_whole(self, store):
+        for sink in ("default.t", "default.u", ""):
+            commit(store, replace(FIRST, sink=sink))
+        assert store.forget_stream("app", "default.u") == 1
+        assert store.forget_stream("app") == 2
+        assert store.forget_stream("app") == 0
+
+    def test_following_hands_on_what_was_seen(self, store):
+        commit(store, FIRST)
+        (entry,) = store.streams()
+        assert following(NEXT, entry) == NextBatch(NEXT, FIRST)
+        assert following(FIRST, None) == NextBatch(FIRST, None)
