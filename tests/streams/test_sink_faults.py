@@ -1,0 +1,134 @@
+"""A batch is written once, whichever call of the store fails, before or after its effect."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+
+import pytest
+
+from acidsql.errors import AcidSqlError, MetastoreError
+from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.streams import sink as module
+from acidsql.streams.query import RunningQuery
+
+pytestmark = pytest.mark.spark
+CALLS = (
+    "streams", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "get_table",
+    "allocate_write_id", "record_partitions", "write_conflicts", "commit_txn", "txn_state",
+    "abort_txn", "take_over_stream",
+)  # fmt: skip
+
+
+SEEDS = int(os.environ.get("ACIDSQL_STREAM_SEEDS", "1"))
+
+
+class Fault:
+    """Fails one call of the store; with ``outage`` also all later ones."""
+
+    def __init__(self, patch):
+        self.at, self.after, self.outage, self.count = 0, False, False, 0
+        for name in CALLS:
+            patch.setattr(EmbeddedMetastore, name, self._failing(getattr(EmbeddedMetastore, name)))
+
+    def arm(self, at, *, after=False, outage=False):
+        self.at, self.after, self.outage, self.count = at, after, outage, 0
+
+    def _failing(self, method):
+        def call(store, *args, **keywords):
+            self.count += 1
+            hit = self.at and (self.count == self.at or (self.outage and self.count > self.at))
+            if hit and not self.after:
+                raise MetastoreError("the request was lost")
+            answer = method(store, *args, **keywords)
+            if hit:
+                raise MetastoreError("the reply was lost")
+            return answer
+
+        return call
+
+
+@pytest.fixture
+def fault(monkeypatch):
+    return Fault(monkeypatch)
+
+
+@pytest.fixture
+def run(acid, monkeypatch):
+    """Write a batch as the run ``name`` of one streaming query would."""
+    sinks = {}
+
+    def write(name, number, rows, **options):
+        query = RunningQuery("the query", name, None)
+        monkeypatch.setattr(module, "running_query", lambda *_: query)
+        sink = sinks.setdefault(name, acid.sink("t", **options))
+        sink(acid.spark.createDataFrame(rows, "id INT, v STRING"), number)
+
+    return write
+
+
+def rows(acid):
+    return sorted(tuple(row) for row in acid.sql("SELECT * FROM t").collect())
+
+
+@pytest.mark.parametrize("outage", [False, True], ids=["one call", "an outage"])
+@pytest.mark.parametrize("after", [False, True], ids=["request", "reply"])
+def test_a_batch_is_there_once_whichever_call_is_lost(acid, run, fault, after, outage):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    names, expected = map(str, itertools.count()), []
+    number = 0
+    for at in itertools.count(1):
+        name, batch = next(names), [(number, "a")]
+        fault.arm(at, after=after, outage=outage)
+        try:
+            run(name, number, batch, retries=0)
+        except AcidSqlError:
+            fault.arm(0)
+            assert rows(acid) in (expected, [*expected, *batch])
+            run(next(names), number, batch, retries=0)  # Spark restarts, and has not noted the end
+        reached = fault.count >= at
+        fault.arm(0)
+        expected += batch
+        assert rows(acid) == expected, f"call {at}"
+        number += 1
+        if not reached:
+            break
+    assert number > 8
+    open_ones = [txn for txn in acid.metastore.show_txns() if txn.state.value == "o"]
+    # Nobody knows the number of a transaction if the reply to open_txn was lost: it times out.
+    assert len(open_ones) <= 3 + 2 * number * outage
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_batches_crashes_and_compactions_leave_what_plain_python_says(
+    acid, run, fault, seed
+):
+    draw, model = random.Random(seed), {}
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    # A transaction whose number nobody knows, because the reply was lost, may hold a lock.
+    acid.sql("SET hive.txn.timeout = 4s")
+    name = 0
+    for number in range(10):
+        keys = draw.sample(range(8), draw.randint(1, 4))
+        batch = [(key, f"{number}") for key in keys]
+        model.update(batch)
+        while True:
+            fault.arm(
+                draw.choice([0, draw.randint(1, 20)]),
+                after=draw.random() < 0.5,
+                outage=draw.random() < 0.3,
+            )
+            try:
+                run(str(name), number, batch, mode="upsert", keys=["id"])
+                is_noted = draw.random() < 0.7
+            except AcidSqlError:
+                is_noted = False
+            fault.arm(0)
+            if draw.random() < 0.2:
+                acid.sql(f"ALTER TABLE t COMPACT '{draw.choice(['minor', 'major'])}' AND WAIT")
+                acid.clean()
+            if is_noted:
+                break
+            name += 1  # a crash before Spark has noted the end: a new run begins with this batch
+        assert rows(acid) == sorted(model.items())
