@@ -57,6 +57,10 @@ def test_first_steps(spark, tmp_path):
     ]  # fmt: skip
 
 
+def test_streaming(spark, tmp_path):
+    assert load("streaming").main(str(tmp_path)) == [(s, 5, 4) for s in range(3)]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_submit(java_home, tmp_path):
