@@ -29,7 +29,8 @@ _REWOUND = (
 )
 _REPEATED = (
     "This run has written batch {version} of '{app}' to {sink} already, in transaction {txn}. Call "
-    "the sink once for each batch."
+    "the sink once for each batch. Two sinks of one query into one table need names of their own: "
+    "acid.sink(…, txn_app_id=…)."
 )
 _SHARED = (
     "Batch {version} of '{app}' was committed in {sink} with other offsets: two queries use copies "
@@ -62,7 +63,9 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
         raise _error("STREAM_GAP", _GAP, batch, entry)
     if batch.version < last.version:
         raise _error("STREAM_REWOUND", _REWOUND, batch, entry)
-    if not first:
+    # Spark repeats a batch in a new run only. So this run wrote it, perhaps by another sink, whose
+    # rows are not these rows.
+    if not first or last.run_id == batch.run_id:
         raise _error("STREAM_BATCH_REPEATED", _REPEATED, batch, entry)
     if batch.fingerprint and last.fingerprint and batch.fingerprint != last.fingerprint:
         raise _error("STREAM_SHARED", _SHARED, batch, entry)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.streaming import checkpoint_of, local_property
+from acidsql.storage.spark.streaming import local_property, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ def running_query(batch: DataFrame, owner: SparkSession) -> RunningQuery | None:
     query_id = local_property(batch.sparkSession, "sql.streaming.queryId")
     if query_id is None:
         return None
-    # Spark runs the jobs of a streaming query in a job group that is called as the run.
-    run_id = local_property(batch.sparkSession, "spark.jobGroup.id") or ""
-    return RunningQuery(query_id, run_id, checkpoint_of(owner, query_id))
+    run_id, checkpoint = run_of(owner, query_id)
+    if run_id is None:
+        # Spark runs the jobs of a streaming query in a job group that is called as the run.
+        run_id = local_property(batch.sparkSession, "spark.jobGroup.id") or ""
+    return RunningQuery(query_id, run_id, checkpoint)

@@ -44,6 +44,7 @@ def test_the_newest_batch_may_come_again_as_the_first_of_a_run():
         ("STREAM_GAP", batch(9, run="new", query_id="other"), True),
         ("STREAM_SHARED", batch(7, run="new", fingerprint="another"), True),
         ("STREAM_BATCH_REPEATED", batch(7), False),
+        ("STREAM_BATCH_REPEATED", batch(7), True),
         ("STREAM_RESTARTED", batch(0, run="new", query_id="other"), True),
         ("STREAM_RESTARTED", batch(7, run="new", query_id="other"), True),
     ],

@@ -219,6 +219,41 @@ def test_two_queries_on_one_checkpoint_lose_and_double_nothing(acid, t, source, 
     assert rows(acid) == [(1, "a")]
 
 
+def test_a_second_sink_of_one_query_into_one_table_loses_no_rows_unsaid(acid, t, source, run):
+    source.add({"id": 1, "v": "a"})
+
+    def both(first, second):
+        def write(batch, number):
+            first(batch, number)
+            second(batch.selectExpr("id + 10 AS id", "v"), number)
+
+        return write
+
+    told = failure(lambda: run(both(acid.sink("t"), acid.sink("t"))))
+    assert "STREAM_BATCH_REPEATED" in told and "txn_app_id" in told
+    acid.sql("TRUNCATE TABLE t")
+    place = source.place.with_name("named")
+    run(both(acid.sink("t", txn_app_id="a"), acid.sink("t", txn_app_id="b")), place=place)
+    assert rows(acid) == [(1, "a"), (11, "a")]
+
+
+def test_a_job_group_of_the_users_is_not_taken_for_the_run(acid, t, source, run, checkpoint):
+    source.add({"id": 1, "v": "a"})
+
+    def grouped(sink):
+        def write(batch, number):
+            batch.sparkSession.sparkContext.setJobGroup("mine", "my jobs")
+            sink(batch, number)
+
+        return write
+
+    query = run(grouped(acid.sink("t")))
+    assert acid.streams().collect()[0].runId == query.runId
+    forget_the_last_end(checkpoint)
+    run(grouped(acid.sink("t")))
+    assert rows(acid) == [(1, "a")]
+
+
 def test_a_dropped_table_forgets_its_streams_and_a_renamed_one_keeps_them(acid, t, source, run):
     source.add({"id": 1, "v": "a"})
     run(acid.sink("t"))

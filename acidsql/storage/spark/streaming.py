@@ -17,9 +17,10 @@ def local_property(spark: SparkSession, name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def checkpoint_of(spark: SparkSession, query_id: str) -> str | None:
-    """The checkpoint of a running query that this session started; None if Spark does not tell."""
+def run_of(spark: SparkSession, query_id: str) -> tuple[str | None, str | None]:
+    """The run and the checkpoint of a running query that this session started; None for what Spark
+    does not tell."""
     with suppress(Exception):  # another session started the query, or Spark Connect has no JVM here
         query: Any = spark.streams.get(query_id)
-        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
-    return None
+        return str(query.runId), str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    return None, None
