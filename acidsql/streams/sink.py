@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
-from acidsql.errors import AnalysisError, ConstraintError, SettingError, TransientTxnError
+from acidsql.errors import AnalysisError, SettingError, TransientTxnError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
@@ -30,6 +30,7 @@ from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.query import running_query
+from acidsql.streams.upsert import keyed, merge_text, refuse_bad_keys
 
 MODES = ("append", "complete", "upsert")
 _LONGEST_PAUSE_S = 0.5  # before a batch is written again after a conflict
@@ -65,7 +66,8 @@ class Sink:
         retries: int,
     ) -> None:
         self._spark, self._metastore, self._make_runner = spark, metastore, make_runner
-        self.table, self._mode, self._keys = table, mode, list(keys)
+        self.table, self._mode = table, mode
+        self._keys = list(dict.fromkeys(key.lower() for key in keys))
         self._app_id, self._retries = app_id, retries
         self._runs: set[str] = set()  # the runs whose batches this sink has got
         self.last: Receipt | None = None
@@ -162,15 +164,15 @@ class Sink:
     # ── the statements ───────────────────────────────────────────────────────────────────────
 
     def _write(self, runner: Runner, table: Table, rows: DataFrame, txn_id: int) -> None:
-        columns = _columns(table, rows)
+        rows = _fitting(table, rows)
+        target, names = _name(table), ", ".join(map(quote, rows.columns))
         if self._mode == "upsert":
-            keys = _keys(table, self._keys, columns)
-            with staged(rows, table.location, txn_id) as kept, _view(kept) as view:
-                _refuse_bad_keys(kept, keys)
-                _run(runner, _merge(table, view, columns, keys))
+            with staged(keyed(table, rows, self._keys), table.location, txn_id) as kept:
+                refuse_bad_keys(kept, self._keys)
+                with _view(kept) as view:
+                    _run(runner, merge_text(table, target, view, kept, self._keys))
             return
         with _view(rows) as view:
-            target, names = _name(table), ", ".join(columns)
             if self._mode == "complete":
                 # An overwrite replaces only the partitions that get rows, and must be alone in its
                 # transaction (see ``Transaction.refuse_hidden``).
@@ -187,60 +189,31 @@ def _run(runner: Runner, text: str) -> None:
     runner.run(text, None, 0)
 
 
-def _merge(table: Table, view: str, columns: Sequence[str], keys: Sequence[str]) -> str:
-    on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
-    fixed = {*keys, *(quote(column.name) for column in table.partition_columns)}
-    changed = [column for column in columns if column not in fixed]
-    update = ", ".join(f"{column} = s.{column}" for column in changed)
-    matched = f"WHEN MATCHED THEN UPDATE SET {update} " if update else ""
-    values = ", ".join(f"s.{column}" for column in columns)
-    return (
-        f"MERGE INTO {_name(table)} t USING {view} s ON {on} {matched}"
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({values})"
-    )
-
-
 def _name(table: Table) -> str:
     return f"{quote(table.name.database)}.{quote(table.name.name)}"
 
 
-def _columns(table: Table, rows: DataFrame) -> list[str]:
-    """The batch's columns, quoted. Raises AnalysisError if the table lacks one of them."""
-    known = {column.name.lower() for column in (*table.columns, *table.partition_columns)}
-    unknown = [name for name in rows.columns if name.lower() not in known]
-    if unknown:
-        raise AnalysisError(
-            f"The batch has a column '{unknown[0]}' that the table {table.name} does not have. "
-            "Leave it out by select(…), or add it by ALTER TABLE … ADD COLUMNS.",
-            condition="UNRESOLVED_COLUMN", sqlstate="42703", column=unknown[0],
-        )  # fmt: skip
-    return [quote(name) for name in rows.columns]
+def _fitting(table: Table, rows: DataFrame) -> DataFrame:
+    """The batch with its columns' names in lower case, as the table has them.
 
-
-def _keys(table: Table, keys: Sequence[str], columns: Sequence[str]) -> list[str]:
-    by_name = {column.lower(): column for column in columns}
-    quoted = [quote(key).lower() for key in keys]
-    for key, name in zip(quoted, keys, strict=True):
-        if key not in by_name:
+    Raises:
+        AnalysisError: The table lacks one of the columns, or the batch has it twice.
+    """
+    known = {column.name for column in (*table.columns, *table.partition_columns)}
+    names = [name.lower() for name in rows.columns]
+    for name in names:
+        if name not in known:
             raise AnalysisError(
-                f"The key column '{name}' is not among the columns of the batch for {table.name}.",
+                f"The batch has a column '{name}' that the table {table.name} does not have. "
+                "Leave it out by select(…), or add it by ALTER TABLE … ADD COLUMNS.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=name,
             )  # fmt: skip
-    return [by_name[key] for key in quoted]
-
-
-def _refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse a NULL key, which never matches, and a key twice, which would be inserted twice."""
-    names = ", ".join(keys)
-    nulls = " OR ".join(f"{key} IS NULL" for key in keys)
-    found = rows.groupBy(*keys).count().where(f"count > 1 OR {nulls}").head(1)
-    if found:
-        values = ", ".join("NULL" if value is None else str(value) for value in found[0][:-1])
-        raise ConstraintError(
-            f"The batch has {found[0][-1]} row(s) with the key ({names}) = ({values}). An upsert "
-            "needs keys that are not NULL, and one row for each key.",
-            condition="UPSERT_KEY_INVALID", sqlstate="23000", key=values,
-        )  # fmt: skip
+        if names.count(name) > 1:
+            raise AnalysisError(
+                f"The batch for {table.name} has two columns '{name}'.",
+                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711", column=name,
+            )  # fmt: skip
+    return rows.toDF(*names)
 
 
 @contextmanager

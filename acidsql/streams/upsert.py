@@ -1,0 +1,107 @@
+"""Replaces rows by their keys: the MERGE of a batch.
+
+The batch's keys are converted to the types of the table's columns before anything is compared.
+Otherwise two timestamps of a day would be two keys for a DATE column, and one row in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import AnalysisError, ConstraintError
+from acidsql.plan.assignment import assign, raise_sql
+from acidsql.plan.lower import hive_type
+from acidsql.sql.tokens import Span
+from acidsql.storage.columns import quote
+
+
+def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The batch with its keys, and the columns that place a row, in the table's types.
+
+    Raises:
+        AnalysisError: A key is not among the batch's columns, or has a type that its column does
+            not take.
+    """
+    for key in keys:
+        if key not in rows.columns:
+            raise AnalysisError(
+                f"The key column '{key}' is not among the columns of the batch for {table.name}.",
+                condition="UNRESOLVED_COLUMN", sqlstate="42703", column=key,
+            )  # fmt: skip
+    converted = {*keys, *_placing(table)}
+    columns = {column.name: column for column in (*table.columns, *table.partition_columns)}
+    return rows.selectExpr(
+        *(
+            f"{_value(rows, columns[name])} AS {quote(name)}" if name in converted else quote(name)
+            for name in rows.columns
+        )
+    )
+
+
+def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
+    """Refuse a NULL key, which never matches, and a key twice, which would be inserted twice.
+
+    Raises:
+        ConstraintError: UPSERT_KEY_INVALID.
+    """
+    # Numbers as names: a key may have any name, ``count`` too.
+    named = rows.select(*(rows[quote(key)].alias(f"k{i}") for i, key in enumerate(keys)))
+    names = named.columns
+    nulls = " OR ".join(f"{name} IS NULL" for name in names)
+    found = named.groupBy(*names).count().where(f"count > 1 OR {nulls}").head(1)
+    if found:
+        values = ", ".join("NULL" if value is None else str(value) for value in found[0][:-1])
+        raise ConstraintError(
+            f"The batch has {found[0][-1]} row(s) with the key ({', '.join(keys)}) = ({values}). "
+            "An upsert needs keys that are not NULL, and one row for each key.",
+            condition="UPSERT_KEY_INVALID", sqlstate="23000", key=values,
+        )  # fmt: skip
+
+
+def merge_text(table: Table, target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> str:
+    """The MERGE of the batch ``rows``, which has the name ``view``."""
+    columns = [quote(name) for name in rows.columns]
+    on = " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in keys)
+    values = ", ".join(f"s.{column}" for column in columns)
+    return (
+        f"MERGE INTO {target} t USING {view} s ON {on} {_matched(table, rows.columns, keys)}"
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({values})"
+    )
+
+
+def _matched(table: Table, columns: Sequence[str], keys: Sequence[str]) -> str:
+    placing = [name for name in _placing(table) if name in columns and name not in keys]
+    changed = [name for name in columns if name not in keys and name not in placing]
+    stays = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in placing)
+    moved = raise_sql(
+        "UPSERT_MOVES_ROW",
+        "0A000",
+        f"A row of the batch has another value of {', '.join(placing)} than the row of its key in "
+        f"{table.name}. An upsert does not move rows to another partition or bucket. Add the "
+        "column to keys=[…], or leave it out of the batch.",
+    )
+    update = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in changed)
+    if not placing:
+        return f"WHEN MATCHED THEN UPDATE SET {update} " if update else ""
+    act = f"UPDATE SET {update}" if update else "DELETE"
+    kept = "true" if update else "false"
+    return f"WHEN MATCHED AND CASE WHEN {stays} THEN {kept} ELSE {moved} END THEN {act} "
+
+
+def _placing(table: Table) -> list[str]:
+    """The columns that decide in which directory and file a row is."""
+    partitions = [column.name for column in table.partition_columns]
+    return list(dict.fromkeys([*partitions, *table.bucket_columns]))
+
+
+def _value(rows: DataFrame, column: Column) -> str:
+    given, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
+    sql = assign(name, given, column.name, column.type, "", Span(0, 0))
+    wanted = parse_type(column.type)
+    if wanted.kind == "char":
+        sql = f"rpad({sql}, {wanted.parameters[0]}, ' ')"  # as the table's rows are read
+    return sql
