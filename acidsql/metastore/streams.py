@@ -9,7 +9,7 @@ visible exactly when its entry is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
@@ -47,6 +47,10 @@ class NextBatch:
 
     batch: Batch
     after: Batch | None
+
+    def with_rows(self, rows: int) -> NextBatch:
+        """The same with the number of rows that the batch changed."""
+        return replace(self, batch=replace(self.batch, rows=rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,12 +307,7 @@ class Reader:
     # ── statements that are Spark's ──────────────────────────────────────────────────────────
 
     def pass_on(
-        self,
-        statement: SparkStatement,
-        said: Said,
-        args: Args,
-        resolve: Resolve,
-        readable: Resolve,
+        self, statement: SparkStatement, said: Said, args: Args, resolve: Resolve, readable: Resolve
     ) -> DataFrame:
         """Run a statement of Spark's, with stand-ins for the tables that it reads.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from acidsql.acid.layout import parse_partition_name
@@ -86,8 +86,7 @@ class Transaction:
         in_block: True if a ``with acid.transaction()`` block began the transaction and ends it.
         on_commit: Called after the commit.
         batch: What COMMIT notes in the ledger of streams.
-        replayed: The entry of the ledger that says that this transaction was committed before. Its
-            statements are skipped.
+        replayed: The entry of the ledger about an earlier commit; then statements are skipped.
 
     Attributes:
         works: One ``Work`` for each statement that was not undone.
@@ -245,6 +244,7 @@ class Transaction:
         """
         with file_errors():
             self._refuse_broken()
+        rows = sum(done.changed for work in self.works for _, done in work.published)
         resolved: set[int] = set()
         while True:
             try:
@@ -252,7 +252,7 @@ class Transaction:
                     resolved=resolved,
                     add_partitions=self.partitions(),
                     row_changes=self.row_changes(),
-                    batch=self._counted_batch(),
+                    batch=self.batch and self.batch.with_rows(rows),
                     **keywords,
                 )
                 break
@@ -269,13 +269,6 @@ class Transaction:
         finally:
             self._end()
         self._on_commit(self)
-
-    def _counted_batch(self) -> NextBatch | None:
-        if self.batch is None:
-            return None
-        done = [published for work in self.works for _, published in work.published]
-        rows = sum(one.inserted + one.updated + one.deleted for one in done)
-        return replace(self.batch, batch=replace(self.batch.batch, rows=rows))
 
     def abandon(self, reason: str) -> bool:
         """Abort, and delete the transaction's directories, which nobody can ever see.

@@ -16,6 +16,8 @@ from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.writer import AcidStreamWriter
 
+_APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
+
 
 class StreamMethods:
     """What a ``Session`` offers for streams."""
@@ -66,11 +68,16 @@ class StreamMethods:
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
                 name="keys",
             )
+        if not isinstance(retries, int) or retries < 0:
+            raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
+        if txn_app_id is not None:
+            _check_app_id(txn_app_id)
+        full_name = self._runner.qualify(_parts(table))  # USE may change the current database
         return Sink(
             self.spark,
             self.metastore,
-            self._runner.beside,
-            table,
+            self._runner_for_batch,
+            table if full_name is None else str(full_name),
             mode=mode,
             keys=given,
             app_id=txn_app_id,
@@ -131,8 +138,7 @@ class StreamMethods:
         self._need_open()
         sink = None
         if table is not None:
-            parts = tuple(part.strip("`") for part in table.split("."))
-            found = self._runner.resolve(parts)
+            found = self._runner.resolve(_parts(table))
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
@@ -143,6 +149,10 @@ class StreamMethods:
                 "could be written twice. Streams and txn_app_id need acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.STREAMS",
             )
+
+    def _runner_for_batch(self, spark: SparkSession) -> Runner:
+        self._need_open()
+        return self._runner.beside(spark)
 
     def _numbered(
         self, text: str, args: Any, retries: int, txn_app_id: str | None, txn_version: int | None
@@ -165,8 +175,28 @@ class StreamMethods:
         if txn_app_id is None or txn_version is None:
             raise SettingError("Pass txn_app_id and txn_version together.", name="txn_app_id")
         self._need_ledger()
+        _check_app_id(txn_app_id)
+        if type(txn_version) is not int or not 0 <= txn_version < 1 << 63:
+            raise SettingError(
+                f"txn_version={txn_version!r} is not an integer from 0 to 2^63 - 1.",
+                name="txn_version",
+            )
         batch = Batch(txn_app_id, txn_version)
         entry = entry_of(self.metastore, batch)
         if entry is not None and txn_version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))
+
+
+def _parts(table: str) -> tuple[str, ...]:
+    return tuple(part.strip("`") for part in table.split("."))
+
+
+def _check_app_id(app_id: str) -> None:
+    """Refuse a name that not every store can keep as it is."""
+    is_text = isinstance(app_id, str) and app_id.isprintable()
+    if not is_text or not 1 <= len(app_id) <= _APP_ID_MAX:
+        raise SettingError(
+            f"txn_app_id={app_id!r} is not a text of 1 to {_APP_ID_MAX} printable characters.",
+            name="txn_app_id",
+        )

@@ -48,6 +48,21 @@ class AcidStreamWriter(DataStreamWriter):
             "the call out."
         )
 
+    def clusterBy(self, *cols: Any) -> AcidStreamWriter:  # noqa: N802 - PySpark's name
+        """Raise UnsupportedError: the table says how it is bucketed."""
+        raise UnsupportedError("clusterBy() has no meaning here: the table has its buckets.")
+
+    def foreach(self, f: Any) -> AcidStreamWriter:
+        """Raise UnsupportedError: a query has one sink."""
+        raise UnsupportedError(
+            "acid.write_stream() writes a table. Use df.writeStream for foreach(), or "
+            "df.writeStream.foreachBatch() with acid.sink()."
+        )
+
+    def foreachBatch(self, func: Any) -> AcidStreamWriter:  # noqa: N802 - PySpark's name
+        """Raise as ``foreach``."""
+        return self.foreach(func)
+
     def trigger(self, **interval: Any) -> AcidStreamWriter:
         """As PySpark's, without ``continuous`` and ``realTime``."""
         for name in ("continuous", "realTime"):
@@ -83,7 +98,7 @@ class AcidStreamWriter(DataStreamWriter):
         if queryName is not None:
             self.queryName(queryName)
         self.options(**options)
-        self.foreachBatch(self._make_sink(tableName, self._mode))
+        super().foreachBatch(self._make_sink(tableName, self._mode))
         return super().start()
 
     def start(

@@ -120,7 +120,7 @@ def test_a_change_that_may_have_happened_is_not_repeated(serve, name, values, fa
 # Methods that change something, and that may be sent again: the second time changes nothing more.
 SENT_AGAIN = {
     "abort_Compactions", "abort_txn", "add_dynamic_partitions", "add_partitions_req",
-    "allocate_table_write_ids", "alter_partitions_with_environment_context", "check_lock",
+    "allocate_table_write_ids", "alter_partitions_req", "check_lock",
     "compact2", "drop_partitions_req", "heartbeat", "open_txns", "unlock",
 }  # fmt: skip
 

@@ -292,10 +292,18 @@ def test_what_a_stream_cannot_do_is_refused_at_once(acid, t, source):
         lambda: acid.write_stream(frame).partitionBy("v"),
         lambda: acid.write_stream(frame).trigger(continuous="1 second"),
         lambda: acid.write_stream(frame).start(),
+        lambda: acid.write_stream(frame).foreachBatch(print),
+        lambda: acid.write_stream(frame).clusterBy("id"),
     ):
         with pytest.raises(UnsupportedError):
             refused()
-    for wrong in ({"mode": "update"}, {"mode": "upsert"}, {"keys": ["id"]}):
+    for wrong in (
+        {"retries": -1},
+        {"txn_app_id": ""},
+        {"mode": "update"},
+        {"mode": "upsert"},
+        {"keys": ["id"]},
+    ):
         with pytest.raises(SettingError):
             acid.sink("t", **wrong)
     with pytest.raises(SettingError, match="No streaming query"):
@@ -365,6 +373,36 @@ def test_of_two_processes_with_one_version_only_one_commits(acid, t):
             other.sql("INSERT INTO t VALUES (1, 'a')")
     assert caught.value.condition == "STREAM_TAKEN_OVER"
     assert rows(acid) == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("", 1), ("x" * 251, 1), ("a\0b", 1), ("\ud800", 1), (5, 1), ("x", -1), ("x", True),
+     ("x", 1 << 63), ("x", "1"), ("x", 1.5)],
+    ids=["empty", "long", "nul", "surrogate", "number", "negative", "bool", "huge", "text", "real"],
+)  # fmt: skip
+def test_what_the_ledger_cannot_keep_is_refused(acid, name, version):
+    with pytest.raises(SettingError), acid.transaction(txn_app_id=name, txn_version=version):
+        pass
+    assert not acid.in_transaction
+
+
+def test_use_does_not_change_the_table_of_a_sink(acid, t):
+    acid.sql("CREATE DATABASE o")
+    acid.sql("CREATE TABLE o.t (id INT, v STRING)")
+    sink = acid.sink("t", txn_app_id="x")
+    acid.sql("USE o")
+    sink(acid.spark.createDataFrame([(1, "a")], "id INT, v STRING"), 0)
+    acid.sql("USE default")
+    assert rows(acid) == [(1, "a")] and rows(acid, "SELECT * FROM o.t") == []
+
+
+def test_a_sink_of_a_closed_session_writes_nothing(acid, t):
+    with acidsql.connect(acid.spark, warehouse=acid.warehouse, compactor="off") as other:
+        sink = other.sink("t", txn_app_id="x")
+    with pytest.raises(SettingError, match="closed"):
+        sink(acid.spark.createDataFrame([(1, "a")], "id INT, v STRING"), 0)
+    assert rows(acid) == []
 
 
 def test_the_number_and_the_name_come_together(acid):

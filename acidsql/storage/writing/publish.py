@@ -58,6 +58,11 @@ class Published:
     overwrote: bool = False
     rows: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def changed(self) -> int:
+        """The number of rows that were inserted, updated or deleted."""
+        return self.inserted + self.updated + self.deleted
+
 
 def staging_directory(location: str, write_id: int, statement_id: int, unique: str) -> str:
     """The staging directory of a statement. Its first letter hides it from every reader."""
