@@ -14,6 +14,10 @@ from acidsql.streams.sink import Sink
 
 _MODES = {"append": "append", "complete": "complete", "update": "upsert"}
 FORMAT = "acidsql"
+_ONE_SINK = (
+    "acid.write_stream() writes a table. Use df.writeStream for foreach(), or "
+    "df.writeStream.foreachBatch() with acid.sink()."
+)
 
 
 class AcidStreamWriter(DataStreamWriter):
@@ -54,14 +58,11 @@ class AcidStreamWriter(DataStreamWriter):
 
     def foreach(self, f: Any) -> AcidStreamWriter:
         """Raise UnsupportedError: a query has one sink."""
-        raise UnsupportedError(
-            "acid.write_stream() writes a table. Use df.writeStream for foreach(), or "
-            "df.writeStream.foreachBatch() with acid.sink()."
-        )
+        raise UnsupportedError(_ONE_SINK)
 
     def foreachBatch(self, func: Any) -> AcidStreamWriter:  # noqa: N802 - PySpark's name
-        """Raise as ``foreach``."""
-        return self.foreach(func)
+        """Raise UnsupportedError: a query has one sink."""
+        raise UnsupportedError(_ONE_SINK)
 
     def trigger(self, **interval: Any) -> AcidStreamWriter:
         """As PySpark's, without ``continuous`` and ``realTime``."""

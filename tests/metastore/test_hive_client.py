@@ -121,7 +121,8 @@ def test_a_change_that_may_have_happened_is_not_repeated(serve, name, values, fa
 SENT_AGAIN = {
     "abort_Compactions", "abort_txn", "add_dynamic_partitions", "add_partitions_req",
     "allocate_table_write_ids", "alter_partitions_req", "check_lock",
-    "compact2", "drop_partitions_req", "heartbeat", "open_txns", "unlock",
+    "compact2", "drop_partitions_req", "heartbeat", "mark_compacted", "mark_failed",
+    "mark_refused", "open_txns", "unlock",
 }  # fmt: skip
 
 
