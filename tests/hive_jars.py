@@ -6,6 +6,7 @@ Maven fetches the jars and javac compiles the programs when they are first asked
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -38,9 +39,13 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
     parts = [*(file.read_bytes() for file in files), *(str(one).encode() for one in needed)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     place = BUILD / name / digest[:12]
-    if not place.exists():
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the tests may be making the folder
+        if place.exists():
+            return place
         shutil.rmtree(BUILD / name, ignore_errors=True)  # of other sources
-        (BUILD / name).mkdir(parents=True)
+        (BUILD / name).mkdir()
         unfinished = tempfile.mkdtemp(dir=BUILD / name)
         fetch(unfinished)
         subprocess.run(
