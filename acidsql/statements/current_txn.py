@@ -179,7 +179,13 @@ class Transactions:
                 other columns.
             CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
         """
-        table = self._metastore.get_table(name)
+        return self._in_snapshot(name, self._metastore.get_table(name))
+
+    def glance(self, name: TableName) -> Table | None:
+        """As ``get_table``, at a glance (see ``Catalog``)."""
+        return self._in_snapshot(name, self._metastore.glance(name))
+
+    def _in_snapshot(self, name: TableName, table: Table | None) -> Table | None:
         self._changes(name)
         if table is not None and table.moving is not None:
             raise CatalogError(
@@ -192,12 +198,6 @@ class Transactions:
     def foreign_table(self, name: TableName) -> ForeignTable | None:
         """A table or view of the metastore that is no ACID table. It has no snapshots."""
         return self._metastore.foreign_table(name)
-
-    def glance(self, name: TableName) -> Table | None:
-        """As ``get_table``, at a glance (see ``Catalog``)."""
-        table = self._metastore.glance(name)
-        self._changes(name)
-        return table
 
     def partitions(self, table: Table) -> list[Partition]:
         """A table's partitions: those in the catalog, those that this transaction has added, and
