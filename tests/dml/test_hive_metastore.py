@@ -287,7 +287,7 @@ def test_t2_who_waited_for_a_lock_has_the_higher_write_id(acid, connect, ask):
     thread.start()
     _wait_for_a_waiter(acid)
     acid.sql("COMMIT")
-    thread.join(60)
+    thread.join(300)
     assert rows(acid, "SELECT * FROM t") == [(20,)]  # and the waiter did not lose
 
 
@@ -327,7 +327,7 @@ def test_t3_a_lock_that_others_wait_for_is_not_asked_for_again(acid, connect):
     acid.sql("INSERT INTO t VALUES (4)")  # its record would wait behind DROP, too
     assert rows(acid, "SELECT * FROM t") == [(3,), (4,)]
     acid.sql("COMMIT")
-    thread.join(60)
+    thread.join(300)
     assert rows(acid, "SHOW TABLES") == []
 
 

@@ -18,6 +18,7 @@ from acidsql.errors import (
     LockTimeoutError,
     MetastoreError,
     SettingError,
+    TxnAbortedError,
     UnsupportedError,
 )
 from acidsql.metastore.embedded import EmbeddedMetastore
@@ -426,7 +427,7 @@ def test_a_metastore_that_does_not_answer_leaves_the_marks(acid, hive, export, m
         raise MetastoreError("the reply is lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(HiveMetastore, "create_table", lost)
+        patched.setattr(HiveMetastore, "_create", lost)
         with pytest.raises(MetastoreError):
             export()
     with pytest.raises(CatalogError, match="export_to_hive"):
@@ -434,3 +435,18 @@ def test_a_metastore_that_does_not_answer_leaves_the_marks(acid, hive, export, m
     with pytest.raises(CatalogError, match="moving"):
         acid.sql("DROP TABLE t")
     assert rows(hive, f"SELECT * FROM {export()}") == [(1,)]
+
+
+def test_a_commit_that_is_refused_deletes_no_file_of_the_table(acid, export, monkeypatch):
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+
+    def refused(self, own):
+        raise TxnAbortedError("the server has aborted the transaction")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HiveMetastore, "_commit", refused)
+        with pytest.raises(TxnAbortedError):
+            export()
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
+    assert rows(acid, "SELECT count(*) FROM t") == [(1,)]

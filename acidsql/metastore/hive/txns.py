@@ -226,8 +226,10 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
         except AcidSqlError:
             self._uncount(own)
             if create_table is not None:
+                # The transaction's own directories go when it is abandoned. Others may be the files
+                # of a table that was about to move here.
                 with suppress(AcidSqlError):
-                    self._drop(create_table.name, delete_data=True)
+                    self._drop(create_table.name, delete_data=False)
             raise
         self._own.pop(txn_id, None)
         for table, values in (drop_partitions or {}).items():
