@@ -25,7 +25,7 @@ def taken_over(call):
     return caught.value.condition == "STREAM_TAKEN_OVER"
 
 
-@needs("streams")
+@needs("keeps_streams")
 class StreamContract:
     def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen, clock):
         txn = commit(store, FIRST)
