@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pyorc
 import pytest
 
 from acidsql.acid.write_ids import ALL_TXNS, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage.files import hive2
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import list_directory, list_plain, list_table
 from acidsql.storage.files.partition_tree import discover_partitions
@@ -208,6 +211,21 @@ def events(path, *operations):
 def test_updates_in_place_as_hive_2_wrote_them_are_refused(listed, tmp_path, operations):
     """No reader since Hive 3 applies them: the old row would be shown."""
     events(tmp_path / "delta_0000001_0000001_0000" / "bucket_00000", *operations)
+    with pytest.raises(UnsupportedError, match="major compaction"):
+        listed()
+
+
+def test_a_footer_that_cannot_be_read_now_is_no_proof_of_inserts(listed, tmp_path, monkeypatch):
+    """Otherwise deleted rows would be shown, now or whenever the file is listed again."""
+    events(tmp_path / "delta_0000001_0000001_0000" / "bucket_00000", 0, 2)
+
+    def unreachable(*_):
+        raise OSError(errno.EIO, "the disk does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hive2, "read_footer", unreachable)
+        with pytest.raises(OSError, match="does not answer"):
+            listed()
     with pytest.raises(UnsupportedError, match="major compaction"):
         listed()
 

@@ -11,7 +11,6 @@ are read only if a delta has no such file.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from acidsql.acid.event import INSERT
 from acidsql.acid.layout import ACID_VERSION_FILE, Kind, bucket_id_of, parse_directory
@@ -58,13 +57,12 @@ def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
     )
 
 
-@lru_cache(maxsize=4096)  # a file never changes, and a table is listed often
 def _greatest_operation(path: str, size: int) -> int:
     try:
         with filesystem_for(path).open_input(path) as opened, naming_damage(path):
             footer = read_footer(opened, size)
         found = dict(decode_fields(footer.statistics[_OPERATION]))
         number = as_int(dict(decode_fields(as_bytes(found[_INTEGERS])))[_MAX])
-    except (OSError, FormatError, IndexError, KeyError):
+    except (FileNotFoundError, FormatError, IndexError, KeyError):
         return INSERT  # no rows, no statistics; or it is damaged or gone: then its reader says so
     return (number >> 1) ^ -(number & 1)
