@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from contract_base import INSERT, T, U, begin, needs, seen, shared_read, table
+from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
 
 from acidsql.errors import StreamError
 from acidsql.metastore.interface import TxnState
@@ -25,8 +25,8 @@ def taken_over(call):
     return caught.value.condition == "STREAM_TAKEN_OVER"
 
 
+@each_needs("keeps_streams")
 class StreamContract:
-    @needs("keeps_streams")
     def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen, clock):
         txn = commit(store, FIRST)
         (entry,) = reopen().streams()
@@ -38,7 +38,6 @@ class StreamContract:
         assert (entry.batch, entry.txn_id, entry.committed_ms) == (NEXT, again, clock.now)
         assert store.streams("other") == []
 
-    @needs("keeps_streams")
     def test_each_sink_of_an_application_has_its_own_entry(self, store):
         commit(store, FIRST)
         commit(store, replace(FIRST, sink="default.u"))
@@ -50,7 +49,6 @@ class StreamContract:
     @pytest.mark.parametrize(
         "looked_up", [None, NEXT, replace(FIRST, run_id="older")], ids=["none", "version", "run"]
     )
-    @needs("keeps_streams")
     def test_a_commit_fails_if_the_entry_is_not_what_was_seen(self, store, looked_up):
         commit(store, FIRST)
         txn = begin(store)
@@ -58,13 +56,11 @@ class StreamContract:
         assert store.txn_state(txn) is TxnState.OPEN
         assert store.streams()[0].batch == FIRST
 
-    @needs("keeps_streams")
     def test_a_commit_fails_if_the_entry_is_gone(self, store):
         txn = begin(store)
         assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
         assert store.streams() == []
 
-    @needs("keeps_streams")
     def test_the_rows_of_a_failed_commit_stay_hidden(self, store):
         store.create_table(table())
         commit(store, FIRST)
@@ -74,14 +70,12 @@ class StreamContract:
         assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, None)))
         assert not seen(store).is_valid(write_id)
 
-    @needs("keeps_streams")
     def test_a_repeated_commit_changes_nothing(self, store):
         txn = commit(store, FIRST)
         commit(store, NEXT, FIRST)
         store.commit_txn(txn, batch=NextBatch(FIRST, None))  # the first reply was lost
         assert store.streams()[0].batch == NEXT
 
-    @needs("keeps_streams")
     def test_another_run_takes_over_without_a_batch(self, store):
         commit(store, FIRST)
         new = replace(FIRST, run_id="new")
@@ -93,7 +87,6 @@ class StreamContract:
         assert taken_over(lambda: store.take_over_stream(replace(FIRST, run_id="third"), FIRST))
         commit(store, replace(NEXT, run_id="new"), new)
 
-    @needs("keeps_streams")
     def test_an_entry_goes_with_its_table_and_follows_its_name(self, store):
         store.create_table(table())
         commit(store, FIRST)
@@ -103,7 +96,6 @@ class StreamContract:
         store.drop_table(U)
         assert [e.batch.sink for e in store.streams()] == [""]
 
-    @needs("keeps_streams")
     def test_a_stream_can_be_forgotten_by_sink_or_as_a_whole(self, store):
         for sink in ("default.t", "default.u", ""):
             commit(store, replace(FIRST, sink=sink))
@@ -111,7 +103,6 @@ class StreamContract:
         assert store.forget_stream("app") == 2
         assert store.forget_stream("app") == 0
 
-    @needs("keeps_streams")
     def test_following_hands_on_what_was_seen(self, store):
         commit(store, FIRST)
         (entry,) = store.streams()
