@@ -91,6 +91,20 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.close()
 
 
+@pytest.fixture
+def acid_over_hive(spark: Any, hive_metastore: Any) -> Iterator[Any]:
+    """A session on a Hive Metastore, in a database of the test's own."""
+    import acidsql
+
+    with acidsql.connect(spark, metastore=hive_metastore.url) as session:
+        name = f"own_{uuid4().hex}"
+        session.sql(f"CREATE DATABASE {name}")
+        session.sql(f"USE {name}")
+        yield session
+        spark.catalog.setCurrentDatabase("default")
+        session.sql(f"DROP DATABASE {name} CASCADE")
+
+
 @pytest.fixture(scope="session")
 def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive: its SQL, and a metastore of its own. Each test makes a database of its own."""

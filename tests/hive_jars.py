@@ -6,7 +6,6 @@ Maven fetches the jars and javac compiles the programs when they are first asked
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -16,7 +15,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-BUILD = Path(__file__).resolve().parents[1] / "build"
+from made_once import BUILD, made_once
+
 LEAST_JDK = 17
 SECONDS_TO_FETCH = 900
 
@@ -39,11 +39,8 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
     parts = [*(file.read_bytes() for file in files), *(str(one).encode() for one in needed)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     place = BUILD / name / digest[:12]
-    BUILD.mkdir(exist_ok=True)
-    with (BUILD / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the tests may be making the folder
-        if place.exists():
-            return place
+
+    def make() -> Path:
         shutil.rmtree(BUILD / name, ignore_errors=True)  # of other sources
         (BUILD / name).mkdir()
         unfinished = tempfile.mkdtemp(dir=BUILD / name)
@@ -57,8 +54,9 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
             ],
             check=True,
         )  # fmt: skip
-        os.rename(unfinished, place)
-    return place
+        return Path(unfinished)
+
+    return made_once(place, make)
 
 
 def maven(pom: Path, goal: str, directory: str) -> None:

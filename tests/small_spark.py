@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -11,10 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from made_once import BUILD, made_once
+
 # Statements here are short, and hardly any two are alike. So optimising code for later, and
 # collecting garbage in parallel, would only cost time: a third of it all.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-BUILD = Path(__file__).resolve().parents[1] / "build"
 
 
 def small_spark(
@@ -48,14 +48,14 @@ def loaded_classes() -> Path:
 
     key = f"{pyspark.__file__} {pyspark.__version__} {os.environ.get('JAVA_HOME')}"
     place = BUILD / "java-classes" / f"{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be making the archive
-        if not place.exists():
-            unfinished = place.with_suffix(".unfinished")
-            subprocess.run([sys.executable, __file__, str(unfinished)], check=True)
-            unfinished.rename(place)
-    return place
+
+    def make() -> Path:
+        place.parent.mkdir(exist_ok=True)
+        unfinished = place.with_suffix(".unfinished")
+        subprocess.run([sys.executable, __file__, str(unfinished)], check=True)
+        return unfinished
+
+    return made_once(place, make)
 
 
 def _session(

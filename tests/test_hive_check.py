@@ -13,7 +13,6 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from click.testing import CliRunner
 
-import acidsql
 from acidsql.cli import main
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
@@ -33,15 +32,8 @@ CLASSES = {
 
 
 @pytest.fixture
-def acid(spark, hive_metastore):
-    """A session in a database of the test's own."""
-    with acidsql.connect(spark, metastore=hive_metastore.url) as session:
-        name = f"check{next(_numbers)}"
-        session.sql(f"CREATE DATABASE {name}")
-        session.sql(f"USE {name}")
-        yield session
-        spark.catalog.setCurrentDatabase("default")
-        session.sql(f"DROP DATABASE {name} CASCADE")
+def acid(acid_over_hive):
+    return acid_over_hive
 
 
 @pytest.fixture

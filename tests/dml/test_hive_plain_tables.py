@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 from dataclasses import replace
 
 import pytest
@@ -13,11 +12,9 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 import pyorc
 from kit import rows
 
-import acidsql
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.metastore.hive.idl import hive
 
-_numbers = itertools.count(1)
 ORC = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
@@ -25,15 +22,8 @@ LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
 @pytest.fixture
-def acid(spark, hive_metastore):
-    """A session in a database of the test's own."""
-    with acidsql.connect(spark, metastore=hive_metastore.url) as session:
-        name = f"plain{next(_numbers)}"
-        session.sql(f"CREATE DATABASE {name}")
-        session.sql(f"USE {name}")
-        yield session
-        spark.catalog.setCurrentDatabase("default")
-        session.sql(f"DROP DATABASE {name} CASCADE")
+def acid(acid_over_hive):
+    return acid_over_hive
 
 
 @pytest.fixture
