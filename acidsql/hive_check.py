@@ -29,6 +29,7 @@ _ABILITIES = {
     "conflicts_by_row": "acidsql.conflict.detection=row",
     "remembers_changes": "old changes of the catalog are known",
     "queues_cleanups": "directories of dropped tables are queued for deletion",
+    "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
 }
 
 
@@ -119,15 +120,12 @@ def check(
 def _server(survey: Survey) -> Iterator[Fact]:
     yield Fact("metastore", survey.url)
     yield Fact("version", survey.features.version)
-    if survey.sends_password_openly:
-        yield Fact(
-            "security", survey.security, Level.WARNING,
-            "The password can be read on the network. Let the server use TLS, and say tls=1.",
-        )  # fmt: skip
-    else:
-        yield Fact("security", survey.security)
+    yield _judged(
+        "security", survey.security, not survey.sends_password_openly,
+        "The password can be read on the network. Let the server use TLS, and say tls=1.",
+    )  # fmt: skip
     for name, word in _ABILITIES.items():
-        has = getattr(survey.abilities, name, None) is not False
+        has = getattr(survey.abilities, name)
         yield Fact(f"ability {name}", f"{'yes' if has else 'no'}: {word}")
     yield from _time_outs(survey)
     if survey.setting("hive.txn.manager").endswith("DummyTxnManager"):
@@ -138,16 +136,17 @@ def _server(survey: Survey) -> Iterator[Fact]:
         )  # fmt: skip
 
 
+def _judged(about: str, said: str, is_fine: bool, advice: str) -> Fact:
+    return Fact(about, said) if is_fine else Fact(about, said, Level.WARNING, advice)
+
+
 def _time_outs(survey: Survey) -> Iterator[Fact]:
     timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
     said = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
-    if timeout_s < 60:
-        yield Fact(
-            "metastore.txn.timeout", said, Level.WARNING,
-            "A short pause of a program aborts its transaction. 300 s is Hive's default.",
-        )  # fmt: skip
-    else:
-        yield Fact("metastore.txn.timeout", said)
+    yield _judged(
+        "metastore.txn.timeout", said, timeout_s >= 60,
+        "A short pause of a program aborts its transaction. 300 s is Hive's default.",
+    )  # fmt: skip
     for name in (
         "metastore.max.open.txns", "hive.lock.numretries", "hive.lock.sleep.between.retries",
         "metastore.txn.use.minhistorywriteid",
@@ -180,13 +179,11 @@ def _compaction(survey: Survey) -> Iterator[Fact]:
     where = survey.setting("metastore.runworker.in") or "metastore"
     number = survey.setting("metastore.compactor.worker.threads") or "not told"
     said = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
-    if where == "metastore" and number in ("0", "-1"):
-        yield Fact(
-            "metastore.compactor.worker.threads", said, Level.WARNING,
-            "No worker of this server compacts. Set it to 1 or more on one server.",
-        )  # fmt: skip
-    else:
-        yield Fact("metastore.compactor.worker.threads", said)
+    yield _judged(
+        "metastore.compactor.worker.threads", said,
+        where != "metastore" or number not in ("0", "-1"),
+        "No worker of this server compacts. Set it to 1 or more on one server.",
+    )  # fmt: skip
 
 
 # ── directories ──────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,8 @@ from acidsql.acid.table import TableName
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.interface import Metastore
-from acidsql.opening import is_hive, open_hive
+from acidsql.opening import need_hive, open_hive
+from acidsql.plan.names import parts_of
 from acidsql.statements.moving import Move, Side
 from acidsql.statements.runner import Runner
 
@@ -68,7 +69,7 @@ class Migration:
         self._move(ours, theirs, metastore, to_hive=False)
 
     def _named(self, name: str) -> TableName:
-        found = self._runner.qualify(tuple(part.strip("`") for part in name.split(".")))
+        found = self._runner.qualify(parts_of(name))
         if found is None:
             raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
         return found
@@ -81,11 +82,7 @@ class Migration:
                 "acidsql's own metastore, and name the Hive Metastore in the call.",
                 name="metastore",
             )
-        if not is_hive(url):
-            raise SettingError(
-                "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
-                name="metastore",
-            )
+        need_hive(url)
         with self._lock:
             self._runner.transactions.need_plain(call)
             hive, _ = open_hive(url, None)

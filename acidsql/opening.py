@@ -90,11 +90,7 @@ def open_survey(url: str) -> Survey:
         SettingError: Thrift is not installed, or the URL is none of a Hive Metastore.
         MetastoreError: The metastore cannot be opened.
     """
-    if not is_address(url):
-        raise SettingError(
-            "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
-            name="metastore",
-        )
+    need_hive(url)
     with _naming_the_extra():
         from acidsql.metastore.hive.survey import Survey
     return Survey(url, list_names=_names)
@@ -114,6 +110,15 @@ def _naming_the_extra() -> Iterator[None]:
 def is_hive(url: str | None) -> TypeGuard[str]:
     """Whether a metastore's URL is that of a Hive Metastore."""
     return url is not None and is_address(url)
+
+
+def need_hive(url: str) -> None:
+    """Raise SettingError unless this is a Hive Metastore's URL."""
+    if not is_hive(url):
+        raise SettingError(
+            "The URL of a Hive Metastore begins with thrift://, as in thrift://host:9083.",
+            name="metastore",
+        )
 
 
 def _names(directory: str) -> list[str]:

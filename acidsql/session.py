@@ -19,6 +19,7 @@ from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
+from acidsql.plan.names import parts_of
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.statements.result import Receipt
@@ -377,7 +378,7 @@ class Session(Migration, StreamMethods):
             raise SettingError("The session is closed. Open a new one with acidsql.connect().")
 
     def _table(self, name: str) -> Table:
-        table = self._runner.resolve(tuple(part.strip("`") for part in name.split(".")))
+        table = self._runner.resolve(parts_of(name))
         if table is None:
             raise CatalogError(f"There is no ACID table '{name}'.", table=name)
         return table

@@ -71,6 +71,13 @@ class StreamEntry:
     user: str
     host: str
 
+    @property
+    def skipped(self) -> str:
+        """What a receipt says of this batch, or of an older one, if it comes again."""
+        what = "batch" if self.batch.sink else "version"
+        number, app_id = self.batch.version, self.batch.app_id
+        return f"skipped: {what} {number} of '{app_id}' was committed as txn {self.txn_id}"
+
 
 class StreamLedger(Protocol):
     """The ledger. An entry goes when its table is dropped, and follows when it is renamed."""

@@ -20,6 +20,11 @@ from acidsql.storage.columns import quote
 from acidsql.storage.spark import jvm
 
 
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts of ``table`` or ``database.table``, as a method's argument; backticks go."""
+    return tuple(part.strip("`") for part in name.split("."))
+
+
 class Tables(Protocol):
     """Finds a table by its full name."""
 
@@ -66,12 +71,12 @@ class Names:
             UnsupportedError: The name is that of a view of Hive's or of another engine's table, and
                 Spark does not have it; or Spark has the view, but would misread what it names.
         """
-        table = self.resolve(parts)
-        name = self.qualify(parts)
-        if table is not None or name is None:
-            return table
-        if len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0]):
+        name = self._ours(parts)
+        if name is None:
             return None
+        table = self._tables.get_table(name)
+        if table is not None:
+            return table
         found = self._tables.foreign_table(name)
         if found is None:
             return None

@@ -214,11 +214,11 @@ class Move:
 
         Otherwise acidsql's own metastore would give the directory to a new table of the old name.
         """
-        label, files = f"{table.location}/{MOVED_FILE}", filesystem_for(table.location)
         if self._new.store.abilities.shared_with_hive:
-            files.write_file(label, f"{self._new.words}\n".encode())
-        elif files.exists(label):
-            files.delete_file(label)
+            label = f"{self._new.words}\n".encode()
+            filesystem_for(table.location).write_file(f"{table.location}/{MOVED_FILE}", label)
+        else:
+            _take_label(table.location)
 
     def _need_same(self, table: Table, partitions: Sequence[Partition]) -> None:
         """Raise unless readers find the same files by both metastores."""
@@ -237,9 +237,7 @@ class Move:
     def _undo(self, old: Txn, location: str, is_made: bool) -> None:
         store = self._new.store
         if store.abilities.shared_with_hive:
-            files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
-            if files.exists(label):
-                files.delete_file(label)
+            _take_label(location)
         if is_made and store.get_table(self._new.name) is not None:
             if self._new.high_water_mark > self._old.high_water_mark:
                 return  # somebody has written to it: only the end of the move is right
@@ -251,6 +249,12 @@ class Move:
 
     def _unmark(self, txn: Txn) -> None:
         self._new.store.alter_table(self._new.name, unset_properties=[MOVING], txn_id=txn.id)
+
+
+def _take_label(location: str) -> None:
+    files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
+    if files.exists(label):
+        files.delete_file(label)
 
 
 def _need_types(table: Table) -> None:

@@ -12,8 +12,6 @@ the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
-from acidsql.errors import TransientTxnError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import exclusive, read_lock
 from acidsql.plan.names import Names
@@ -57,8 +54,7 @@ from acidsql.statements.write import Writer
 from acidsql.storage.spark import jvm
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
-
-_LONGEST_PAUSE_S = 0.2  # before a statement is run again after a conflict
+from acidsql.txn.retry import again
 
 
 class Runner:
@@ -149,18 +145,14 @@ class Runner:
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
+
+        def once() -> DataFrame:
+            with file_errors(), self._background.statement():
+                return self._run(text, args)
+
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
-        left = retries if self.transactions.is_plain else 0
-        while True:
-            try:
-                with file_errors(), self._background.statement():
-                    return self._run(text, args)
-            except TransientTxnError:
-                if left <= 0 or not self.transactions.is_plain:
-                    raise
-                left -= 1
-                # A random pause, so that two statements in conflict do not start together again.
-                time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+        retries = retries if self.transactions.is_plain else 0
+        return again(once, retries, lambda: self.transactions.is_plain)
 
     @property
     def settings(self) -> Settings:

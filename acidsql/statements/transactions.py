@@ -68,13 +68,8 @@ class TransactionStatements(Family):
         entry = None if current is None else current.replayed_entry
         if entry is None or not isinstance(statement, _CHANGES):
             return None
-        what = f"version {entry.batch.version} of '{entry.batch.app_id}'"
-        return Receipt(
-            text,
-            (Counts(entry.batch.sink or "acid.transaction()"),),
-            entry.txn_id,
-            notes=(f"skipped: {what} was committed as txn {entry.txn_id}",),
-        )
+        counts = (Counts(entry.batch.sink or "acid.transaction()"),)
+        return Receipt(text, counts, entry.txn_id, notes=(entry.skipped,))
 
     # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
 

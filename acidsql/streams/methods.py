@@ -8,13 +8,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.errors import SettingError, TransientTxnError, UnsupportedError
+from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import Batch, entry_of, following
+from acidsql.plan.names import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.writer import AcidStreamWriter
+from acidsql.txn.retry import again
 
 _APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
 
@@ -56,7 +58,7 @@ class StreamMethods:
 
         Raises:
             SettingError: ``mode`` is unknown, or ``keys`` are missing or out of place.
-            UnsupportedError: The metastore keeps no streams, or is open in Spark Connect.
+            UnsupportedError: The metastore keeps no streams.
         """
         self._need_open()
         self._need_ledger()
@@ -72,7 +74,7 @@ class StreamMethods:
             raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
         if txn_app_id is not None:
             _check_app_id(txn_app_id)
-        full_name = self._runner.qualify(_parts(table))  # USE may change the current database
+        full_name = self._runner.qualify(parts_of(table))  # USE may change the current database
         return Sink(
             self.spark,
             self.metastore,
@@ -138,7 +140,7 @@ class StreamMethods:
         self._need_open()
         sink = None
         if table is not None:
-            found = self._runner.resolve(_parts(table))
+            found = self._runner.resolve(parts_of(table))
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
@@ -158,14 +160,12 @@ class StreamMethods:
         self, text: str, args: Any, retries: int, txn_app_id: str | None, txn_version: int | None
     ) -> DataFrame:
         """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
-        while True:
-            try:
-                with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
-                    return self.sql(text, args)
-            except TransientTxnError:
-                if retries <= 0:
-                    raise
-                retries -= 1
+
+        def once() -> DataFrame:
+            with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
+                return self.sql(text, args)
+
+        return again(once, retries)
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of ``Session.transaction``."""
@@ -186,10 +186,6 @@ class StreamMethods:
         if entry is not None and txn_version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))
-
-
-def _parts(table: str) -> tuple[str, ...]:
-    return tuple(part.strip("`") for part in table.split("."))
 
 
 def _check_app_id(app_id: str) -> None:

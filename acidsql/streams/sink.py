@@ -12,8 +12,6 @@ action: the statement's own job, or one job that writes the rows into temporary 
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,19 +19,20 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
-from acidsql.errors import AnalysisError, SettingError, TransientTxnError
+from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
+from acidsql.plan.names import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.query import running_query
 from acidsql.streams.upsert import keyed, merge_text, refuse_bad_keys
+from acidsql.txn.retry import again
 
 MODES = ("append", "complete", "upsert")
-_LONGEST_PAUSE_S = 0.5  # before a batch is written again after a conflict
 
 
 class Sink:
@@ -83,19 +82,10 @@ class Sink:
             AnalysisError: The batch's columns do not fit the table.
             AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
         """
-        left = self._retries
         with self._runner(rows.sparkSession) as runner:
             table = self._target(runner)
             batch = self._identity(rows, batch_id, table)
-            while True:
-                try:
-                    self.last = self._once(runner, table, rows, batch)
-                    break
-                except TransientTxnError:
-                    if left <= 0:
-                        raise
-                    left -= 1
-                    time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+            self.last = again(lambda: self._once(runner, table, rows, batch), self._retries)
         self._runs.add(batch.run_id)
 
     def _once(self, runner: Runner, table: Table, rows: DataFrame, batch: Batch) -> Receipt | None:
@@ -103,9 +93,8 @@ class Sink:
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
                 self._metastore.take_over_stream(batch, entry.batch)
-            what = f"batch {batch.version} of '{batch.app_id}'"
-            note = f"skipped: {what} was committed as txn {entry.txn_id}"
-            return Receipt(f"foreachBatch({batch.version})", txn_id=entry.txn_id, notes=(note,))
+            said = f"foreachBatch({batch.version})"
+            return Receipt(said, txn_id=entry.txn_id, notes=(entry.skipped,))
         text = f"batch {batch.version} of the stream {batch.app_id} into {table.name}"
         transaction = runner.transactions.begin(text, in_block=True, batch=following(batch, entry))
         failed = True
@@ -141,7 +130,7 @@ class Sink:
         )
 
     def _target(self, runner: Runner) -> Table:
-        table = runner.resolve(tuple(part.strip("`") for part in self.table.split(".")))
+        table = runner.resolve(parts_of(self.table))
         if table is None:
             raise AnalysisError(
                 f"There is no ACID table '{self.table}' for the stream to write to.",

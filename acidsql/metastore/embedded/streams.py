@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, sel
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import STREAMS, TXNS
+from acidsql.metastore.embedded.schema import STREAMS
 from acidsql.metastore.stream_rules import taken_over
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 
@@ -42,26 +42,23 @@ class EmbeddedStreams:
             return connection.execute(delete(STREAMS).where(which)).rowcount
 
 
-def record(connection: Connection, txn_id: int, new: NextBatch, now_ms: int) -> None:
-    """Note a batch, in the store transaction that commits its rows.
+def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
+    """Note a batch, in the store transaction that commits its rows. ``txn``: its row of TXNS.
 
     Raises:
         StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
     """
     batch = new.batch
-    who = connection.execute(
-        select(TXNS.c.TXN_USER, TXNS.c.TXN_HOST).where(TXNS.c.TXN_ID == txn_id)
-    ).one()
     values = {
         "TXN_VERSION": batch.version,
-        "TXN_ID": txn_id,
+        "TXN_ID": txn.TXN_ID,
         "QUERY_ID": batch.query_id,
         "RUN_ID": batch.run_id,
         "FINGERPRINT": batch.fingerprint,
         "NUM_ROWS": batch.rows,
         "COMMITTED_AT": now_ms,
-        "TXN_USER": who.TXN_USER,
-        "TXN_HOST": who.TXN_HOST,
+        "TXN_USER": txn.TXN_USER,
+        "TXN_HOST": txn.TXN_HOST,
     }
     if new.after is not None:
         known = and_(_is(batch), S.TXN_VERSION == new.after.version, S.RUN_ID == new.after.run_id)

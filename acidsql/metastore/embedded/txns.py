@@ -185,7 +185,7 @@ class EmbeddedTxns:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:
                 return  # the reply to the first COMMIT was lost
-            _refuse_ended(txn_id, row)
+            txn = _refuse_ended(txn_id, row)
             if cleaned is not None:
                 cleanups.remove(connection, cleaned)
             if compacted is not None:
@@ -195,7 +195,7 @@ class EmbeddedTxns:
                 tables.create(connection, create_table, first_write_id, txn_id)
                 catalog_history.note(connection, txn_id, create_table.name)
             if batch is not None:
-                streams.record(connection, txn_id, batch, self._store.now_ms(connection))
+                streams.record(connection, txn, batch, self._store.now_ms(connection))
             partitions.drop(connection, txn_id, drop_partitions or {})
             partitions.add(connection, add_partitions or {})
             changed = changes.recorded(connection, txn_id)

@@ -76,7 +76,7 @@ class HiveWorkers(HiveCompactions):
             txn_id=txn_id,
             pool=pool,
             properties=stringable_map.decode(raw.properties),
-            buckets=raw.numberOfBuckets if (raw.numberOfBuckets or 0) > 0 else None,
+            buckets=_buckets(raw),
             order_by=raw.orderByClause or None,
         )
 
@@ -163,7 +163,11 @@ class HiveWorkers(HiveCompactions):
                 f"{VERSION}-again",
                 stringable_map.decode(raw.properties),
                 pool_of(raw.poolname),
-                raw.numberOfBuckets if (raw.numberOfBuckets or 0) > 0 else None,
+                _buckets(raw),
                 raw.orderByClause or None,
             )
         )
+
+
+def _buckets(raw: Any) -> int | None:
+    return raw.numberOfBuckets if (raw.numberOfBuckets or 0) > 0 else None
