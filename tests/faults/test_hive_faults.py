@@ -128,8 +128,8 @@ def test_if_one_of_two_servers_dies_a_transaction_goes_on_with_the_other(
         pytest.skip(servers.missing())
     monkeypatch.setattr(random, "shuffle", lambda _: None)  # the first of the URL is asked first
     work, port = tmp_path_factory.mktemp("hms"), free_port()
-    # Without a rollback to a savepoint: Derby rolls back the whole transaction when two servers wait
-    # for each other, and the server takes the missing savepoint for a missing table.
+    # Without a rollback to a savepoint: when two servers wait for each other, Derby rolls back the
+    # whole transaction. The server then takes the missing savepoint for a missing table.
     plain = {"metastore.try.direct.sql": "false", "metastore.housekeeping.threads.on": "false"}
     served = {"derby.drda.startNetworkServer": "true", "derby.drda.portNumber": str(port), **plain}
     first = servers.HiveMetastoreServer(work, settings=served)
