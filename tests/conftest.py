@@ -43,6 +43,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a module to one of the processes, and all modules of ``beside`` to the same one, because
+    a Hive with its SQL takes a minute to start."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Modules(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "tests/beside" if "/beside/" in nodeid else super()._split_scope(nodeid)
+
+    return Modules(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session")
 def java_home() -> str:
     """A Java that PySpark runs on. Without one the run stops and says what to do."""
