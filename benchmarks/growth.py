@@ -163,8 +163,8 @@ def of_statements(acid: Any, times: int = 300) -> None:
     first, last = median(taken[tenth : 2 * tenth]), median(taken[-tenth:])
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     CONSOLE.print(
-        f"INSERT and SELECT, {times} times (one delta more each; compaction runs): {first:.3f} s at "
-        f"first, {last:.3f} s at last; Python's peak {kib >> 10} MiB"
+        f"INSERT and SELECT, {times} times, with compaction: {first:.3f} s at first, "
+        f"{last:.3f} s at last; Python's peak {kib >> 10} MiB"
     )
     acid.sql("DROP TABLE s")
 

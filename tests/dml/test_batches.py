@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 from kit import calls_of, counts, rows
+from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812
 
 import acidsql
@@ -143,6 +144,15 @@ def test_the_bound_is_of_all_texts_of_a_row_together(spark):
     with pytest.raises(Exception, match="more than 16384 bytes of text") as error:
         longer.rows.collect()
     assert is_long_row(error.value)
+
+
+def test_spark_makes_no_method_that_java_would_never_compile(t, spark):
+    limit = "spark.sql.codegen.hugeMethodLimit"
+    before = spark.conf.get(limit)
+    spark.udf.register("told", lambda: TaskContext.get().getLocalProperty(limit))
+    t.sql("INSERT INTO t SELECT id, told(), '' FROM range(2)")
+    assert {row.a for row in t.table("t").collect()} == {"8000"}
+    assert spark.conf.get(limit) == before
 
 
 def test_two_statements_at_a_time_put_the_users_settings_back(spark):

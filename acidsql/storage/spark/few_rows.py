@@ -12,13 +12,17 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.storage.event_records import are_keys_alone
-from acidsql.storage.spark.jvm import changed_conf, estimated_bytes
+from acidsql.storage.spark.jvm import (
+    METHODS_THAT_JAVA_COMPILES,
+    changed_conf,
+    estimated_bytes,
+)
 from acidsql.storage.spark.literal_rows import FITS, marked, texts_of
 
 _BYTES_MAX = 16 * 1024 * 1024  # bytes of all rows that may be collected
 KEYS_FOR_A_ROW = 10  # a row id is 20 bytes
 _SMALL_SOURCE = 1024 * 1024
-_CONF = {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
+_CONF = METHODS_THAT_JAVA_COMPILES | {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
 
 
 def collect_few(

@@ -21,7 +21,7 @@ from acidsql.acid.table import Table
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.row_schema import arrow_type
-from acidsql.storage.spark.jvm import changed_conf
+from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.repeatable import repeatable
 from acidsql.storage.spark.task import current_task
@@ -94,7 +94,8 @@ def _written(
         records = _to_delete(_keys(events), spec)
     else:
         records = _to_write(_placed(_one_null(events), table, spec, is_fast=is_fast), spec)
-    with changed_conf(events.sparkSession, batches.settings):
+    settings = METHODS_THAT_JAVA_COMPILES | batches.settings
+    with changed_conf(events.sparkSession, settings):
         found = [ew.Record.from_json(row[0]) for row in records.collect()]
     if keys_alone is not None:
         keys_alone.refuse_changed(events.sparkSession, but_below=table.location)
