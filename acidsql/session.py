@@ -149,8 +149,8 @@ class Session(Migration, StreamMethods):
             SELECT, SHOW, DESCRIBE and EXPLAIN: the rows, lazily. INSERT, UPDATE, DELETE and MERGE:
             one row with the bigint columns num_affected_rows, num_inserted_rows,
             num_updated_rows, num_deleted_rows, txn_id and write_id. A multi-insert gives one row
-            for each branch. write_id is NULL if nothing changed. Any other statement: no rows and
-            no columns.
+            for each branch. write_id is NULL if nothing changed. AUTO CDC adds num_records,
+            num_stale_records and num_duplicate_records. Any other statement: no rows, no columns.
 
         Raises:
             SqlError: The text is wrong. Nothing was done.

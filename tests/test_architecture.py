@@ -88,6 +88,7 @@ COLLECTS = {
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",
+    "statements/auto_cdc.py": "counts, three keys that AUTO CDC refuses, the text of a plan",
     "streams/upsert.py": "one key that an upsert refuses",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",

@@ -21,7 +21,7 @@ FAMILIES = [
     CompactionStatements,
     ShowStatements,
 ]
-THE_RUNNERS_OWN = {*get_args(st.Dml), st.Explain, st.SparkStatement}
+THE_RUNNERS_OWN = {*get_args(st.Dml), st.AutoCdc, st.Explain, st.SparkStatement}
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from acidsql.sql.references import (
     references,
 )
 from acidsql.sql.statements import (
+    AutoCdc,
     Delete,
     InsertAction,
     Merge,
@@ -65,7 +66,8 @@ class StandIn:
 class Rewritten:
     """The edits that put stand-ins into a statement, and the stand-ins.
 
-    ``source_view`` is the stand-in of MERGE's source, if the source is the name of an ACID table.
+    ``source_view`` is the stand-in of the source of MERGE or AUTO CDC, if it is the name of an ACID
+    table.
     """
 
     edits: tuple[Edit, ...]
@@ -111,7 +113,7 @@ def rewrite(
         for found in _references(text, statement, double_quoted)
     ]
     source_view = None
-    if isinstance(statement, Merge) and statement.source_name is not None:
+    if isinstance(statement, Merge | AutoCdc) and statement.source_name is not None:
         table = resolve(statement.source_name.parts)
         if table is not None:
             standins.append(new_standin(table, row_id=_mentions_row_id(text)))
@@ -155,6 +157,10 @@ def argument_name(number: int) -> str:
 
 
 def _references(text: str, statement: Statement, double_quoted: bool) -> Iterator[References]:
+    if isinstance(statement, AutoCdc):  # its expressions have no subqueries
+        if statement.source_name is None:
+            yield references(text, statement.source, double_quoted_identifiers=double_quoted)
+        return
     if not isinstance(statement, Update | Delete | Merge):
         yield references(text, double_quoted_identifiers=double_quoted)
         return

@@ -145,7 +145,7 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
         c.refuse("MERGE WITH SCHEMA EVOLUTION is not supported", evolution.span)
     alias = _alias(c, "USING")
     c.expect("USING")
-    source, name = _source(c)
+    source, name = table_or_query(c, "MERGE")
     source_alias, source_columns = _source_alias(c, name)
     _refuse_join(c)
     c.expect("ON")
@@ -154,7 +154,8 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
     return Merge(target, alias, source, source_alias, source_columns, name, on, clauses, ctes)
 
 
-def _source(c: Cursor) -> tuple[Span, Name | None]:
+def table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
+    """Parse the source of MERGE or AUTO CDC: its place, and its name if it is no query."""
     if c.at("("):
         if c.partner[c.index] == c.index + 1:
             c.fail("Expected a query", c.peek())
@@ -170,7 +171,7 @@ def _source(c: Cursor) -> tuple[Span, Name | None]:
                 return c.span_from(start), None
     name = c.name("the name of a table, or a query in brackets")
     if c.at("("):
-        c.refuse("A function as MERGE's source is not supported: write (SELECT * FROM …)")
+        c.refuse(f"A function as {statement}'s source is not supported: write (SELECT * FROM …)")
     return name.span, name
 
 

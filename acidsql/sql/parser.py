@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
 from acidsql.sql import transaction
+from acidsql.sql.cdc import auto_cdc
 from acidsql.sql.create_table import create_table
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.effects import effect_and_name, effect_of_word
@@ -239,6 +240,10 @@ def _show(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return show(c, is_acid)
 
 
+def _auto_cdc(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
+    return auto_cdc(c, is_acid)
+
+
 def _truncate(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return truncate_table(c, is_acid)
 
@@ -273,6 +278,8 @@ _READERS: dict[str, _Reader] = {
     "USE": _alone(use),
     "CACHE": _cache,
     "LOAD": _load,
+    "AUTO": _auto_cdc,
+    "APPLY": _auto_cdc,
     "BEGIN": _alone(transaction.begin),
     "START": _alone(transaction.start),
     "COMMIT": _alone(transaction.commit),

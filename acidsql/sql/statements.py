@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from acidsql.sql.cdc_statements import AutoCdc as AutoCdc
 from acidsql.sql.compaction_statements import AbortCompactions as AbortCompactions
 from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
 from acidsql.sql.compaction_statements import CompactTable as CompactTable
@@ -385,7 +386,7 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | ChangeColumns
+    Dml | AutoCdc | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | ChangeColumns
     | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions | RenameTable
     | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan.locking import Touched, locks_of
 from acidsql.plan.rewrite import Prepared
-from acidsql.sql import statements as st
 from acidsql.statements.family import Context
-from acidsql.statements.prepare import Preparer
+from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.said import Said
 from acidsql.txn import Snapshot, Txn
 
@@ -36,7 +35,7 @@ class Holder:
     def __init__(self, context: Context, preparer: Preparer) -> None:
         self._context, self._preparer = context, preparer
 
-    def hold(self, txn: Txn, statement: st.Dml, said: Said, prepared: Prepared) -> Held:
+    def hold(self, txn: Txn, statement: Changing, said: Said, prepared: Prepared) -> Held:
         """Take the locks, then the snapshot.
 
         If a table or its partitions changed before the locks were granted, prepare the statement
@@ -57,12 +56,12 @@ class Holder:
         txn.lock(whole, agent_info=said.text)
         return Held(again, self._touched(again, said), txn.snapshot(again.reads))
 
-    def locks(self, statement: st.Dml, prepared: Prepared, said: Said) -> list[LockComponent]:
+    def locks(self, statement: Changing, prepared: Prepared, said: Said) -> list[LockComponent]:
         """The locks that ``hold`` would take now."""
         return self._locks(statement, prepared, self._touched(prepared, said))
 
     def _locks(
-        self, statement: st.Dml, prepared: Prepared, touched: Sequence[Touched]
+        self, statement: Changing, prepared: Prepared, touched: Sequence[Touched]
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, touched, strict=True)
         return locks_of(statement, targets, prepared.reads, self._context.txns.settings)

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from acidsql.acid import cdc
 from acidsql.acid.layout import MOVED_FILE
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import MOVING, Partition, Table, TableName
@@ -148,6 +149,7 @@ class Move:
         seen = self._old.snapshot()
         need_settled(table, partitions, seen, for_hive=self._new.store.abilities.shared_with_hive)
         _need_types(table)
+        need_no_state(self._old.store, table)
         self._old.store.alter_table(
             self._old.name, set_properties={MOVING: f"to {self._new.words}"}, txn_id=old.id
         )
@@ -255,6 +257,22 @@ def _take_label(location: str) -> None:
     files, label = filesystem_for(location), f"{location}/{MOVED_FILE}"
     if files.exists(label):
         files.delete_file(label)
+
+
+def need_no_state(store: Metastore, table: Table) -> None:
+    """Refuse a table with a state table of AUTO CDC, which would stay behind.
+
+    Raises:
+        UnsupportedError: UNSUPPORTED_FEATURE.MOVE.
+    """
+    name = cdc.state_name(table.name)
+    state = store.get_table(name)
+    if state is not None and cdc.is_state(state):
+        raise UnsupportedError(
+            f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move would "
+            f"leave that table behind. DROP TABLE {name} ends the following.",
+            condition="UNSUPPORTED_FEATURE.MOVE",
+        )
 
 
 def _need_types(table: Table) -> None:

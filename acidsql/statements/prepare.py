@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.plan import lower
+from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.query import Resolve, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
@@ -14,6 +15,8 @@ from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.tables import TableStatements
 
+Changing = st.Dml | st.AutoCdc  # the statements that change rows
+
 
 class Preparer:
     """Binds, analyses and rewrites the statements of one session."""
@@ -22,20 +25,25 @@ class Preparer:
         self._spark, self._names = context.spark, context.names
         self._reader, self._tables = reader, tables
 
-    def at_a_glance(self, statement: st.Dml, said: Said, glance: Resolve) -> Prepared:
+    def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
         """As ``change``, with tables at a glance: the holder compares them under the locks."""
         try:
             return self._change(statement, said, glance)
         except AcidSqlError:
             return self.change(statement, said)  # constraints may have changed
 
-    def change(self, statement: st.Dml, said: Said) -> Prepared:
+    def change(self, statement: Changing, said: Said) -> Prepared:
         """Prepare a statement that changes rows. Raises SqlError if the text is wrong."""
         return self._change(statement, said, self._names.readable)
 
-    def _change(self, statement: st.Dml, said: Said, resolve: Resolve) -> Prepared:
+    def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
-        planned = plan_dml(said.text, statement, resolve, analyse, double_quoted=said.double_quoted)
+        text, quoted = said.text, said.double_quoted
+        planned: Prepared
+        if isinstance(statement, st.AutoCdc):
+            planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+        else:
+            planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
         for query in planned.queries:
             if query.table.checks:
                 raise UnsupportedError(

@@ -28,6 +28,7 @@ from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
 from acidsql.sql.parser import Plain, parse
+from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
@@ -120,6 +121,9 @@ class Runner:
         self._preparer = Preparer(context, self._reader, self._tables)
         self._holder = Holder(context, self._preparer)
         self._writer = Writer(context, self._reader)
+        self._auto_cdc = AutoCdcStatements(
+            context, self._preparer, self._holder, self._reader, self._writer, self._tables
+        )
         self.last: Receipt | None = None
         self._owns_background = background is None
         self._background = background or Background(
@@ -213,6 +217,10 @@ class Runner:
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return counts_frame(self._spark, skipped)
+        if isinstance(statement, st.AutoCdc):
+            self._warm_workers()
+            self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
+            return counts
         if isinstance(statement, st.Dml):
             return self._change(statement, said, clock, readable)
         match statement:
@@ -239,6 +247,8 @@ class Runner:
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
+        if isinstance(statement, st.AutoCdc):
+            return self._auto_cdc.explain(statement, said, explain.mode)
         if isinstance(statement, st.Dml):
             prepared = self._preparer.change(statement, said)
             locks = self._holder.locks(statement, prepared, said)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from acidsql.acid import cdc
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.errors import AnalysisError
@@ -95,7 +96,9 @@ class ShowStatements(Family):
         rows = []
         if ours:
             tables = self._metastore.tables(database)
-            rows += [(database, name, False, _OURS) for name in tables]
+            others = frozenset(tables)
+            shown = [name for name in tables if not cdc.is_state_of(name, others)]
+            rows += [(database, name, False, _OURS) for name in shown]
         if sparks:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)

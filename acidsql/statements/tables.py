@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from acidsql.acid import cdc
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
@@ -21,7 +23,7 @@ from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
+from acidsql.plan.locking import exclusive, exclusive_database, overwriting, read_lock, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -115,13 +117,25 @@ class TableStatements(Family):
         self._places.make(table)
         return table, None if place is None else place.id
 
+    def create_beside(self, owner: Table, table: Table, text: str) -> None:
+        """Create the state table of another table, unless it exists. It gets its directory here."""
+        place = st.CreateTable(st.Name((table.name.name,), Span(0, 0)))
+        table = replace(table, location=self._location(place, table.name))
+        with self._transactions.own(text) as transaction:
+            transaction.txn.lock([read_lock(owner.name), exclusive(table.name)], agent_info=text)
+            if self._again(owner.name).lies_as(owner) and not self._metastore.get_table(table.name):
+                self._create(table, transaction, adopt=False)
+
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text).name
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            self._clean(self._metastore.drop_table(name, txn_id=txn.id))
+            self._lock_state(txn, text, name)
+            cleanup = self._metastore.drop_table(name, txn_id=txn.id)
+            pending = self._metastore.pending_cleanups()
+            self._clean(cleanup, *(one for one in pending if one.table == cdc.state_name(name)))
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
@@ -206,6 +220,7 @@ class TableStatements(Family):
         new_name = self._names.new(statement.new_name, text)
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+            self._lock_state(txn, text, name, new_name)
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -234,6 +249,11 @@ class TableStatements(Family):
             txn.commit(drop_partitions={name: values})
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
+
+    def _lock_state(self, txn: Txn, text: str, *names: TableName) -> None:
+        """Lock the state table of the first table, if it has one. The store takes it along."""
+        if self._metastore.get_table(cdc.state_name(names[0])) is not None:
+            txn.lock([exclusive(cdc.state_name(name)) for name in names], agent_info=text)
 
     # ── databases ─────────────────────────────────────────────────────────────────────────────────
 

@@ -31,6 +31,7 @@ _CHANGES = (
     st.Update,
     st.Delete,
     st.Merge,
+    st.AutoCdc,
     st.TruncateTable,
     st.LoadData,
 )

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from acidsql.acid.cdc import is_state
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import (
@@ -215,10 +216,8 @@ class Transaction:
         if found is None:
             raise TxnError(
                 f"Transaction {self.id} has no savepoint '{name}'.",
-                condition="NO_SUCH_SAVEPOINT",
-                sqlstate="3B001",
-                savepoint=name,
-            )
+                condition="NO_SUCH_SAVEPOINT", sqlstate="3B001", savepoint=name,
+            )  # fmt: skip
         return found
 
     def _forget_from(self, name: str) -> None:
@@ -244,7 +243,8 @@ class Transaction:
         """
         with file_errors():
             self._refuse_broken()
-        rows = sum(done.changed for work in self.works for _, done in work.published)
+        published = (one for work in self.works for one in work.published)
+        rows = sum(done.changed for table, done in published if not is_state(table))
         resolved: set[int] = set()
         while True:
             try:

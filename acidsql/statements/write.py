@@ -6,7 +6,7 @@ of one target before it writes the events of the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from acidsql.plan import lower
@@ -41,15 +41,28 @@ class Writer:
             few = self._few if is_point else 0
             views = self._reader.views(held.prepared, held.snapshot, said, few=few)
         with self._source(transaction.txn, held.prepared, views, said):
-            for query, touched in zip(held.prepared.queries, held.touched, strict=True):
-                if not query.table.partition_columns:
-                    transaction.refuse_hidden(query.table, [""])
-                with self._writing(transaction.txn, query, touched) as writing:
-                    with clock("do"):
-                        self._write(writing, query, views, said)
-                    with clock("keep"):
-                        transaction.refuse_hidden(query.table, writing.partitions)
-                        work.publish(query.table, writing)
+            targets = zip(held.prepared.queries, held.touched, strict=True)
+            self.write_each(transaction, targets, views, said, clock, work)
+
+    def write_each(
+        self,
+        transaction: Transaction,
+        targets: Iterable[tuple[EventQuery, Touched]],
+        views: Views,
+        said: Said,
+        clock: Clock,
+        work: Work,
+    ) -> None:
+        """Write and publish the events of these queries, one after another."""
+        for query, touched in targets:
+            if not query.table.partition_columns:
+                transaction.refuse_hidden(query.table, [""])
+            with self._writing(transaction.txn, query, touched) as writing:
+                with clock("do"):
+                    self._write(writing, query, views, said)
+                with clock("keep"):
+                    transaction.refuse_hidden(query.table, writing.partitions)
+                    work.publish(query.table, writing)
 
     @property
     def _few(self) -> int:

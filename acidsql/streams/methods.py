@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.streams import Batch, entry_of, following
+from acidsql.metastore.streams import entry_of, following
 from acidsql.plan.names import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
+from acidsql.streams.auto_cdc import AutoCdc, Clauses
+from acidsql.streams.identity import check_app_id, numbered
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.writer import AcidStreamWriter
 from acidsql.txn.retry import again
-
-_APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
 
 
 class StreamMethods:
@@ -70,18 +70,75 @@ class StreamMethods:
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
                 name="keys",
             )
-        if not isinstance(retries, int) or retries < 0:
-            raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
-        if txn_app_id is not None:
-            _check_app_id(txn_app_id)
-        full_name = self._runner.qualify(parts_of(table))  # USE may change the current database
+        _check(txn_app_id, retries)
         return Sink(
             self.spark,
             self.metastore,
             self._runner_for_batch,
-            table if full_name is None else str(full_name),
+            self._full_name(table),
             mode=mode,
             keys=given,
+            app_id=txn_app_id,
+            retries=retries,
+        )
+
+    def auto_cdc(
+        self,
+        target: str,
+        *,
+        keys: Sequence[str] | str | None = None,
+        sequence_by: str | None = None,
+        apply_as_deletes: str | None = None,
+        column_list: Sequence[str] | None = None,
+        except_column_list: Sequence[str] | None = None,
+        stored_as_scd_type: int | str = 1,
+        txn_app_id: str | None = None,
+        retries: int = 3,
+    ) -> AutoCdc:
+        """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
+
+        The names are those of Spark's ``create_auto_cdc_flow``. A record changes the row of its key
+        only if its order value is above all that the key had before. So records may come in any
+        order, and more than once.
+
+        Args:
+            target: ``table`` or ``database.table``.
+            keys: The columns that name a row. Default: the property ``acidsql.cdc.keys``.
+            sequence_by: SQL of a record's order value. Default: ``acidsql.cdc.sequence.by``.
+            apply_as_deletes: SQL of a condition: the record deletes its row. Default:
+                ``acidsql.cdc.delete.when``.
+            column_list: The columns that a record sets. Default: all columns of the records.
+            except_column_list: Columns of the records to leave out.
+            stored_as_scd_type: 1.
+            txn_app_id: As in ``sink``.
+            retries: As in ``sink``.
+
+        Returns:
+            A function as that of ``sink``. Its method ``apply(rows, txn_app_id=None,
+            txn_version=None)`` applies one DataFrame, and returns the receipt.
+
+        Raises:
+            SettingError: An argument is wrong.
+            UnsupportedError: The metastore keeps no streams, or the SCD type is not 1.
+        """
+        self._need_open()
+        self._need_ledger()
+        _check(txn_app_id, retries)
+        clauses = Clauses(
+            [keys] if isinstance(keys, str) else keys,
+            sequence_by,
+            apply_as_deletes,
+            column_list,
+            except_column_list,
+            stored_as_scd_type,
+        )
+        clauses.check()
+        return AutoCdc(
+            self.spark,
+            self.metastore,
+            self._runner_for_batch,
+            self._full_name(target),
+            clauses,
             app_id=txn_app_id,
             retries=retries,
         )
@@ -152,6 +209,11 @@ class StreamMethods:
                 condition="UNSUPPORTED_FEATURE.STREAMS",
             )
 
+    def _full_name(self, table: str) -> str:
+        """The name with its database, because USE may change the current one."""
+        full_name = self._runner.qualify(parts_of(table))
+        return table if full_name is None else str(full_name)
+
     def _runner_for_batch(self, spark: SparkSession) -> Runner:
         self._need_open()
         return self._runner.beside(spark)
@@ -170,29 +232,18 @@ class StreamMethods:
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of ``Session.transaction``."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
-        if txn_app_id is None and txn_version is None:
+        batch = numbered(txn_app_id, txn_version)
+        if batch is None:
             return begin(text, in_block=True)
-        if txn_app_id is None or txn_version is None:
-            raise SettingError("Pass txn_app_id and txn_version together.", name="txn_app_id")
         self._need_ledger()
-        _check_app_id(txn_app_id)
-        if type(txn_version) is not int or not 0 <= txn_version < 1 << 63:
-            raise SettingError(
-                f"txn_version={txn_version!r} is not an integer from 0 to 2^63 - 1.",
-                name="txn_version",
-            )
-        batch = Batch(txn_app_id, txn_version)
         entry = entry_of(self.metastore, batch)
-        if entry is not None and txn_version <= entry.batch.version:
+        if entry is not None and batch.version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))
 
 
-def _check_app_id(app_id: str) -> None:
-    """Refuse a name that not every store can keep as it is."""
-    is_text = isinstance(app_id, str) and app_id.isprintable()
-    if not is_text or not 1 <= len(app_id) <= _APP_ID_MAX:
-        raise SettingError(
-            f"txn_app_id={app_id!r} is not a text of 1 to {_APP_ID_MAX} printable characters.",
-            name="txn_app_id",
-        )
+def _check(txn_app_id: str | None, retries: int) -> None:
+    if not isinstance(retries, int) or retries < 0:
+        raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
+    if txn_app_id is not None:
+        check_app_id(txn_app_id)

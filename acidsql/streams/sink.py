@@ -154,31 +154,33 @@ class Sink:
 
     def _write(self, runner: Runner, table: Table, rows: DataFrame, txn_id: int) -> None:
         rows = _fitting(table, rows)
-        target, names = _name(table), ", ".join(map(quote, rows.columns))
+        target, names = table_name(table), ", ".join(map(quote, rows.columns))
         if self._mode == "upsert":
             with staged(keyed(table, rows, self._keys), table.location, txn_id) as kept:
                 refuse_bad_keys(kept, self._keys)
-                with _view(kept) as view:
-                    _run(runner, merge_text(table, target, view, kept, self._keys))
+                with view_of(kept) as view:
+                    run(runner, merge_text(table, target, view, kept, self._keys))
             return
-        with _view(rows) as view:
+        with view_of(rows) as view:
             if self._mode == "complete":
                 # An overwrite replaces only the partitions that get rows, and must be alone in its
                 # transaction (see ``Transaction.refuse_hidden``).
                 if table.partition_columns:
-                    _run(runner, f"DELETE FROM {target}")
+                    run(runner, f"DELETE FROM {target}")
                 else:
-                    _run(runner, f"INSERT OVERWRITE TABLE {target} ({names}) "
+                    run(runner, f"INSERT OVERWRITE TABLE {target} ({names}) "
                                  f"SELECT {names} FROM {view}")  # fmt: skip
                     return
-            _run(runner, f"INSERT INTO {target} ({names}) SELECT {names} FROM {view}")
+            run(runner, f"INSERT INTO {target} ({names}) SELECT {names} FROM {view}")
 
 
-def _run(runner: Runner, text: str) -> None:
+def run(runner: Runner, text: str) -> None:
+    """Run one statement, once."""
     runner.run(text, None, 0)
 
 
-def _name(table: Table) -> str:
+def table_name(table: Table) -> str:
+    """The table's name in a statement."""
     return f"{quote(table.name.database)}.{quote(table.name.name)}"
 
 
@@ -206,7 +208,8 @@ def _fitting(table: Table, rows: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def _view(rows: DataFrame) -> Iterator[str]:
+def view_of(rows: DataFrame) -> Iterator[str]:
+    """A name for a DataFrame in the statements of the block, on the DataFrame's own session."""
     name = f"acidsql_batch_{uuid.uuid4().hex}"
     rows.createTempView(name)
     try:

@@ -27,6 +27,10 @@ SETUP = (
     "INSERT INTO c VALUES (1, 'a'), (2, 'b')",
     "INSERT INTO c VALUES (3, 'c')",
     "DELETE FROM c WHERE id = 2",
+    "CREATE TABLE d (id INT)",  # it follows changes by AUTO CDC
+    "CREATE TABLE d__acidsql_cdc (id INT, sequence BIGINT, deleted BOOLEAN, at TIMESTAMP) "
+    "TBLPROPERTIES ('acidsql.cdc.order' = '')",
+    "INSERT INTO d__acidsql_cdc (id, sequence, deleted) VALUES (1, 1, true)",
 )
 _PROBE_M = "INSERT INTO m VALUES (99, 'probe')"
 _PROBE_C = "INSERT INTO c VALUES (99, 'probe')"
@@ -156,6 +160,8 @@ KINDS = (
     ),
     Kind("drop_table", "DROP TABLE t", "CREATE TABLE t (other INT)"),
     Kind("drop_partitioned_table", "DROP TABLE p", "CREATE TABLE p AS SELECT * FROM s"),
+    Kind("drop_with_state_table", "DROP TABLE d", "CREATE TABLE d (other INT)"),
+    Kind("rename_with_state_table", "ALTER TABLE d RENAME TO r", "INSERT INTO r VALUES (99)"),
     Kind("truncate", "TRUNCATE TABLE t"),
     Kind("truncate_partition", "TRUNCATE TABLE p PARTITION (k = 1)", _PROBE_P),
     Kind("add_columns", "ALTER TABLE t ADD COLUMNS (n INT)", "INSERT INTO t (id) VALUES (9)"),

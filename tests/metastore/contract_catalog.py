@@ -4,6 +4,7 @@ import pytest
 from contract_base import ACID, T, U, begin, seen, table, write
 from over_hive import needs
 
+from acidsql.acid import cdc
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
@@ -147,6 +148,30 @@ class CatalogContract:
         later.mark_cleaned(pending.id)
         later.mark_cleaned(pending.id)
         assert store.pending_cleanups() == []
+
+    @needs("keeps_state_tables")
+    def test_a_state_table_is_renamed_and_dropped_with_its_table(self, store, reopen):
+        """In the same step: no death leaves a table without it, or a later namesake with it."""
+        of_t, of_u = cdc.state_name(T), cdc.state_name(U)
+        store.create_table(table())
+        store.create_table(table(of_t, properties={cdc.ORDER: ""}))
+        write(store, of_t)
+        store.create_table(table(of_u))
+        assert condition(store.rename_table, T, U)[0] == "TABLE_OR_VIEW_ALREADY_EXISTS"
+        assert store.get_table(T) is not None and store.get_table(U) is None
+        store.mark_cleaned(store.drop_table(of_u).id)
+        store.rename_table(T, U)
+        assert store.tables("default") == [U.name, of_u.name]
+        assert seen(store, of_u).is_valid(1)
+        store.drop_table(U)
+        assert store.tables("default") == []
+        assert {one.table for one in reopen().pending_cleanups()} == {U, of_u}
+
+    def test_a_table_that_only_has_the_name_of_a_state_table_stays(self, store):
+        store.create_table(table())
+        store.create_table(table(cdc.state_name(T)))
+        store.drop_table(T)
+        assert store.tables("default") == [cdc.state_name(T).name]
 
     @needs("queues_cleanups")
     def test_a_directory_is_not_used_again_before_it_is_cleaned(self, store):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from acidsql.acid import cdc
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import (
@@ -139,6 +140,9 @@ class EmbeddedCatalog:
     ) -> PendingCleanup | None:
         with self._write(txn_id) as connection:
             location = self._drop_table(connection, name, txn_id)
+            if _has_state(connection, name):
+                state = cdc.state_name(name)
+                self._delete_later(connection, state, self._drop_table(connection, state, txn_id))
             return self._delete_later(connection, name, location) if delete_data else None
 
     def _drop_table(self, connection: Connection, name: TableName, txn_id: int | None) -> str:
@@ -167,30 +171,10 @@ class EmbeddedCatalog:
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
         with self._write(txn_id) as connection:
-            table_id = rows.need_table(connection, name)
-            db_id = tables.need_database(connection, new_name.database)
-            tables.need_no_table(connection, new_name)
-            connection.execute(
-                update(TBLS)
-                .where(TBLS.c.TBL_ID == table_id)
-                .values(DB_ID=db_id, TBL_NAME=new_name.name)
-            )
-            write_ids.rename(connection, name, new_name)
-            compaction_rows.rename(connection, name, new_name)
-            streams.rename(connection, name, new_name)
-            for components, prefix in _COMPONENTS:
-                connection.execute(
-                    update(components)
-                    .where(write_ids.of_table(components, prefix, name))
-                    .values(
-                        {
-                            f"{prefix}_DATABASE": new_name.database,
-                            f"{prefix}_TABLE": new_name.name,
-                        }
-                    )
-                )
-            for changed in (name, new_name):
-                catalog_history.note(connection, txn_id, changed)
+            _rename_table(connection, name, new_name, txn_id)
+            if _has_state(connection, name):
+                state, new_state = cdc.state_name(name), cdc.state_name(new_name)
+                _rename_table(connection, state, new_state, txn_id)
 
     def alter_table(
         self,
@@ -258,6 +242,40 @@ class EmbeddedCatalog:
     def mark_cleaned(self, cleanup_id: int) -> None:
         with self._store.write() as connection:
             cleanups.remove(connection, cleanup_id)
+
+
+def _rename_table(
+    connection: Connection, name: TableName, new_name: TableName, txn_id: int | None
+) -> None:
+    table_id = rows.need_table(connection, name)
+    db_id = tables.need_database(connection, new_name.database)
+    tables.need_no_table(connection, new_name)
+    connection.execute(
+        update(TBLS).where(TBLS.c.TBL_ID == table_id).values(DB_ID=db_id, TBL_NAME=new_name.name)
+    )
+    write_ids.rename(connection, name, new_name)
+    compaction_rows.rename(connection, name, new_name)
+    streams.rename(connection, name, new_name)
+    for components, prefix in _COMPONENTS:
+        connection.execute(
+            update(components)
+            .where(write_ids.of_table(components, prefix, name))
+            .values(
+                {
+                    f"{prefix}_DATABASE": new_name.database,
+                    f"{prefix}_TABLE": new_name.name,
+                }
+            )
+        )
+    for changed in (name, new_name):
+        catalog_history.note(connection, txn_id, changed)
+
+
+def _has_state(connection: Connection, name: TableName) -> bool:
+    """Whether a table, which may be gone already, has a state table of AUTO CDC."""
+    state = cdc.state_name(name)
+    table_id = rows.table_id(connection, state)
+    return table_id is not None and cdc.is_state(rows.read_table(connection, state, table_id))
 
 
 def _shown(table: Table) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ ABILITIES = Abilities(
     queues_cleanups=False,
     shared_with_hive=True,
     keeps_streams=False,
+    keeps_state_tables=False,
 )
 
 

@@ -374,6 +374,13 @@ _NO_BROADCAST = re.compile(
 )
 
 
+# Settings with which Spark broadcasts no table.
+SEND_NOTHING = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+
+
 def is_too_large_to_send(error: BaseException) -> bool:
     """Whether a query with a small result failed because a table is too large to broadcast."""
     return bool(_NO_BROADCAST.search(str(error)))

@@ -18,7 +18,7 @@ from acidsql.storage.files.parquet import parquet_of
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.few_rows import collect_few
-from acidsql.storage.spark.jvm import changed_conf, is_too_large_to_send
+from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.literal_rows import collect_rows, plain_rows
 from acidsql.storage.writing import load
 from acidsql.storage.writing.job import write_events, write_rows
@@ -31,11 +31,6 @@ from acidsql.storage.writing.publish import (
     publish,
     staging_directory,
 )
-
-_SEND_NOTHING = {
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +122,7 @@ class Writing:
             if not is_too_large_to_send(error):
                 raise
             again = otherwise() if otherwise else events
-            with changed_conf(events.sparkSession, _SEND_NOTHING):
+            with changed_conf(events.sparkSession, SEND_NOTHING):
                 self._take(self._by_job(again))
 
     def _written(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:

@@ -1,0 +1,170 @@
+"""The fold of AUTO CDC: a query that gives the newest record of each key, and what is wrong.
+
+::
+
+    k0 …    the key, in the types of the target's columns
+    s       the newest order value
+    top     the newest record: ``d``, whether it deletes, and ``v0`` …, the columns that it sets
+    n       the number of records
+    m       the number of different order values
+    nulls   the number of records without an order value, or with NULL in a part of it
+    ties    the number of order values that different records have; ``tie`` is one of them
+
+Records are converted to the types of the target's columns first. So records that differ only before
+this conversion are equal. A record that deletes sets no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from acidsql.acid.table import Column
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import AnalysisError
+from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored
+from acidsql.plan.cdc_rules import Rules
+from acidsql.plan.event_query import Fields, Planned, assigned
+from acidsql.plan.sqltext import Text
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+
+# Columns of the query over the source. Reserved names: no user's expression can mean them.
+_GIVEN = f"{ew.PREFIX}r"  # + ordinal
+_DELETES = f"{ew.PREFIX}d"
+_ORDER = f"{ew.PREFIX}q"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The query, and the type of the order values."""
+
+    query: Text
+    sequence: HiveType
+
+
+def fold(
+    rules: Rules, planned: Planned, source: Text, alias: str | None, names: Iterable[str]
+) -> Fold:
+    """Compose the query.
+
+    Args:
+        rules: The statement's rules.
+        planned: The facts about the statement.
+        source: The source as a relation.
+        alias: The qualifier of the source's columns, or None.
+        names: The source's columns.
+
+    Raises:
+        AnalysisError: A value does not fit its column, the condition is no BOOLEAN, or order values
+            have no order.
+    """
+    columns = (*rules.keys, *rules.columns)
+    by_name = {name.lower(): name for name in names}  # the session may tell cases apart
+    prefix = "" if alias is None else f"{quote(alias)}."
+    given = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
+    rows = _records(rules, planned, source, given)
+    fields = planned.analyse(rows)
+    _check_condition(rules, planned, fields)
+    values = {
+        column.name: _value(planned, f"{_GIVEN}{i}", kind, column, rules)
+        for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=False))
+    }
+    sequence, kind = _sequence(rules, planned, fields, values)
+    keys = [f"k{i}" for i in range(len(rules.keys))]
+    converted = [
+        f"/*+ REPARTITION({', '.join(keys)}) */ {values[rules.keys[0].name]} AS k0",
+        *(f"{values[key.name]} AS k{i}" for i, key in enumerate(rules.keys) if i),
+        f"{sequence} AS s",
+        f"coalesce({_DELETES}, false) AS d",
+        *(
+            f"CASE WHEN {_DELETES} THEN NULL ELSE {values[column.name]} END AS v{i}"
+            for i, column in enumerate(rules.columns)
+        ),
+    ]
+    text = planned.new().raw("SELECT\n").commas(_of_key(keys, has_null("s", kind)))
+    text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
+    text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
+    by = ", ".join(keys)
+    return Fold(text.raw(f"\n))\nGROUP BY {by}, s)\nGROUP BY {by}"), kind)
+
+
+def _records(rules: Rules, planned: Planned, source: Text, given: Sequence[str]) -> Text:
+    """The source's columns as they are, the condition and, unless columns hold it, the order."""
+    found: list[Text | str] = [f"{sql} AS {_GIVEN}{i}" for i, sql in enumerate(given)]
+    if rules.delete_when is None:
+        found.append(f"false AS {_DELETES}")
+    else:
+        found.append(rules.delete_when.value(planned).raw(f" AS {_DELETES}"))
+    if not rules.order:
+        found.append(rules.sequence.value(planned).raw(f" AS {_ORDER}"))
+    return planned.new().raw("SELECT\n").commas(found).raw("\nFROM ").add(source)
+
+
+def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
+    """The columns of the records of one key with one order value."""
+    plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
+    compared = "".join(
+        f", 'v{i}', {comparable(f'v{i}', parse_type(column.type))}"
+        for i, column in enumerate(rules.columns)
+    )
+    record = f"named_struct('d', d{compared})"
+    return [
+        *keys,
+        "s",
+        f"any_value(named_struct('d', d{plain})) AS top",
+        "count(*) AS n",
+        f"min({record}) <> max({record}) AS tie",
+    ]
+
+
+def _of_key(keys: list[str], is_null: str) -> list[Text | str]:
+    return [
+        *keys,
+        "max(s) AS s",
+        "max_by(top, s) AS top",
+        "sum(n) AS n",
+        "count(*) AS m",
+        f"sum(CASE WHEN {is_null} THEN n ELSE 0 END) AS nulls",
+        "count_if(tie) AS ties",
+        "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
+    ]
+
+
+def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
+    """A value as it will be read from its column."""
+    value = assigned(planned, sql, kind, column, rules.place)
+    wanted = parse_type(column.type)
+    return f"rpad({value}, {wanted.parameters[0]}, ' ')" if wanted.kind == "char" else value
+
+
+def _sequence(
+    rules: Rules, planned: Planned, fields: Fields, values: dict[str, str]
+) -> tuple[str, HiveType]:
+    """SQL of the order value, and its type."""
+    if rules.order:
+        parts = [(values[column.name], stored(column.type)) for column in rules.order]
+        return as_struct(parts) if rules.is_struct else parts[0]
+    given = dict(fields)[_ORDER]
+    found = plain_order(_ORDER, given)
+    if found is None:
+        span = rules.sequence.span or rules.place
+        raise AnalysisError(
+            f"SEQUENCE BY gives values of type {str(given).upper()}, which have no order that "
+            "AUTO CDC can keep. Use a number, a time, a text, or a struct of these.",
+            planned.text, span.start, span.end,
+            condition="AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", sqlstate="42000",
+        )  # fmt: skip
+    return found
+
+
+def _check_condition(rules: Rules, planned: Planned, fields: Fields) -> None:
+    kind = dict(fields)[_DELETES].kind
+    if kind not in ("boolean", "void"):  # void: the word NULL
+        place = rules.delete_when.span if rules.delete_when else None
+        place = place or rules.place
+        raise AnalysisError(
+            f"APPLY AS DELETE WHEN needs a BOOLEAN condition, not a {kind.upper()}.",
+            planned.text, place.start, place.end,
+            condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
+        )  # fmt: skip

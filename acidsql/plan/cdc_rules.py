@@ -1,0 +1,321 @@
+"""Binds AUTO CDC to its target and source: the keys, the order of records, the columns they set.
+
+A rule comes from a clause, or from a property that was declared with the target. Both may be given
+if they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from acidsql.acid import cdc
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.event_query import Fields, Planned, refuse_window, single
+from acidsql.plan.sqltext import Text
+from acidsql.sql.conditions import has_subquery
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.statements import AutoCdc, Name
+from acidsql.sql.tokens import Kind, Span, tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression of a clause or of a property.
+
+    Attributes:
+        text: The expression as the user wrote it.
+        span: Its place in the statement; None if it is a property's.
+    """
+
+    text: str
+    span: Span | None
+
+    def value(self, planned: Planned) -> Text:
+        """The expression for a query over the source."""
+        if self.span is not None:
+            return single(planned.new().user(self.span))
+        return single(planned.new().raw(f"({self.text}\n)"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one AUTO CDC.
+
+    Attributes:
+        keys: The target's columns that name a row.
+        columns: The target's other columns that a record sets.
+        kept: The target's columns that no record sets. A row keeps their values.
+        sequence: The order of a key's records.
+        order: The target's columns that hold the order value of a live row; none if the state table
+            holds it.
+        is_struct: The order is that of a struct of these columns.
+        delete_when: Whether a record deletes its row; None: no record does.
+        place: The place of the source, for errors.
+    """
+
+    keys: tuple[Column, ...]
+    columns: tuple[Column, ...]
+    kept: tuple[Column, ...]
+    sequence: Expression
+    order: tuple[Column, ...]
+    is_struct: bool
+    delete_when: Expression | None
+    place: Span
+
+
+def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
+    """Bind a statement.
+
+    Args:
+        statement: The statement.
+        planned: The facts about it.
+        fields: The source's columns.
+
+    Raises:
+        AnalysisError: A column is missing or is given twice, a rule is missing, or a clause and a
+            property contradict each other.
+        UnsupportedError: An expression contains a subquery or a window function.
+    """
+    table = planned.table
+    _check_source(statement, planned, fields)
+    keys = _keys(statement, planned)
+    columns = _columns(statement, planned, keys, [name.lower() for name, _ in fields])
+    sequence = _expression(
+        statement, planned, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
+    )
+    if sequence is None:
+        raise _missing(statement, planned, "SEQUENCE BY …", cdc.SEQUENCE_BY)
+    delete_when = _expression(
+        statement, planned, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
+    )
+    kept = tuple(c for c in table.all_columns if c not in keys and c not in columns)
+    for column in kept:
+        if column in table.partition_columns and column.default is None:
+            raise _error(
+                planned, statement.source, "NEED_PARTITION", "42000",
+                f"The source has no value for the partition column '{column.name}'.",
+            )  # fmt: skip
+    order, is_struct = _order(sequence, statement.source_alias, (*keys, *columns))
+    return Rules(
+        keys, columns, kept, sequence, order, is_struct, delete_when, statement.source
+    )  # fmt: skip
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a list of columns, ``a, `b c` ``, in lower case. Raises SqlError."""
+    c = Cursor(text, tokenize(text))
+    names = [c.name("the name of a column").parts[-1].lower()]
+    while c.accept(","):
+        names.append(c.name("the name of a column").parts[-1].lower())
+    c.end("',' or the end of the list")
+    return tuple(names)
+
+
+# ── keys and columns ─────────────────────────────────────────────────────────────────────────
+
+
+def _check_source(statement: AutoCdc, planned: Planned, fields: Fields) -> None:
+    seen: set[str] = set()
+    for name, _ in fields:
+        if name.lower() in seen:
+            raise _error(
+                planned, statement.source, "COLUMN_ALREADY_EXISTS", "42711",
+                f"The source has two columns '{name}'.",
+            )  # fmt: skip
+        seen.add(name.lower())
+
+
+def _keys(statement: AutoCdc, planned: Planned) -> tuple[Column, ...]:
+    table, place = planned.table, statement.target.span
+    declared = table.properties.get(cdc.KEYS)
+    given = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
+    if declared is not None:
+        names = _declared_names(statement, planned, declared)
+        if given and {name for name, _ in given} != set(names):
+            span = Span(given[0][1].start, given[-1][1].end)
+            raise _contradiction(planned, span, "KEYS", cdc.KEYS, declared)
+        given = [(name, place) for name in names]
+    if not given:
+        raise _missing(statement, planned, "KEYS (…)", cdc.KEYS)
+    known = {column.name: column for column in table.all_columns}
+    found: list[Column] = []
+    for name, span in given:
+        column = known.get(name)
+        if column is None:
+            raise _no_column(planned, span, name, f"{table.name} has no key column")
+        if column in found:
+            raise _error(
+                planned, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
+            )
+        if parse_type(column.type).children:
+            raise UnsupportedError(
+                f"The key column '{name}' is of type {column.type.upper()}. Keys are plain values.",
+                planned.text, span.start, span.end,
+                condition="UNSUPPORTED_FEATURE.AUTO_CDC_KEY",
+            )  # fmt: skip
+        found.append(column)
+    return tuple(found)
+
+
+def _declared_names(statement: AutoCdc, planned: Planned, text: str) -> tuple[str, ...]:
+    try:
+        return names_in(text)
+    except SqlError:
+        raise _error(
+            planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
+            f"The property '{cdc.KEYS}' of {planned.table.name} is no list of columns: '{text}'.",
+        ) from None  # fmt: skip
+
+
+def _columns(
+    statement: AutoCdc, planned: Planned, keys: Sequence[Column], source: Sequence[str]
+) -> tuple[Column, ...]:
+    """The target's columns, but for the keys, that get the source's columns of their names."""
+    known = {column.name: column for column in planned.table.all_columns}
+    wanted = list(source)
+    named = [(name.parts[-1].lower(), name.span) for name in statement.columns or ()]
+    for name, span in named:
+        if name not in source:
+            raise _no_column(planned, span, name, "The source has no column")
+    left_out = {name for name, _ in named} if statement.all_but else set()
+    if statement.columns is not None and not statement.all_but:
+        wanted = list(dict.fromkeys(name for name, _ in named))
+    for key in keys:
+        if key.name in left_out or key.name not in source:
+            place = next((span for name, span in named if name == key.name), statement.source)
+            raise _no_column(planned, place, key.name, "The records have no key column")
+    for name in wanted:
+        if name not in known and name not in left_out:
+            raise _no_column(
+                planned, dict(named).get(name, statement.source), name,
+                f"{planned.table.name} does not have the source's column",
+                "Leave the column out by COLUMNS * EXCEPT (…), or add it by ALTER TABLE.",
+            )  # fmt: skip
+    names = set(wanted) - left_out - {key.name for key in keys}
+    return tuple(column for column in planned.table.all_columns if column.name in names)
+
+
+# ── expressions ──────────────────────────────────────────────────────────────────────────────
+
+
+def _expression(
+    statement: AutoCdc, planned: Planned, clause: Span | None, key: str, words: str
+) -> Expression | None:
+    declared = planned.table.properties.get(key)
+    if clause is not None:
+        if declared is not None and _normal(clause.of(planned.text)) != _normal(declared):
+            raise _contradiction(planned, clause, words, key, declared)
+        if has_subquery(planned.text, clause):
+            raise UnsupportedError(
+                f"A subquery in {words} is not supported: join the source with it.",
+                planned.text, clause.start, clause.end,
+            )  # fmt: skip
+        refuse_window(planned, clause)
+        return Expression(clause.of(planned.text), clause)
+    if declared is None:
+        return None
+    try:
+        Cursor(declared, tokens := tokenize(declared))
+        is_good = bool(tokens) and all(token.text != ";" for token in tokens)
+    except SqlError:
+        is_good = False
+    if not is_good or has_subquery(declared, Span(0, len(declared))):
+        raise _error(
+            planned, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
+            f"The property '{key}' of {planned.table.name} is no expression over one record: "
+            f"'{declared}'.",
+        )  # fmt: skip
+    return Expression(declared, None)
+
+
+def _normal(text: str) -> list[tuple[bool, str]] | str:
+    """An expression without blanks, comments and the case of its words."""
+    try:
+        tokens = tokenize(text)
+    except SqlError:
+        return text
+    return [
+        (token.kind is Kind.STRING, token.value)
+        if token.kind is Kind.STRING
+        else (False, token.value.lower())
+        for token in tokens
+    ]
+
+
+def _order(
+    sequence: Expression, alias: str | None, columns: Sequence[Column]
+) -> tuple[tuple[Column, ...], bool]:
+    """The columns, if the order is that of some of the target's columns: ``a``, ``struct(a, b)``.
+
+    Only plain values: two of them compare in the target as they do in the source.
+
+    Returns:
+        The columns, and whether they are in a struct.
+    """
+    tokens = list(tokenize(sequence.text))
+    is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]
+    if is_struct and tokens[-1].text == ")":
+        tokens = tokens[2:-1]
+    known = {column.name: column for column in columns}
+    found: list[Column] = []
+    while tokens:
+        is_qualified = len(tokens) > 2 and tokens[1].text == "."
+        if is_qualified and alias is not None and tokens[0].value.lower() == alias.lower():
+            tokens = tokens[2:]
+        column = known.get(tokens[0].value.lower()) if tokens[0].is_name else None
+        if column is None or parse_type(column.type).children:
+            return (), False
+        found.append(column)
+        tokens = tokens[1:]
+        if tokens and (not is_struct or tokens[0].text != "," or len(tokens) == 1):
+            return (), False
+        tokens = tokens[1:]
+    return tuple(found), is_struct
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _missing(statement: AutoCdc, planned: Planned, clause: str, key: str) -> AnalysisError:
+    return _error(
+        planned, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
+        f"AUTO CDC needs {clause}, or the property '{key}' of {planned.table.name}.",
+    )  # fmt: skip
+
+
+def _contradiction(
+    planned: Planned, span: Span, words: str, key: str, declared: str
+) -> AnalysisError:
+    return _error(
+        planned, span, "AUTOCDC_DECLARATION_DRIFT", "42000",
+        f"{planned.table.name} was declared with '{key}'='{declared}'. Leave {words} out, or "
+        "change the property by ALTER TABLE … SET TBLPROPERTIES.",
+    )  # fmt: skip
+
+
+def _no_column(
+    planned: Planned, span: Span, name: str, what: str, advice: str = ""
+) -> AnalysisError:
+    return _error(
+        planned, span, "UNRESOLVED_COLUMN", "42703", f"{what} '{name}'. {advice}".rstrip()
+    )
+
+
+def _error(
+    planned: Planned, span: Span, condition: str, sqlstate: str, message: str
+) -> AnalysisError:
+    return AnalysisError(
+        message, planned.text, span.start, span.end, condition=condition, sqlstate=sqlstate
+    )
+
+
+def refuse_insert_only(table: Table, target: Name, text: str) -> None:
+    """Refuse a target whose rows cannot be changed."""
+    if table.is_insert_only:
+        raise UnsupportedError(
+            "AUTO CDC INTO an insert-only table (Hive 10414) is not supported.",
+            text, target.span.start, target.span.end,
+        )  # fmt: skip

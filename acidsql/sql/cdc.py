@@ -1,0 +1,108 @@
+"""Parses AUTO CDC, whose clauses are those of Spark's and Databricks' AUTO CDC flows."""
+
+from __future__ import annotations
+
+from acidsql.errors import SqlError
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid, column_list
+from acidsql.sql.modify import table_or_query
+from acidsql.sql.statements import AutoCdc, Name
+from acidsql.sql.tokens import Span, tokenize
+
+_STARTS = ("KEYS (", "IGNORE NULL", "APPLY AS", "SEQUENCE BY", "STORED AS", "TRACK HISTORY")
+_CLAUSES = (*_STARTS, "COLUMNS")
+# Without its bracket, each of these two words may be an alias.
+_NO_ALIAS = (*_STARTS, "COLUMNS (", "COLUMNS *")
+
+
+def auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
+    """Parse ``AUTO CDC INTO t FROM s KEYS (…) …``; None if the first two words are others."""
+    if not c.accept("AUTO", "CDC") and not c.accept("APPLY", "CHANGES"):
+        return None
+    c.expect("INTO")
+    target = c.name("the name of a table")
+    if not is_acid(target.parts):
+        c.refuse(
+            f"AUTO CDC INTO a table that is no ACID table ('{'.'.join(target.parts)}') is not "
+            "supported",
+            target.span,
+        )
+    c.expect("FROM")
+    source, name = table_or_query(c, "AUTO CDC")
+    alias = _alias(c, name)
+    keys = _list(c, "'('") if c.accept("KEYS") else None
+    _refuse(c, "IGNORE", "NULL", "UPDATES")
+    delete_when = None
+    if c.accept("APPLY", "AS", "DELETE", "WHEN"):
+        delete_when = c.expression(_CLAUSES, what="a condition")
+    _refuse(c, "APPLY", "AS", "TRUNCATE", "WHEN")
+    sequence_by = None
+    if c.accept("SEQUENCE", "BY"):
+        sequence_by = c.expression(_CLAUSES, what="an expression")
+    columns, all_but = _columns(c)
+    _stored(c)
+    _refuse(c, "TRACK", "HISTORY", "ON")
+    c.end(_expected(keys, delete_when, sequence_by, columns))
+    return AutoCdc(target, source, alias, name, keys, delete_when, sequence_by, columns, all_but)
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text is one expression, in which no clause of AUTO CDC begins."""
+    try:
+        c = Cursor(text, tokenize(text))
+        c.expression((*_CLAUSES, ";"))
+    except SqlError:
+        return False
+    return c.done
+
+
+def _alias(c: Cursor, name: Name | None) -> str | None:
+    """Parse ``[AS] x``. Without AS, x is no alias if it begins a clause."""
+    if c.accept("AS"):
+        return c.name_part("an alias").value
+    if c.token.is_name and not any(c.at(*clause.split()) for clause in _NO_ALIAS):
+        if c.at("KEYS") and c.peek().upper not in ("", "KEYS"):
+            c.take()
+            c.fail("Expected '('")
+        return c.take().value
+    return None if name is None else name.parts[-1]
+
+
+def _columns(c: Cursor) -> tuple[tuple[Name, ...] | None, bool]:
+    if not c.accept("COLUMNS"):
+        return None, False
+    if not c.accept("*"):
+        return _list(c, "'(' or '*'"), False
+    c.expect("EXCEPT")
+    return _list(c, "'('"), True
+
+
+def _list(c: Cursor, expected: str) -> tuple[Name, ...]:
+    if not c.at("("):
+        c.fail(f"Expected {expected}")
+    return column_list(c)
+
+
+def _stored(c: Cursor) -> None:
+    start = c.index
+    if not c.accept("STORED"):
+        return
+    c.expect("AS")
+    c.expect("SCD")
+    c.expect("TYPE")
+    kind = c.number()
+    if kind != 1:
+        c.refuse(f"AUTO CDC … STORED AS SCD TYPE {kind} is not supported", c.span_from(start))
+
+
+def _refuse(c: Cursor, *words: str) -> None:
+    if c.at(*words):
+        last = c.peek(len(words) - 1)
+        c.refuse(f"AUTO CDC … {' '.join(words)} is not supported", Span(c.token.start, last.end))
+
+
+def _expected(*clauses: object) -> str:
+    """The clauses that may follow, for an error about a clause at a wrong place."""
+    names = ("KEYS", "APPLY AS DELETE WHEN", "SEQUENCE BY", "COLUMNS")
+    given = max((i for i, clause in enumerate(clauses, 1) if clause is not None), default=0)
+    return f"{', '.join([*names[given:], 'STORED AS'])} or the end of the statement"

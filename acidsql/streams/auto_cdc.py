@@ -1,0 +1,130 @@
+"""Applies the changes of a stream, or of a batch, to a table: ``Session.auto_cdc``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.errors import SettingError, UnsupportedError
+from acidsql.metastore.interface import Metastore
+from acidsql.sql.cdc import is_expression
+from acidsql.statements.result import Receipt
+from acidsql.statements.runner import Runner
+from acidsql.storage.columns import quote
+from acidsql.streams.identity import numbered
+from acidsql.streams.sink import Sink, run, table_name, view_of
+from acidsql.txn.retry import again
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """The clauses of AUTO CDC; what is None was declared with the table, or is left out."""
+
+    keys: Sequence[str] | None = None
+    sequence_by: str | None = None
+    apply_as_deletes: str | None = None
+    column_list: Sequence[str] | None = None
+    except_column_list: Sequence[str] | None = None
+    stored_as_scd_type: int | str = 1
+
+    def check(self) -> None:
+        """Refuse clauses that AUTO CDC does not have.
+
+        Raises:
+            SettingError: An expression is none, or both lists of columns are given.
+            UnsupportedError: The SCD type is not 1.
+        """
+        if str(self.stored_as_scd_type) != "1":
+            raise UnsupportedError(f"SCD TYPE {self.stored_as_scd_type} is not supported.")
+        if self.column_list is not None and self.except_column_list is not None:
+            raise SettingError(
+                "Pass column_list=… or except_column_list=…, not both.", name="column_list"
+            )
+        for name in ("sequence_by", "apply_as_deletes"):
+            text = getattr(self, name)
+            if text is not None and not is_expression(text):
+                raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
+
+    def text(self, target: str, source: str) -> str:
+        """The statement."""
+        parts = [f"AUTO CDC INTO {target} FROM {source}"]
+        if self.keys is not None:
+            parts.append(f"KEYS {_list(self.keys)}")
+        if self.apply_as_deletes is not None:
+            parts.append(f"APPLY AS DELETE WHEN {self.apply_as_deletes}")
+        if self.sequence_by is not None:
+            parts.append(f"SEQUENCE BY {self.sequence_by}")
+        if self.column_list is not None:
+            parts.append(f"COLUMNS {_list(self.column_list)}")
+        if self.except_column_list is not None:
+            parts.append(f"COLUMNS * EXCEPT {_list(self.except_column_list)}")
+        return "\n".join(parts)
+
+
+class AutoCdc(Sink):
+    """A function for ``foreachBatch``, and ``apply`` for batches; ``Session.auto_cdc`` makes it.
+
+    Attributes:
+        last: The receipt of the newest batch; None before the first one.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        make_runner: Callable[[SparkSession], Runner],
+        table: str,
+        clauses: Clauses,
+        *,
+        app_id: str | None,
+        retries: int,
+    ) -> None:
+        super().__init__(
+            spark, metastore, make_runner, table,
+            mode="changes", keys=(), app_id=app_id, retries=retries,
+        )  # fmt: skip
+        self._clauses = clauses
+
+    def apply(
+        self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
+    ) -> Receipt:
+        """Apply a DataFrame of records, in a transaction of its own.
+
+        Args:
+            rows: The records.
+            txn_app_id: See ``Session.transaction``. Default: the records are applied in any case.
+                Records that were applied before change nothing.
+            txn_version: See ``Session.transaction``.
+
+        Returns:
+            The receipt. It says how many records were stale or duplicates, or that the batch was
+            skipped.
+
+        Raises:
+            AcidSqlError: As ``Session.sql``. Nothing of the batch was applied.
+        """
+        with self._runner(rows.sparkSession) as runner:
+            table = self._target(runner)
+
+            batch = numbered(txn_app_id, txn_version, str(table.name))
+
+            def once() -> Receipt | None:
+                if batch is not None:
+                    return self._once(runner, table, rows, batch)
+                self._write(runner, table, rows, 0)
+                return runner.last
+
+            self.last = again(once, self._retries)
+        assert self.last is not None
+        return self.last
+
+    def _write(self, runner: Runner, table: Table, rows: DataFrame, txn_id: int) -> None:
+        with view_of(rows) as view:
+            run(runner, self._clauses.text(table_name(table), view))
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"({', '.join(map(quote, names))})"

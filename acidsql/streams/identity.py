@@ -1,0 +1,37 @@
+"""Checks the names and numbers by which a program says which batch it commits."""
+
+from __future__ import annotations
+
+from acidsql.errors import SettingError
+from acidsql.metastore.streams import Batch
+
+_APP_ID_MAX = 250  # characters: the width of STREAMS.TXN_APP_ID
+
+
+def numbered(txn_app_id: str | None, txn_version: int | None, sink: str = "") -> Batch | None:
+    """The batch that a program names; None if it names none.
+
+    Raises:
+        SettingError: One of both is missing, or is no name or no number that every store keeps.
+    """
+    if txn_app_id is None and txn_version is None:
+        return None
+    if txn_app_id is None or txn_version is None:
+        raise SettingError("Pass txn_app_id and txn_version together.", name="txn_app_id")
+    check_app_id(txn_app_id)
+    if type(txn_version) is not int or not 0 <= txn_version < 1 << 63:
+        raise SettingError(
+            f"txn_version={txn_version!r} is not an integer from 0 to 2^63 - 1.",
+            name="txn_version",
+        )
+    return Batch(txn_app_id, txn_version, sink)
+
+
+def check_app_id(app_id: str) -> None:
+    """Refuse a name that not every store can keep as it is."""
+    is_text = isinstance(app_id, str) and app_id.isprintable()
+    if not is_text or not 1 <= len(app_id) <= _APP_ID_MAX:
+        raise SettingError(
+            f"txn_app_id={app_id!r} is not a text of 1 to {_APP_ID_MAX} printable characters.",
+            name="txn_app_id",
+        )

@@ -1,0 +1,13 @@
+-- case auto_cdc, cdc_source: all clauses
+AUTO CDC INTO t FROM sell_stg AS s KEYS (sell_id, store) APPLY AS DELETE WHEN s.op_code = 'D'
+SEQUENCE BY struct(change_ts, batch) COLUMNS * EXCEPT (op_code) STORED AS SCD TYPE 1
+-- case auto_cdc: everything is declared with the table
+AUTO CDC INTO t FROM s
+-- case auto_cdc: the older words, and a query
+APPLY CHANGES INTO t FROM (SELECT * FROM s WHERE a > 1) x KEYS (id) SEQUENCE BY n COLUMNS (id, a)
+-- case cdc_source: an alias that is a word of the grammar
+AUTO CDC INTO t FROM s keys KEYS (id) SEQUENCE BY keys.sequence
+-- case auto_cdc: a column that is called as a clause
+AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN sequence = 1 OR s.apply IS NULL SEQUENCE BY sequence
+-- case explained: what it will do
+EXPLAIN AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n

@@ -1,0 +1,64 @@
+"""Records of changes, and the table that they must give, as plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+COLUMNS = "id INT, v STRING, p STRING, ts INT, batch INT, op STRING"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One record. Its order value is (``ts``, ``batch``)."""
+
+    id: int | None
+    v: str | None
+    ts: int | None
+    batch: int | None = 0
+    p: str | None = "x"
+    op: str | None = "u"
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """Its values, in the order of ``COLUMNS``."""
+        return (self.id, self.v, self.p, self.ts, self.batch, self.op)
+
+
+@dataclass
+class Model:
+    """What the records give: each key's newest order value, and the row of each live key."""
+
+    newest: dict[int, tuple[int, int]] = field(default_factory=dict)
+    rows: dict[int, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Apply records, one after another, in any order."""
+        for one in changes:
+            order = (one.ts, one.batch)
+            if one.id in self.newest and order <= self.newest[one.id]:
+                continue
+            self.newest[one.id] = order
+            self.rows.pop(one.id, None)
+            if one.op != "d":
+                self.rows[one.id] = (one.v, one.p)
+
+
+def put(acid: Any, name: str, changes: Iterable[Change]) -> None:
+    """A temporary view with these records."""
+    rows = [one.row for one in changes]
+    acid.spark.createDataFrame(rows, COLUMNS).createOrReplaceTempView(name)
+
+
+def live(acid: Any, table: str = "t") -> dict[int, tuple[str | None, str | None]]:
+    """The rows of a table, by key."""
+    found = acid.sql(f"SELECT id, v, p FROM {table}").collect()
+    assert len({row.id for row in found}) == len(found), "a key came twice"
+    return {row.id: (row.v, row.p) for row in found}
+
+
+def deleted(acid: Any, table: str = "t") -> set[int]:
+    """The deleted keys that the state table knows."""
+    found = acid.sql(f"SELECT id FROM {table}__acidsql_cdc WHERE deleted").collect()
+    return {row.id for row in found}
