@@ -32,7 +32,7 @@ from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
 from acidsql.plan.cdc_decision import ROW, Act, Sides, decide, state_columns
 from acidsql.plan.cdc_fold import Fold, fold
-from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_insert_only
+from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_target
 from acidsql.plan.event_query import EventQuery, Fields, Planned, partition_text
 from acidsql.plan.query import (
     Resolve,
@@ -99,7 +99,7 @@ def plan_auto_cdc(
     target = resolve(statement.target.parts)
     if target is None:  # it was dropped after the text was parsed
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
-    refuse_insert_only(target, statement.target, text)
+    refuse_target(target, statement.target, text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
     sources = rewritten.standins
     blank = Text(text, [*rewritten.edits, *placeholders(text)])

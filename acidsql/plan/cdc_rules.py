@@ -312,10 +312,10 @@ def _error(
     )
 
 
-def refuse_insert_only(table: Table, target: Name, text: str) -> None:
-    """Refuse a target whose rows cannot be changed."""
-    if table.is_insert_only:
+def refuse_target(table: Table, target: Name, text: str) -> None:
+    """Refuse a target whose rows cannot be changed, and a state table."""
+    what = "an insert-only table (Hive 10414)" if table.is_insert_only else "a state table"
+    if table.is_insert_only or cdc.is_state(table):
         raise UnsupportedError(
-            "AUTO CDC INTO an insert-only table (Hive 10414) is not supported.",
-            text, target.span.start, target.span.end,
-        )  # fmt: skip
+            f"AUTO CDC INTO {what} is not supported.", text, target.span.start, target.span.end
+        )

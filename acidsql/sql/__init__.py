@@ -8,7 +8,7 @@ tokens           the text cut by sqlglot's lexer; ``Span``; ``split_statements``
 statements       the parsed statements, as frozen dataclasses (``parts``, ``…_statements``)
 cursor           a place among tokens: ``at``, ``accept``, ``expect``, and expressions as islands
 parser           ``parse``: decides whose a statement is, and which function reads it
-insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE
+insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE; ``cdc`` is AUTO CDC
 tables columns   CREATE, ALTER, DROP, TRUNCATE TABLE; the columns in them
 show             SHOW, DESCRIBE, databases
 transaction      BEGIN … COMMIT, savepoints, LOCK, ABORT; ``options`` is SET of our settings

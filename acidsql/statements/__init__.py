@@ -8,6 +8,7 @@ a module here.
 runner              one statement, start to finish: say, hold, do, keep
 prepare, hold,      the phases *say*, *hold* and *do* of a statement that changes rows; ``write``
 write               also publishes
+auto_cdc            AUTO CDC, which does this in several steps
 family              what the modules below share: the session's context, ``@runs``
 reader              SELECT and everything else that only Spark runs; the rows of stand-ins
 current_txn         which transaction the session's statements run in, and what its reads see

@@ -252,7 +252,8 @@ class TableStatements(Family):
 
     def _lock_state(self, txn: Txn, text: str, *names: TableName) -> None:
         """Lock the state table of the first table, if it has one. The store takes it along."""
-        if self._metastore.get_table(cdc.state_name(names[0])) is not None:
+        can_have = self._metastore.abilities.keeps_state_tables
+        if can_have and self._metastore.get_table(cdc.state_name(names[0])) is not None:
             txn.lock([exclusive(cdc.state_name(name)) for name in names], agent_info=text)
 
     # ── databases ─────────────────────────────────────────────────────────────────────────────────
@@ -394,7 +395,6 @@ class TableStatements(Family):
 
     def _type_of(self, text: str) -> Callable[[Span], HiveType]:
         def type_of(span: Span) -> HiveType:
-            query = Text(text).raw("SELECT ").user(span)
-            return lower.fields(self._spark, query, {})[0][1]
+            return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]
 
         return type_of

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from kit_cdc import Change, deleted, live, put
+from over_hive import beside
 
 import acidsql
 from acidsql.acid.table import TableName
@@ -39,8 +44,6 @@ def target(spark, tmp_path_factory):
 
 def no_trace(acid, table="t") -> bool:
     """Whether a table's directory has no temporary files."""
-    from pathlib import Path
-
     return not list(Path(acid.warehouse, table).glob("_tmp_*"))
 
 
@@ -114,6 +117,22 @@ def test_a_wrong_clause_fails_where_it_stands(target, clauses, condition, place)
     assert text[caught.value.start : caught.value.end] == place
 
 
+def test_a_target_whose_rows_cannot_change_is_refused(target):
+    target.sql("CREATE TRANSACTIONAL TABLE IF NOT EXISTS only (id INT) TBLPROPERTIES "
+               "('transactional_properties' = 'insert_only')")  # fmt: skip
+    for name, what in (("only", "an insert-only table"), ("t__acidsql_cdc", "a state table")):
+        with pytest.raises(UnsupportedError, match=f"AUTO CDC INTO {what}"):
+            target.sql(f"AUTO CDC INTO {name} FROM s KEYS (id) SEQUENCE BY ts")
+
+
+def test_a_metastore_without_state_tables_is_told_at_once(target, monkeypatch):
+    less = replace(target.metastore.abilities, keeps_state_tables=False)
+    monkeypatch.setattr(type(target.metastore), "abilities", property(lambda _: less))
+    with pytest.raises(UnsupportedError) as caught:
+        target.sql(CDC)
+    assert caught.value.condition == "UNSUPPORTED_FEATURE.AUTO_CDC"
+
+
 # ── declarations ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -139,10 +158,15 @@ def test_what_is_declared_with_the_table_needs_no_clause(acid):
 
 
 def test_columns_that_no_record_sets_keep_their_values_or_get_their_defaults(acid):
+    """The row that was there before has no order value: it loses to any record."""
     acid.sql("CREATE TABLE t (id INT, v STRING, kept STRING DEFAULT 'new')")
     acid.sql("INSERT INTO t VALUES (1, 'a', 'mine')")
-    put(acid, "s", [Change(1, "b", 1), Change(2, "c", 1)])
-    acid.sql("AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY ts COLUMNS (v)")
+    acid.sql("CREATE TABLE stg (id BIGINT, v STRING, ts INT)")  # an ACID table as the source
+    acid.sql("INSERT INTO stg VALUES (1, 'b', 1), (2, 'c', 1), (3, 'd', 1)")
+    cdc = "AUTO CDC INTO t FROM default.stg KEYS (id) SEQUENCE BY stg.ts COLUMNS (v)"
+    acid.sql(cdc.replace("default.stg", "(SELECT * FROM default.stg WHERE id < 3) AS stg"))
+    acid.sql("DELETE FROM stg WHERE id = 3")
+    acid.sql(cdc)
     found = {tuple(row) for row in acid.sql("SELECT * FROM t").collect()}
     assert found == {(1, "b", "mine"), (2, "c", "new")}
 
@@ -236,6 +260,26 @@ def test_if_the_second_table_cannot_be_written_both_stay_as_they_were(
     assert live(acid) == {3: ("c", "x")} and deleted(acid) == {1, 2}
 
 
+def test_two_appliers_of_one_target_wait_for_each_other(acid, t):
+    put(acid, "s", [])
+    acid.sql(CDC)
+    first = [Change(key, "first", key) for key in range(4)]
+    second = [Change(key, "second", 2) for key in range(4)]
+    with beside(acid, compactor="off") as other, ThreadPoolExecutor(2) as threads:
+        for name, changes in (("s1", first), ("s2", second)):
+            put(acid, name, changes)
+        done = [
+            threads.submit(session.sql, CDC.replace("FROM s", f"FROM {name}"))
+            for session, name in ((acid, "s1"), (other, "s2"))
+        ]
+        for one in done:
+            one.result()
+    # At one order value, the first to come stays.
+    assert {key: v for key, (v, _) in live(acid).items() if key != 2} == {
+        0: "second", 1: "second", 3: "first",
+    }  # fmt: skip
+
+
 def test_a_rollback_takes_back_both_tables(acid, t):
     put(acid, "s", [Change(1, "a", 1), Change(2, None, 1, op="d")])
     acid.sql("BEGIN")
@@ -267,7 +311,7 @@ def test_the_state_table_follows_its_table_and_goes_with_it(acid, t):
     put(acid, "s", [Change(2, "late", 1), Change(3, "c", 1)])
     acid.sql(CDC.replace("INTO t", "INTO u"))
     assert live(acid, "u") == {1: ("a", "x"), 3: ("c", "x")} and deleted(acid, "u") == {2}
-    assert [row.tableName for row in acid.sql("SHOW TABLES").collect()] == ["s", "u"]
+    assert [row.tableName for row in acid.sql("SHOW TABLES 'u*'").collect()] == ["u"]
     with pytest.raises(UnsupportedError, match="DROP TABLE default.u__acidsql_cdc"):
         need_no_state(acid.metastore, acid.metastore.get_table(TableName("default", "u")))
     acid.sql("DROP TABLE u")

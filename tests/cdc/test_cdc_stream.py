@@ -6,6 +6,7 @@ import json
 
 import pytest
 from kit_cdc import COLUMNS, Change, deleted, live, put
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.errors import SettingError, UnsupportedError
 
@@ -72,6 +73,19 @@ def test_a_dataframe_is_applied_and_a_numbered_one_only_once(acid, cdc):
     assert "skipped: batch 7" in str(cdc.apply(rows, txn_app_id="load", txn_version=7))
     assert "1 stale" in str(cdc.apply(frame(acid, Change(2, "late", 0), Change(3, "c", 1))))
     assert live(acid) == {1: ("a", "x"), 3: ("c", "x")}
+
+
+def test_the_source_is_evaluated_once(acid, cdc):
+    seen = acid.spark.sparkContext.accumulator(0)
+
+    def count(value):
+        seen.add(1)
+        return value
+
+    changes = [*(Change(key, "a", 1) for key in range(7)), Change(0, None, 2, op="d")]
+    rows = frame(acid, *changes).withColumn("v", F.udf(count, "string")("v"))
+    cdc.apply(rows)
+    assert seen.value == 8 and len(live(acid)) == 6
 
 
 def test_a_numbered_statement_is_applied_once(acid, cdc):

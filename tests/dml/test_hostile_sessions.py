@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 from kit import counts, fill, ordered
+from over_hive import needs
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -90,6 +91,42 @@ def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
         (4, None, None, None, 9, None, "new"),
         (9, None, None, None, 9, None, "new"),
     ])  # fmt: skip
+
+
+@needs("keeps_state_tables")
+@pytest.mark.parametrize("name", SESSIONS)
+def test_changes_are_applied_alike_in_every_session(acid, conf, name):
+    for key, value in SESSIONS[name].items():
+        conf(key, value)
+    acid.sql(
+        "CREATE TABLE t (id INT, v CHAR(3), d DECIMAL(8,2), at TIMESTAMP, "
+        "m MAP<STRING, TIMESTAMP>) PARTITIONED BY (p STRING) CLUSTERED BY (v) INTO 2 BUCKETS"
+    )
+    at = "TIMESTAMP_NTZ'2024-03-10 02:30:0"  # does not exist in New York
+
+    def apply(*records: str) -> tuple[int, ...]:
+        (row,) = acid.sql(
+            f"AUTO CDC INTO t FROM (SELECT * FROM VALUES {', '.join(records)} AS "
+            "s (ID, v, d, At, m, p, op)) KEYS (id) APPLY AS DELETE WHEN op = 'd' SEQUENCE BY At "
+            "COLUMNS * EXCEPT (op)"
+        ).collect()
+        return tuple(row[1:4] + row[6:])
+
+    first = apply(
+        f"(1, 'a', 1.005, {at}1', map('k', {at}1'), 'x y', 'u')",
+        f"(1, 'b', 2.5, {at}0', NULL, NULL, 'u')",
+        f"(2, 'c', NULL, {at}1', NULL, NULL, 'u')",
+        f"(3, NULL, NULL, {at}1', NULL, NULL, 'd')",
+    )
+    second = apply(
+        f"(1, 'z', 9.5, {at}1', map('k', {at}1'), 'z', 'u')",
+        f"(2, 'é', 3.5, {at}1.000001', map(), 'p/1', 'u')",
+        f"(3, 'd', NULL, {at}0', NULL, NULL, 'u')",
+    )
+    assert (first, second) == ((2, 0, 0, 4, 1, 0), (0, 1, 0, 3, 1, 1))
+    found = ordered(acid.sql("SELECT id, v, string(d), string(m['k']), p FROM t").collect())
+    gap = "2024-03-10 02:30:01"
+    assert found == ordered([(1, "a  ", "1.01", gap, "x y"), (2, "é  ", "3.50", None, "p/1")])
 
 
 @pytest.mark.parametrize("name", SESSIONS)
