@@ -1,0 +1,64 @@
+"""AUTO CDC dies, fails or is stopped at any call, as in ``test_crash`` and ``test_errors``.
+
+It runs only with ``ACIDSQL_FAULTS=all``: AUTO CDC writes and commits as a multi-insert does, and
+Spark answers more of its questions anew.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import fault_replay
+import pytest
+import test_crash
+import test_errors
+from fault_statements import Kind
+from fault_world import World
+
+from acidsql.plan import cdc
+from acidsql.statements import auto_cdc
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not test_crash.ALL, reason="only with ACIDSQL_FAULTS=all"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+KIND = Kind(
+    "auto_cdc",
+    "AUTO CDC INTO d FROM (SELECT id, CAST(id AS BIGINT) AS n, id = 3 AS gone FROM s) KEYS (id) "
+    "APPLY AS DELETE WHEN gone SEQUENCE BY n COLUMNS (id)",
+    "INSERT INTO d VALUES (99)",
+)
+
+
+class _Noon:
+    @staticmethod
+    def now(_: object) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state table notes the time. Runs at different times must leave the same rows."""
+    monkeypatch.setattr(cdc, "datetime", _Noon)
+    monkeypatch.setattr(auto_cdc, "staged", fault_replay._staged)
+
+
+def test_a_session_that_dies_leaves_both_tables_before_or_after(world: World, copies: Path) -> None:
+    test_crash.test_a_session_that_dies_at_any_moment_leaves_the_state_before_or_after(
+        world, KIND, copies
+    )
+
+
+def test_where_a_call_fails_nothing_happened_and_the_session_goes_on(world: World) -> None:
+    test_errors.test_where_a_call_fails_nothing_happened_and_the_session_goes_on(world, KIND)
+
+
+def test_where_a_reply_is_lost_the_statement_happened_or_did_not(world: World) -> None:
+    test_errors.test_where_a_reply_is_lost_the_statement_happened_or_did_not(world, KIND)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["before", "after"])
+def test_the_stop_button_leaves_both_tables_before_or_after(world: World, lost: bool) -> None:
+    test_errors.test_the_stop_button_leaves_the_state_before_or_after(world, KIND, lost)
