@@ -27,7 +27,7 @@ _ABILITIES = {
     "can_initiate": "sessions find out which tables need a compaction",
     "can_clean": "sessions delete files that a compaction has replaced",
     "conflicts_by_row": "acidsql.conflict.detection=row",
-    "remembers_changes": "old changes of the catalog are known",
+    "remembers_changes": "transactions of several statements notice each change of the catalog",
     "queues_cleanups": "directories of dropped tables are queued for deletion",
     "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",

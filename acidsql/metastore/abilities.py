@@ -18,8 +18,9 @@ class Abilities:
             missing. False: Hive reads the tables, too. It leaves out what bears the number of a
             transaction (``_v``) that has not committed.
         conflicts_by_row: COMMIT can leave out conflicts whose rows a session has compared.
-        remembers_changes: ``catalog_changes`` knows every change since the snapshot. False: it
-            compares what a name means with what the name meant when the transaction first asked.
+        remembers_changes: ``catalog_changes`` knows every change since the snapshot of a
+            transaction of several statements. False: it compares what a name means with what the
+            name meant when the transaction first asked.
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.

@@ -40,6 +40,11 @@ class CatalogChange:
 class CatalogHistory(Protocol):
     """The part of ``TxnStore`` that looks back at the catalog."""
 
+    def watch_catalog(self, txn_id: int) -> None:
+        """Remember the catalog of now for ``catalog_changes``. *Idempotent.* A transaction of
+        several statements calls this right before it takes its snapshot. A metastore that always
+        remembers does nothing."""
+
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:

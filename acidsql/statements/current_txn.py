@@ -61,7 +61,9 @@ class Transactions:
         self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
         only_reads = read_only or replayed is not None
         txn = self._txns.open(
-            agent_info=text, txn_type=TxnType.READ_ONLY if only_reads else TxnType.DEFAULT
+            agent_info=text,
+            txn_type=TxnType.READ_ONLY if only_reads else TxnType.DEFAULT,
+            several=True,
         )
         self._thread = threading.get_ident()
         self.current = Transaction(
@@ -154,7 +156,9 @@ class Transactions:
     def pinned(self) -> Iterator[None]:
         """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused."""
         self.need_plain("acid.snapshot()")
-        txn = self._txns.open(agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY)
+        txn = self._txns.open(
+            agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, several=True
+        )
         try:
             txn.snapshot([])
             self._thread, self._pinned = threading.get_ident(), txn

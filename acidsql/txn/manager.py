@@ -75,8 +75,17 @@ class TxnManager:
         own = settings.heartbeat_interval_ms
         return own if self._timeout_ms is None else min(own, max(1, self._timeout_ms // 2))
 
-    def open(self, *, agent_info: str | None = None, txn_type: TxnType = TxnType.DEFAULT) -> Txn:
-        """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement."""
+    def open(
+        self,
+        *,
+        agent_info: str | None = None,
+        txn_type: TxnType = TxnType.DEFAULT,
+        several: bool = False,
+    ) -> Txn:
+        """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement.
+
+        ``several``: it may have several statements.
+        """
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(
             user=self._user,
@@ -87,7 +96,7 @@ class TxnManager:
             max_open_txns=self.settings.max_open_txns,
         )
         waiter = LockWaiter(self._store, self.settings, self._sleep)
-        txn = Txn(txn_id, self._store, self.heartbeat, waiter)
+        txn = Txn(txn_id, self._store, self.heartbeat, waiter, several=several)
         self.heartbeat.watch(txn)
         self._txns.add(txn)
         return txn

@@ -81,9 +81,15 @@ class Txn:
     """
 
     def __init__(
-        self, txn_id: int, store: TxnStore, heartbeat: Heartbeat, waiter: LockWaiter
+        self,
+        txn_id: int,
+        store: TxnStore,
+        heartbeat: Heartbeat,
+        waiter: LockWaiter,
+        *,
+        several: bool = False,
     ) -> None:
-        self.id = txn_id
+        self.id, self._several = txn_id, several
         self._store, self._heartbeat, self._waiter = store, heartbeat, waiter
         self._phase = Phase.OPEN
         self._valid_txns: ValidTxnList | None = None
@@ -154,6 +160,8 @@ class Txn:
         """
         with self._while_open():
             if self._valid_txns is None:
+                if self._several:  # they will ask for ``catalog_changes``
+                    self._store.watch_catalog(self.id)
                 self._valid_txns = self._store.valid_txns(self.id)
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 

@@ -49,7 +49,6 @@ WRITES = (
 )
 
 
-@needs("remembers_changes")
 def test_no_statement_takes_another_table_of_the_name_for_its_own(acid, other, tables):
     with acid.transaction() as mine:
         assert table(acid) == FIRST
@@ -62,7 +61,6 @@ def test_no_statement_takes_another_table_of_the_name_for_its_own(acid, other, t
     assert table(other, "copy") == [(7, "kept", 7)]
 
 
-@needs("remembers_changes")
 def test_nor_one_that_it_looks_at_for_the_first_time_after_its_snapshot(acid, other, tables):
     with acid.transaction():
         assert table(acid, "copy") == []
@@ -74,7 +72,6 @@ def test_nor_one_that_it_looks_at_for_the_first_time_after_its_snapshot(acid, ot
     assert table(acid, "copy") == []
 
 
-@needs("remembers_changes")
 def test_a_dropped_partition_is_missed_by_those_statements_that_need_it(acid, other, tables):
     """Also if it exists again, with rows that are newer than the snapshot."""
     with acid.snapshot():
@@ -142,7 +139,6 @@ def test_so_does_one_of_files_that_python_tasks_read(acid, other, spark, tmp_pat
                 read()
 
 
-@needs("remembers_changes")
 def test_a_transaction_that_others_abort_says_so(acid, other, tables):
     """Then the store has forgotten the history that it would need for an answer."""
     with pytest.raises(TxnError), acid.transaction() as mine:
@@ -153,7 +149,7 @@ def test_a_transaction_that_others_abort_says_so(acid, other, tables):
             acid.sql("SELECT * FROM t")
 
 
-@needs("remembers_changes")
+@needs("a memory for single reads")
 def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
     acid, other, tables, monkeypatch
 ):

@@ -603,3 +603,20 @@ def test_a_statement_makes_few_calls(acid, calls, statement, most):
     calls.clear()
     acid.sql(statement).collect()
     assert len(calls) <= most, calls
+    assert LAST_ENTRY not in calls
+
+
+LAST_ENTRY = "get_current_notificationEventId"
+
+
+def test_only_a_transaction_of_several_statements_reads_the_notification_log(acid, connect, calls):
+    """Right before its snapshot, and then at each look at a table: if there is nothing new, that is
+    one call."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("BEGIN")
+    for _ in range(2):
+        calls.clear()
+        rows(acid, "SELECT * FROM t")
+        assert calls.count(LAST_ENTRY) == 2
+        assert len(calls) <= 7 and "get_next_notification" not in calls
+    acid.sql("COMMIT")

@@ -26,6 +26,7 @@ class TestHive(MetastoreContract):
         "locks of their transaction alone", "numbers from one", "limits of a session",
         "a clock for tests", "house keeping by sessions", "conflicts by records",
         "things just as they were given", "commits in one step",
+        "who changed the catalog", "what happened under an old name",
         "can_work",  # tests/beside/test_hive_workers.py has the worker
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.opening import open_hive
 
+NEWEST = hive.CurrentNotificationEventId(eventId=7)
 NOTHING_OPEN = hive.GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[], abortedBits=b"")
 MODERN = {
     "getVersion": "4.0.1",
@@ -21,6 +22,7 @@ MODERN = {
     "metastore.warehouse.dir": "file:///wh/",
     "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
     "hive.metastore.dml.events": "false",
+    "metastore.transactional.event.listeners": "",
 }
 
 
@@ -69,6 +71,26 @@ def test_a_server_without_a_warehouse_is_refused(opened):
 def test_a_time_out_is_read_in_hives_units(opened, text, wanted):
     store = opened(**{"metastore.txn.timeout": text})
     assert store.abilities.txn_timeout_ms == wanted
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("listeners", "answer", "known"),
+    [
+        ("org.apache.hive.hcatalog.listener.DbNotificationListener", NEWEST, True),
+        ("other.Listener,org.apache.hive.hcatalog.listener.DbNotificationListener", NEWEST, True),
+        ("org.apache.hive.hcatalog.listener.DbNotificationListener", FAIL, False),  # not this user
+        ("other.Listener", NEWEST, False),
+    ],
+)
+def test_changes_of_the_catalog_are_known_by_a_log_that_may_be_read(
+    opened, listeners, answer, known
+):
+    store = opened(**{
+        "metastore.transactional.event.listeners": listeners,
+        "get_current_notificationEventId": answer,
+    })  # fmt: skip
+    assert store.abilities.remembers_changes is known
     store.close()
 
 

@@ -122,6 +122,9 @@ class EmbeddedTxns:
                 changed = changes.of(connection, txn_id, components)
             return conflicts.find(connection, txn_id, snapshot, changed)
 
+    def watch_catalog(self, txn_id: int) -> None:
+        """Nothing: each change of the catalog is noted."""
+
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:

@@ -14,6 +14,7 @@ from acidsql.metastore.hive.idl import hive
 _TIMEOUT, _WAREHOUSE = "metastore.txn.timeout", "metastore.warehouse.dir"
 DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
 _DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that are replicated
+_LISTENERS, _LOGS = "metastore.transactional.event.listeners", "DbNotificationListener"
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -32,6 +33,8 @@ class Features:
         default_partition: What stands for NULL in the names of partitions.
         tells_writes: The server wants to know which files a transaction has written, because other
             servers replicate its tables.
+        logs_changes: The server keeps a notification log that is complete, and this user may read
+            it.
     """
 
     version: str
@@ -39,6 +42,7 @@ class Features:
     warehouse: str
     default_partition: str = DEFAULT_PARTITION
     tells_writes: bool = False
+    logs_changes: bool = False
 
 
 def probe(client: Client) -> Features:
@@ -68,7 +72,18 @@ def probe(client: Client) -> Features:
         plain_path(warehouse).rstrip("/"),
         _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
         tells_writes,
+        _may_read_log(client),
     )
+
+
+def _may_read_log(client: Client) -> bool:
+    if _LOGS not in _asked(client, _LISTENERS, ""):
+        return False
+    try:
+        client.call("get_current_notificationEventId")
+    except AcidSqlError:
+        return False  # by default only those may read it who may act for other users
+    return True
 
 
 def _asked(client: Client, name: str, default: str) -> str:

@@ -737,6 +737,34 @@ struct WriteNotificationLogRequest {
 struct WriteNotificationLogResponse {
 }
 
+struct NotificationEventRequest {
+  1: required i64 lastEvent,
+  2: optional i32 maxEvents,
+  3: optional list<string> eventTypeSkipList,
+  4: optional string catName,
+  5: optional string dbName,
+  6: optional list<string> tableNames,
+}
+
+struct NotificationEvent {
+  1: required i64 eventId,
+  2: required i32 eventTime,
+  3: required string eventType,
+  4: optional string dbName,
+  5: optional string tableName,
+  6: required string message,
+  7: optional string messageFormat,
+  8: optional string catName,
+}
+
+struct NotificationEventResponse {
+  1: required list<NotificationEvent> events,
+}
+
+struct CurrentNotificationEventId {
+  1: required i64 eventId,
+}
+
 struct CompactionInfoStruct {
   1: required i64 id,
   2: required string dbname,
@@ -859,6 +887,8 @@ service ThriftHiveMetastore {
       throws (1: NoSuchLockException o1, 2: TxnOpenException o2),
   ShowLocksResponse show_locks(1: ShowLocksRequest rqst),
   WriteNotificationLogResponse add_write_notification_log(1: WriteNotificationLogRequest rqst),
+  NotificationEventResponse get_next_notification(1: NotificationEventRequest rqst),
+  CurrentNotificationEventId get_current_notificationEventId(),
   CompactionResponse compact2(1: CompactionRequest rqst),
   ShowCompactResponse show_compact(1: ShowCompactRequest rqst),
   AbortCompactResponse abort_Compactions(1: AbortCompactionRequest rqst),

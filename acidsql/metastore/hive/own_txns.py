@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.conflict_rules import RECORDED
+from acidsql.metastore.hive.notifications import LogReader
 from acidsql.metastore.interface import LockComponent, LockType, Operation, RowChange, TxnType
 from acidsql.metastore.lock_rules import strength
 
@@ -39,8 +40,9 @@ class OwnTxn:
         told: The partitions that the server knows that it changes, by table and operation.
         counted: What was told the server about numbers of rows; None: perhaps that was told.
         places: Where each table lies, at the last look.
+        log: What it has read of the server's notification log; None: it does not read it.
         seen: What each table was, and which partitions it had, when the transaction first asked
-            for changes of the catalog.
+            for changes of the catalog. Not used if the server keeps a log.
     """
 
     id: int
@@ -58,6 +60,7 @@ class OwnTxn:
     told: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
     counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
     places: dict[TableName, str] = field(default_factory=dict)
+    log: LogReader | None = None
     seen: dict[TableName, tuple[object, frozenset[str]]] = field(default_factory=dict)
 
     def ask(self, components: Iterable[LockComponent]) -> None:

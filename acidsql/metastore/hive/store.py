@@ -17,7 +17,6 @@ ABILITIES = Abilities(
     can_initiate=False,
     can_clean=False,
     conflicts_by_row=False,
-    remembers_changes=False,
     queues_cleanups=False,
     shared_with_hive=True,
     keeps_streams=False,
@@ -51,7 +50,11 @@ class HiveMetastore(HiveTxns, HiveForeign):
 
     @property
     def abilities(self) -> Abilities:
-        return replace(ABILITIES, txn_timeout_ms=self.features.txn_timeout_ms)
+        return replace(
+            ABILITIES,
+            remembers_changes=self.features.logs_changes,
+            txn_timeout_ms=self.features.txn_timeout_ms,
+        )
 
     @property
     def url(self) -> str:

@@ -23,12 +23,12 @@ from acidsql.errors import (
     WriteConflictError,
 )
 from acidsql.metastore import conflict_rules
-from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import log
 from acidsql.metastore.hive.catalog import HiveCatalog
 from acidsql.metastore.hive.conflicts import HiveConflicts
+from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, component
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -54,7 +54,7 @@ _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
-class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
+class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWorkers):
     """The part of the store about transactions; ``TxnStore`` describes the methods."""
 
     def open_txn(
@@ -90,25 +90,6 @@ class HiveTxns(HiveCatalog, HiveStatistics, HiveConflicts, HiveWorkers):
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
         return self._write_ids(valid_txns, tables)
-
-    def catalog_changes(
-        self, txn_id: int, snapshot: ValidTxnList, table: TableName
-    ) -> list[CatalogChange]:
-        """Compare the table with what it was when this transaction first asked."""
-        own = self._own.get(txn_id)
-        if own is None:
-            return []
-        raw = self._raw(table)
-        partitions = frozenset[str]()
-        if raw is not None and raw.partitionKeys:
-            found = self._call("get_partition_names", table.database, table.name, -1)
-            partitions = frozenset(found)
-        now = None if raw is None else (convert.identity(raw), repr(raw.sd.cols), raw.sd.location)
-        before, known = own.seen.setdefault(table, (now, partitions))
-        if now != before:
-            return [CatalogChange(None, None)]
-        own.seen[table] = (now, known | partitions)
-        return [CatalogChange(None, name) for name in sorted(known - partitions)]
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
