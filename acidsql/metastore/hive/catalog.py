@@ -121,14 +121,20 @@ class HiveCatalog(Calls):
             yield from filter(convert.is_transactional, found)
 
     def get_table(self, name: TableName) -> Table | None:
-        self._constraints_seen.pop(name, None)
-        return self.glance(name)
+        return self._look(name, ("", None))
 
     def glance(self, name: TableName) -> Table | None:
+        return self._look(name, self._constraints_seen.get(name, ("", None)))
+
+    def _look(self, name: TableName, known: tuple[str, Any]) -> Table | None:
+        """The table; with constraints that are known, if they are this table's.
+
+        Under a lock nothing is known: another thread may have noted what it asked before.
+        """
         raw = self._raw(name)
         if raw is None or not convert.is_transactional(raw):
             return None
-        which, constraints = self._constraints_seen.get(name, ("", None))
+        which, constraints = known
         if which != convert.identity(raw):
             try:
                 constraints = self._constraints(name)
