@@ -1,7 +1,9 @@
 """The client of a Hive Metastore, against servers that misbehave."""
 
 import os
+import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,9 +18,14 @@ from acidsql.errors import (
     SettingError,
     TxnAbortedError,
 )
+from acidsql.metastore.hive import client as client_module
+from acidsql.metastore.hive import txns as txns_module
 from acidsql.metastore.hive.address import Address, is_address
 from acidsql.metastore.hive.client import Client
+from acidsql.metastore.hive.connection import Connection
 from acidsql.metastore.hive.idl import hive, methods
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.txns import HiveTxns
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
 OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
@@ -52,6 +59,7 @@ def test_an_address_names_servers_and_options():
     found = Address.parse("thrift://h1:9083,[::1]:9084,h3/?auth=plain&user=ann&tls=1&catalog=c")
     assert found.hosts == (("h1", 9083), ("::1", 9084), ("h3", 9083))
     assert (found.auth, found.user, found.tls, found.catalog) == ("plain", "ann", True, "c")
+    assert Address.parse("thrift://h/?timeout=90s").timeout_s == 90 and found.timeout_s == 600
     over_http = Address.parse("thrift+https://h:9001/hms")
     assert (over_http.path, over_http.tls) == ("hms", True)
     assert is_address("thrift://h") and not is_address("sqlite:///f")
@@ -63,6 +71,7 @@ def test_an_address_names_servers_and_options():
         "thrift://", "thrift://h:99999", "thrift://h:x", "thrift://h/?auth=magic",
         "thrift://h/?tls=perhaps", "thrift://h/?fremad=1", "thrift://h/?auth=jwt",
         "thrift+http://h/?auth=plain", "thrift://ann:secret@h", "thrift://h/?password=secret",
+        "thrift://h/?timeout=0", "thrift://h/?timeout=5min", "thrift://h/?timeout=",
     ],
 )  # fmt: skip
 def test_a_bad_address_is_refused_without_showing_it(url):
@@ -115,6 +124,54 @@ def test_a_change_that_may_have_happened_is_not_repeated(serve, name, values, fa
     with pytest.raises(MetastoreError, match=name):
         client.call(name, *values)
     assert server.calls == [name]
+
+
+@pytest.mark.parametrize(
+    ("option", "heartbeat", "others"), [("", 20_000, 600_000), ("/?timeout=5", 5_000, 5_000)]
+)
+def test_a_slow_server_is_waited_for_but_not_by_a_heartbeat(
+    serve, monkeypatch, option, heartbeat, others
+):
+    """While a heartbeat waits for a server that hangs, its transaction times out."""
+    server, _ = serve(None)
+    limits = {}
+    monkeypatch.setattr(
+        Connection, "call", lambda _, name, limit, *__: limits.setdefault(name, limit)
+    )
+    client = Client(Address.parse(server.url + option))
+    for name in ("heartbeat", "commit_txn", "lock", "get_table_req", "create_table_req"):
+        client.call(name)
+    client.close()
+    assert limits.pop("set_ugi") and limits.pop("heartbeat") == heartbeat
+    assert set(limits.values()) == {others}
+
+
+def test_a_call_that_has_used_up_its_time_is_not_repeated(serve, monkeypatch):
+    server, client = serve(CLOSE)
+    hours = iter(range(0, 36_000, 3_600))
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    with pytest.raises(MetastoreError, match="getVersion"):
+        client.call("getVersion")
+    assert server.calls == ["getVersion"]
+
+
+def test_a_commit_is_sent_again_until_its_time_is_used_up(serve, monkeypatch):
+    server, client = serve(CLOSE)
+    passed = []
+    clock = SimpleNamespace(monotonic=lambda: 400 * len(passed), sleep=passed.append)
+    monkeypatch.setattr(txns_module, "time", clock)
+    with pytest.raises(MetastoreError, match="commit_txn"):
+        HiveTxns._commit(SimpleNamespace(_client=client), OwnTxn(7, "ann", "h"))
+    assert server.calls == ["commit_txn"] * 3
+
+
+def test_a_machine_that_is_gone_is_noticed(serve):
+    _, client = serve("4.0.1")
+    client.call("getVersion")
+    handle = client._connected()._socket.handle
+    assert handle.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # Linux
+        assert handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
 
 # Methods that change something, and that may be sent again: the second time changes nothing more.

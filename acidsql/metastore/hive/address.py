@@ -25,7 +25,8 @@ PASSWORD, TOKEN = "ACIDSQL_METASTORE_PASSWORD", "HMS_JWT"
 SCHEMES = ("thrift", "thrift+http", "thrift+https")
 AUTHS = ("none", "plain", "kerberos", "jwt")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@]+)(?::(\d{1,5}))?")
-_OPTIONS = ("auth", "cafile", "catalog", "compact", "framed", "service", "tls", "user")
+_OPTIONS = ("auth", "cafile", "catalog", "compact", "framed", "service", "timeout", "tls", "user")
+_MOST_SECONDS = 86_400
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -45,6 +46,8 @@ class Address:
         framed: Whether the server has ``metastore.thrift.framed.transport.enabled``.
         compact: Whether the server has ``metastore.thrift.compact.protocol.enabled``.
         service: The first part of the server's Kerberos principal.
+        timeout_s: How long to wait for the answer to a call; Hive's
+            ``hive.metastore.client.socket.timeout``, with Hive's default.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -57,6 +60,7 @@ class Address:
     framed: bool = False
     compact: bool = False
     service: str = "hive"
+    timeout_s: int = 600
 
     def __str__(self) -> str:
         scheme = "thrift" if self.path is None else "thrift+http"
@@ -89,6 +93,7 @@ class Address:
             _flag(given, "framed"),
             _flag(given, "compact"),
             given.get("service") or "hive",
+            _seconds(given.get("timeout", "600")),
         )
 
     def secret(self) -> str:
@@ -128,6 +133,13 @@ def _flag(given: Mapping[str, str], name: str) -> bool:
     if text not in _FLAGS:
         raise _bad(f"{name}='{text}' is not 0 or 1")
     return _FLAGS[text]
+
+
+def _seconds(text: str) -> int:
+    number = text.removesuffix("s")
+    if not number.isdecimal() or not 0 < int(number) <= _MOST_SECONDS:
+        raise _bad(f"timeout='{text}' is not a number of seconds from 1 to {_MOST_SECONDS}")
+    return int(number)
 
 
 def _bad(why: str) -> SettingError:

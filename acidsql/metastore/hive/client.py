@@ -9,6 +9,10 @@ Whether a call is repeated after its reply was lost depends on the method:
 * *reads* and *idempotent* calls are repeated, at most twice.
 * All other calls fail: only the caller can find out what has happened. ``commit_txn`` is such a
   call, because its caller must know that it was repeated.
+
+A call that has used up its time is not repeated, because the server would then do the same work
+twice at once. A server that is slow is waited for; one whose machine is gone is noticed within two
+minutes (see ``connection``).
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from acidsql.metastore.hive.connection import INTERNAL, LOST, REFUSED, Connectio
 
 _REPEATS = 2
 _PAUSE_S = 0.2  # before the first repeat; twice as long before the next
-_TIMEOUT_MS = 60_000
-_LONG_TIMEOUT_MS = 600_000  # for methods that may touch thousands of partitions
-_LONG = ("create_", "alter_", "drop_", "add_partitions", "get_partition")
+# A transaction times out while its heartbeat waits for a server that hangs. So another connection,
+# perhaps to another server, is tried soon.
+_HEARTBEAT_TIMEOUT_MS = 20_000
 _READS = ("get", "show_")
 # A lost ``open_txns`` leaves a transaction that times out. ``add_dynamic_partitions`` may write the
 # same rows twice, which changes nothing.
@@ -85,17 +89,17 @@ class Client:
             TxnError, CatalogError: The server refuses; see ``as_ours``.
         """
         left = repeats if repeats is not None else _REPEATS if _may_repeat(name) else 0
-        pause_s = _PAUSE_S
+        pause_s, end = _PAUSE_S, time.monotonic() + self.address.timeout_s
         while True:
             connection = self._connected()
             try:
-                return connection.call(name, _timeout_ms(name), *values)
+                return connection.call(name, self._timeout_ms(name), *values)
             except INTERNAL as error:
                 self._drop(connection)  # the server may close it, too
                 raise self._failed(name, error) from error
             except LOST as error:
                 self._drop(connection)
-                if left <= 0:
+                if left <= 0 or time.monotonic() >= end:
                     raise self._failed(name, error) from error
             except REFUSED as error:
                 raise as_ours(error, name) from error
@@ -147,6 +151,10 @@ class Client:
             metastore=self.address,
         )
 
+    def _timeout_ms(self, name: str) -> int:
+        most = self.address.timeout_s * 1000
+        return min(most, _HEARTBEAT_TIMEOUT_MS) if name == "heartbeat" else most
+
     def _drop(self, connection: Connection) -> None:
         self._own.connection = None
         connection.close()
@@ -162,10 +170,6 @@ class Client:
 
 def _may_repeat(name: str) -> bool:
     return name.startswith(_READS) or name in _IDEMPOTENT
-
-
-def _timeout_ms(name: str) -> int:
-    return _LONG_TIMEOUT_MS if name.startswith(_LONG) else _TIMEOUT_MS
 
 
 def _said(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import http.client
+import socket
 import ssl
 from contextlib import suppress
 from typing import Any
@@ -39,6 +40,9 @@ INTERNAL = TApplicationException  # the server itself has failed
 REFUSED = TExceptionBase  # the server has said no; one of the interface's exceptions
 
 OPEN_TIMEOUT_MS = 20_000
+# If nothing comes for 30 seconds, TCP asks the other machine every 10 seconds, and gives up when it
+# has not answered 6 times. So a call may take long, but not because nobody is there any more.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
 def user_of(address: Address) -> str:
@@ -68,6 +72,7 @@ class Connection:
         self._timeout_ms = OPEN_TIMEOUT_MS
         try:
             self._transport.open()
+            _keep_alive(getattr(self._socket, "handle", None))
             if address.auth == "none" and address.path is None:
                 user = user_of(address)
                 with suppress(hive.MetaException):  # metastore.execute.setugi=false
@@ -133,23 +138,32 @@ class Connection:
         return answer.success
 
 
+def _keep_alive(handle: socket.socket | None) -> None:
+    if handle is None:
+        return  # HTTP has a connection for each call
+    handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not on each system
+            handle.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
     """The socket, for time-outs, and what is wrapped around it."""
     if address.path is not None:
         made = _http(address, host, port)
         return made, made
-    socket: Any
+    opened: Any
     if address.tls:
-        socket = TSSLSocket(
+        opened = TSSLSocket(
             host, port, ssl_context=_tls(address), server_hostname=host,
             validate_callback=lambda *_: None,  # the context checks names
         )  # fmt: skip
     else:
-        socket = TSocket(host, port)
-    socket.setTimeout(OPEN_TIMEOUT_MS)
+        opened = TSocket(host, port)
+    opened.setTimeout(OPEN_TIMEOUT_MS)
     if address.auth in ("plain", "kerberos"):
-        return socket, _sasl(address, socket, host)
-    return socket, (TFramedTransport if address.framed else TBufferedTransport)(socket)
+        return opened, _sasl(address, opened, host)
+    return opened, (TFramedTransport if address.framed else TBufferedTransport)(opened)
 
 
 def _tls(address: Address) -> ssl.SSLContext:
@@ -173,16 +187,16 @@ def _http(address: Address, host: str, port: int) -> Any:
     return made
 
 
-def _sasl(address: Address, socket: Any, host: str) -> Any:
+def _sasl(address: Address, opened: Any, host: str) -> Any:
     try:
         if address.auth == "plain":
             return TSaslClientTransport(
-                socket, host, address.service, "PLAIN",
+                opened, host, address.service, "PLAIN",
                 username=user_of(address), password=address.secret(),
             )  # fmt: skip
         import kerberos  # noqa: F401 - pure-sasl alone would fail later, and with another message
 
-        return TSaslClientTransport(socket, host, address.service, "GSSAPI")
+        return TSaslClientTransport(opened, host, address.service, "GSSAPI")
     except ImportError as error:
         extra = "hive" if address.auth == "plain" else "hive-kerberos"
         raise SettingError(

@@ -256,13 +256,14 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
             txnid=own.id, exclWriteEnabled=own.excludes, txn_type=own.type.value
         )
         lost: MetastoreError | None = None
+        end = time.monotonic() + self._client.address.timeout_s
         for pause_s in (*_PAUSES_S, None):
             try:
                 self._client.call("commit_txn", request, repeats=0)
                 return
             except MetastoreError as error:
                 lost = error
-                if pause_s is None:
+                if pause_s is None or time.monotonic() >= end:
                     raise
                 time.sleep(pause_s)
             except TxnAbortedError as error:
