@@ -12,6 +12,7 @@ from hive_reader import HiveReader, UnavailableError
 from hive_values import rows_of
 
 from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.storage.folding import newest_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -229,6 +230,7 @@ def test_hive_reads_columns_that_were_added_renamed_and_widened(acid, same_in_hi
 
 
 INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
+FEW_DELTAS = "TBLPROPERTIES ('compactorthreshold.hive.compactor.delta.num.threshold' = '4')"
 
 
 def test_hive_reads_an_insert_only_table(acid, same_in_hive):
@@ -307,8 +309,10 @@ def test_hive_reads_an_insert_only_table_that_became_full_acid(acid, same_in_hiv
         ("major", "CLUSTERED BY (id) INTO 2 BUCKETS"),
     ],
 )
-def test_hive_reads_what_was_compacted_and_what_came_after(acid, same_in_hive, kind, buckets):
-    acid.sql(f"CREATE TABLE compacted (id INT, name STRING) {buckets}")
+def test_hive_reads_what_was_compacted_and_what_came_after(
+    acid, same_in_hive, monkeypatch, kind, buckets
+):
+    acid.sql(f"CREATE TABLE compacted (id INT, name STRING) {buckets} {FEW_DELTAS}")
     run(acid, *(statement.format(table="compacted") for statement in CHANGES))
     before = same_in_hive("compacted", PLAIN)
     acid.sql(f"ALTER TABLE compacted COMPACT '{kind}' AND WAIT")
@@ -321,7 +325,16 @@ def test_hive_reads_what_was_compacted_and_what_came_after(acid, same_in_hive, k
         "UPDATE compacted SET name = 'later' WHERE id IN (2, 4, 21)",
         "DELETE FROM compacted WHERE id = 5",
         "INSERT INTO compacted VALUES (100, 'new')",
+        "INSERT INTO compacted VALUES (101, 'newer')",
     )
+    same_in_hive("compacted", PLAIN)
+    monkeypatch.setattr(newest_run, "SIZE_RATIO", 0)  # older deltas are always too large
+    acid.sql(
+        "ALTER TABLE compacted COMPACT 'minor' AND WAIT "
+        "WITH OVERWRITE TBLPROPERTIES ('acidsql.compactor.strategy'='size_tiered')"
+    )
+    merged = 5 if kind == "minor" else 2
+    assert f"read {merged} directories" in str(acid.last)
     same_in_hive("compacted", PLAIN)
     acid.sql("ALTER TABLE compacted COMPACT 'minor' AND WAIT")
     same_in_hive("compacted", PLAIN)

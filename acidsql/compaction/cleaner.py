@@ -34,7 +34,7 @@ from acidsql.plan.locking import exclusive
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.folding.compact import staging_txn_of
+from acidsql.storage.folding.compact import staging_txn_of, take_from_dead
 from acidsql.storage.writing.publish import staged_write_id
 from acidsql.txn import Snapshot, TxnManager, snapshot_of
 
@@ -218,17 +218,21 @@ class Cleaner:
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []
+        take_from_dead(fs, table.location, self._is_open)
         found = [entry for entry in fs.list(table.location) if entry.is_dir]
         dead = [entry for entry in found if self._is_dead(name, entry.name)]
         return [_delete(fs, name, entry, "litter") for entry in dead]
 
     def _is_dead(self, table: TableName, name: str) -> bool:
         if (txn_id := staging_txn_of(name)) is not None:
-            return self._metastore.txn_state(txn_id) is not TxnState.OPEN
+            return not self._is_open(txn_id)
         if (write_id := staged_write_id(name)) is None:
             return False
         seen = self._look(table).write_ids[table]
         return write_id <= seen.high_water_mark and write_id not in seen.open
+
+    def _is_open(self, txn_id: int) -> bool:
+        return self._metastore.txn_state(txn_id) is TxnState.OPEN
 
     def _dropped(self) -> list[Removed]:
         """The directories of dropped tables."""

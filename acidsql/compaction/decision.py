@@ -13,6 +13,8 @@ from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, 
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 
+_STRATEGY = "acidsql.compactor.strategy"
+SIZE_TIERED = {_STRATEGY: "size_tiered"}  # the properties of such a request
 _THRESHOLD = "compactorthreshold."
 _POOL = "hive.compactor.worker.pool"
 _NO_AUTO = "no_auto_compaction"
@@ -51,10 +53,12 @@ class Decision:
     Attributes:
         type: The type; None if no compaction is needed.
         why: The reason, in words for a person, also if no compaction is needed.
+        size_tiered: A minor compaction takes only the newest deltas of similar size.
     """
 
     type: CompactionType | None
     why: str
+    size_tiered: bool = False
 
 
 def decide(sizes: Sizes, settings: Settings) -> Decision:
@@ -93,7 +97,8 @@ def _number(sizes: Sizes, settings: Settings) -> Decision | None:
         return None
     if not sizes.base_bytes:
         return Decision(CompactionType.MAJOR, f"{sizes.deltas} deltas, more than {most}, no base")
-    return Decision(CompactionType.MINOR, f"{_facts(sizes)}; more than {most} deltas")
+    why = f"{_facts(sizes)}; more than {most} deltas"
+    return Decision(CompactionType.MINOR, why, settings.compactor_size_tiered)
 
 
 def _quiet(sizes: Sizes, settings: Settings) -> Decision | None:
@@ -125,6 +130,37 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
     for name, value in _below(table.properties, _THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings
+
+
+def may_tier(metastore: Metastore, table: Table) -> bool:
+    """Whether a minor compaction may take only some of the deltas.
+
+    Not beside Hive: a worker of Hive's that was believed dead may commit a compaction of all deltas
+    at any time. Readers would read both that one and another that begins in the middle of it. And
+    each compaction of an insert-only table makes a base.
+    """
+    return not metastore.abilities.shared_with_hive and not table.is_insert_only
+
+
+def most_left(
+    metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
+) -> int | None:
+    """How many deltas a size-tiered minor compaction may leave; None for a compaction of all.
+
+    Args:
+        metastore: The table's metastore.
+        table: The table.
+        requested: The request's properties. Only they say that a compaction is size-tiered: a
+            user who asks for a minor compaction without them gets one of all deltas.
+        settings: The thresholds.
+
+    Raises:
+        SettingError: As ``thresholds_of``; or the request names an unknown strategy.
+    """
+    wanted = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
+    if not wanted.compactor_size_tiered or not may_tier(metastore, table):
+        return None
+    return thresholds_of(table, settings).compactor_delta_num_threshold
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:

@@ -6,18 +6,21 @@ Source: Hive ``Initiator``, ``InitiatorBase``.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from acidsql.acid.layout import Kind
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import (
+    SIZE_TIERED,
     Decision,
     Sizes,
     decide,
     has_failed_too_often,
     is_known,
     is_left_alone,
+    may_tier,
     pool_of,
     thresholds_of,
 )
@@ -33,6 +36,7 @@ from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.listing import list_table
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.folding.newest_run import newest_run
 from acidsql.txn import snapshot_of
 from acidsql.txn.locks import thing
 
@@ -130,7 +134,7 @@ class Initiator:
                        for p in group.paths]
             for in_delta in (False, True)
         }  # fmt: skip
-        return decide(
+        decision = decide(
             Sizes(
                 base_bytes=sum(in_base) + _bytes(fs, plain[False]),
                 delta_bytes=sum(in_deltas)
@@ -144,11 +148,16 @@ class Initiator:
             ),
             settings,
         )
+        if not decision.size_tiered or not may_tier(self._metastore, table):
+            return replace(decision, size_tiered=False)
+        run = newest_run(listing, settings.compactor_delta_num_threshold)
+        return replace(decision, why=f"{decision.why}; takes {run}")
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
         assert decision.type is not None
         where = candidate.table, candidate.partition
-        request = self._request(table, candidate, decision.type, decision.why)
+        properties = SIZE_TIERED if decision.size_tiered else {}
+        request = self._request(table, candidate, decision.type, decision.why, properties)
         entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
         newest_first = sorted(entries, key=lambda one: -one.id)
         if has_failed_too_often(newest_first, self._metastore.now_ms(), self._settings):
@@ -165,11 +174,17 @@ class Initiator:
         return Checked(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
 
     def _request(
-        self, table: Table, candidate: Candidate, kind: CompactionType, why: str
+        self,
+        table: Table,
+        candidate: Candidate,
+        kind: CompactionType,
+        why: str,
+        properties: Mapping[str, str] | None = None,
     ) -> CompactionRequest:
         return CompactionRequest(
-            candidate.table, candidate.partition, kind, self._id, pool=pool_of(table), why=why
-        )
+            candidate.table, candidate.partition, kind, self._id, properties or {},
+            pool=pool_of(table), why=why,
+        )  # fmt: skip
 
 
 def _is_of(entry: CompactionInfo, candidate: Candidate) -> bool:

@@ -62,6 +62,7 @@ def _merged(plan: CompactionPlan) -> list[str]:
     return [
         f"  reads {len(plan.directories)} directories, {len(plan.sizes)} files, "
         f"{size(sum(plan.sizes))}: {_some(plan.directories)}",
+        *([f"  takes {plan.run}"] if plan.run else []),
         f"  merges {rows}, by {len(plan.folds)} tasks (one for each bucket id)",
         f"  {fate}: {dropped}",
         f"  writes {', '.join(written)}",

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.layout import Kind, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import is_known, job_properties
+from acidsql.compaction.decision import is_known, job_properties, most_left
 from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.interface import (
@@ -27,14 +27,16 @@ from acidsql.metastore.interface import (
     LockType,
     Metastore,
     Operation,
+    TxnState,
     TxnType,
 )
 from acidsql.plan.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size
-from acidsql.storage.folding.compact import Compacting
+from acidsql.storage.folding.compact import Compacting, take_from_dead
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark import jvm
+from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import thing
 
@@ -164,6 +166,7 @@ class Worker:
         write_ids = CompactorWriteIdList.of(seen.write_ids[table.name])
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
+        discard(fs, take_from_dead(fs, table.location, self._is_open))
         plan, state = plan_compaction(
             fs,
             job_properties(table, entry.properties),
@@ -173,6 +176,7 @@ class Worker:
             major=entry.type is not CompactionType.MINOR,
             anyway=entry.type is CompactionType.REBALANCE,
             visibility_txn_id=txn.id if self._shows_txn else 0,
+            most_left=most_left(self._metastore, table, entry.properties, self._txns.settings),
         )
         if plan is None:
             if state.obsolete or state.aborted:
@@ -197,6 +201,9 @@ class Worker:
         """The names of results bear the transaction: Hive hides them until it has committed."""
         is_wanted = self._txns.settings.compactor_visibility_id
         return is_wanted or not self._metastore.abilities.reads_pairs
+
+    def _is_open(self, txn_id: int) -> bool:
+        return self._metastore.txn_state(txn_id) is TxnState.OPEN
 
     def _spend_write_id(self, table: Table) -> None:
         """Commit a transaction that writes nothing, so that its write id is decided.

@@ -32,6 +32,14 @@ class CompactorSettings:
         "A major compaction begins if the deltas' bytes are more than this fraction of the base's "
         "bytes.",
     )
+    compactor_size_tiered: bool = choice(
+        "acidsql.compactor.strategy",
+        "size_tiered",
+        "Which deltas a minor compaction takes that begins by itself. 'size_tiered': the newest "
+        "ones of similar size, so that frequent small writes do not rewrite all earlier ones. "
+        "'hive': all of them.",
+        {"size_tiered": True, "hive": False},
+    )
     compactor_abortedtxn_threshold: int = count(
         "hive.compactor.abortedtxn.threshold",
         "1000",

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.cleaner import Cleaner
-from acidsql.compaction.decision import job_properties, pool_of
+from acidsql.compaction.decision import job_properties, most_left, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
@@ -133,6 +133,9 @@ class CompactionStatements(Family):
             seen.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,
+            most_left=most_left(
+                self._metastore, table, dict(statement.properties), self._txns.settings
+            ),
         )
         shown = plan_text(table, partition, statement.type, plan, state, write_ids)
         return rows_frame(self._spark, "plan string", [(shown,)])

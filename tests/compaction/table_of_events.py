@@ -126,9 +126,9 @@ class Warehouse:
     def queue(self, kind=CompactionType.MAJOR, **more):
         return self.store.compact(CompactionRequest(NAME, None, kind, "here-me", **more)).id
 
-    def compact(self, kind=CompactionType.MAJOR, **settings):
+    def compact(self, kind=CompactionType.MAJOR, *, properties=(), **settings):
         """Queue a compaction and run it. Returns its entry."""
-        number = self.queue(kind)
+        number = self.queue(kind, properties=dict(properties))
         self.worker(**settings).run_next(only=number)
         return self.entry(number)
 

@@ -2,7 +2,7 @@
 before.
 
 Random histories without Spark: writers (some abort, some stay open, some have several statements),
-snapshots that open and end, compactions of both kinds, and the cleaner. At the end, when all have
+snapshots that open and end, compactions of all kinds, and the cleaner. At the end, when all have
 ended, only visible files are left.
 """
 
@@ -15,7 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from table_of_events import NAME
 
+from acidsql.compaction.decision import SIZE_TIERED
 from acidsql.metastore.compaction_queue import CompactionType
+from acidsql.storage.folding import newest_run
 
 BUCKETS = 2
 statement = st.tuples(
@@ -30,7 +32,9 @@ event = st.one_of(
     st.tuples(st.just("leave"), st.integers(0, 5)),
 )
 looks = st.lists(st.tuples(st.just("look"), st.none()), max_size=1)
-compacts = st.tuples(st.sampled_from(["minor", "major"]), st.booleans())
+compacts = st.tuples(
+    st.sampled_from(["minor", "major", "newest", "newest", "newest"]), st.booleans()
+)
 cleans = st.lists(st.tuples(st.just("clean"), st.none()), max_size=1)
 # A snapshot opens, others write, a compaction runs, and perhaps the cleaner: again and again.
 rounds = st.tuples(change, looks, st.lists(event, min_size=1, max_size=3), compacts, cleans).map(
@@ -38,6 +42,16 @@ rounds = st.tuples(change, looks, st.lists(event, min_size=1, max_size=3), compa
 )
 
 A_WRITE = [("change", [([0], [])])]
+AN_UPDATE = [("change", [([0, 1], [3, 5])]), ("look", None)]
+# Over a base, tiers are made, and made larger, while snapshots look on.
+TIERS = [
+    [*A_WRITE, *A_WRITE, ("major", False)],
+    [*A_WRITE, *AN_UPDATE, *AN_UPDATE, ("newest", False)],
+    [*AN_UPDATE, *AN_UPDATE, ("newest", False), ("clean", None)],
+    [("abort", [([0], [1])]), *AN_UPDATE, ("leave", 0), ("newest", True), ("clean", None)],
+    [("leave_open", [([1], [])]), *AN_UPDATE, *AN_UPDATE, ("newest", False)],
+    [("end_one", True), *AN_UPDATE, ("newest", False), ("minor", False), ("clean", None)],
+]
 
 
 class Scene:
@@ -73,12 +87,19 @@ class Scene:
     def major(self, visibly):
         self._compact(CompactionType.MAJOR, visibly)
 
+    def newest(self, visibly):
+        """A size-tiered minor compaction that leaves all that it may."""
+        self._compact(CompactionType.MINOR, visibly, SIZE_TIERED)
+
     def clean(self, _):
         self.warehouse.cleaner().run()
 
-    def _compact(self, kind, visibly):
-        as_hive_4 = "true" if visibly else "false"
-        self.warehouse.compact(kind, **{"acidsql.compactor.visibility.id": as_hive_4})
+    def _compact(self, kind, visibly, properties=()):
+        settings = {
+            "acidsql.compactor.visibility.id": "true" if visibly else "false",
+            "hive.compactor.delta.num.threshold": "3",
+        }
+        self.warehouse.compact(kind, properties=properties, **settings)
 
     def _write(self, statements, *, deletes=True):
         txn = self.warehouse.begin(deletes=deletes)
@@ -92,9 +113,13 @@ class Scene:
             assert self.warehouse.read(snapshot) == self.warehouse.expected(snapshot)
 
 
-def test_every_living_snapshot_sees_the_rows_that_it_saw(new_warehouse):
+def test_every_living_snapshot_sees_the_rows_that_it_saw(new_warehouse, monkeypatch):
+    # No two deltas are similar: as if each were much larger than all newer ones.
+    monkeypatch.setattr(newest_run, "SIZE_RATIO", 0)
+
     @settings(max_examples=20, deadline=None)
     @given(st.lists(rounds, min_size=1, max_size=4))
+    @example(TIERS)
     @example([[*A_WRITE, ("abort", [([], [])]), *A_WRITE, ("minor", False)]])
     def run(steps):
         with tempfile.TemporaryDirectory() as root:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -380,7 +382,7 @@ def test_hidden_directories_of_the_dead_and_dropped_tables_are_deleted(t):
     os.makedirs(f"{place}/_tmp_source_0000001_dead")
     os.makedirs(f"{place}/_mine")
     assert sorted(os.path.basename(row.path) for row in t.clean().collect()) == [
-        "_tmp_0000001_0000_dead", "_tmp_compaction_1_dead", "_tmp_source_0000001_dead",
+        "_tmp_0000001_0000_dead", "_tmp_compaction_1_dead.taken", "_tmp_source_0000001_dead.taken",
     ]  # fmt: skip
     assert os.path.exists(f"{place}/_mine")
 
@@ -498,6 +500,39 @@ def test_inline_a_statement_compacts_what_it_made_necessary_and_says_why(spark, 
         session.sql("DELETE FROM t WHERE id < 5")
         assert "of the base's bytes, more than 10.0%" in str(session.last)
         assert rows(session, "SELECT count(*) FROM t") == [(6,)]
+
+
+def test_small_changes_do_not_rewrite_a_large_delta_again_and_again(spark, acid):
+    few = {"hive_compactor_delta_num_threshold": "4", "hive_compactor_delta_pct_threshold": "99"}
+    with connected(spark, acid, "inline", **few) as session:
+        session.sql("CREATE TABLE t (id INT, v STRING)")
+        session.sql("INSERT INTO t VALUES (1, 'a')")
+        session.sql("INSERT INTO t VALUES (2, 'b')")
+        compact(session, "major")
+        session.sql("INSERT INTO t SELECT id, md5(string(id)) FROM range(100, 3100)")
+        model = {1: "a", 2: "b", **{id: hashlib.md5(b"%d" % id).hexdigest()
+                                    for id in range(100, 3100)}}  # fmt: skip
+        for id in range(3, 9):
+            session.sql(f"INSERT INTO t VALUES ({id}, 'c')")
+            session.sql(f"UPDATE t SET v = 'u{id}' WHERE id IN ({id - 1}, {100 * id})")
+            session.sql(f"DELETE FROM t WHERE id IN ({id - 2}, {100 * id + 1})")
+            model |= {id: "c", id - 1: f"u{id}", 100 * id: f"u{id}"}
+            del model[id - 2]
+            del model[100 * id + 1]
+        assert dict(rows(session, "SELECT id, v FROM t")) == model
+        assert "delta_0000003_0000003_0000" in directories(session)
+        assert len(directories(session)) <= 8
+        done = session.sql("SHOW COMPACTIONS t TYPE 'minor'").collect()
+        assert len(done) == 3  # the history keeps so many
+        told = r"takes the newest \d of \d directories, from .*; read"
+        assert all(re.search(told, one.errormessage) for one in done)
+        asked = "WITH OVERWRITE TBLPROPERTIES ('acidsql.compactor.strategy'='size_tiered')"
+        plan = session.sql(f"EXPLAIN ALTER TABLE t COMPACT 'minor' {asked}").first()[0]
+        assert "takes the newest" in plan
+        assert "takes" not in session.sql("EXPLAIN ALTER TABLE t COMPACT 'minor'").first()[0]
+        session.clean()
+        compact(session, "major")
+        assert dict(rows(session, "SELECT id, v FROM t")) == model
 
 
 def test_in_the_background_it_happens_by_itself(spark, acid):

@@ -188,6 +188,34 @@ def staging_txn_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]) -> list[str]:
+    """Rename the staging directories of compactions whose transactions have ended.
+
+    Such a worker may have slept since it made sure that the compaction was still its own, and may
+    put its result into place at any moment. If that result overlapped with a later, size-tiered
+    one, readers would read rows twice. So a worker calls this before it lists the directories that
+    it is going to merge. The caller deletes what this returns. (It must be renamed first: in the
+    middle of a deletion, the worker could put some of its files into place.)
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        is_open: Whether a transaction is open.
+
+    Returns:
+        The new paths; they are staging directories of the same transactions.
+    """
+    taken = []
+    for entry in fs.list_if_there(location):
+        txn_id = staging_txn_of(entry.name)
+        if txn_id is not None and not is_open(txn_id):
+            away = f"{entry.path}.taken"
+            with suppress(FileNotFoundError):  # it was taken away already
+                fs.rename(entry.path, away)
+                taken.append(away)
+    return taken
+
+
 def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
     """Remove single halves of pairs that a dead worker left: another engine might read them.
 

@@ -24,6 +24,7 @@ from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.folding.fold import Fold
+from acidsql.storage.folding.newest_run import Run, newest_run
 from acidsql.storage.reading.event_reader import FileRead, plain_reads, plan_deletes, plan_reads
 
 
@@ -39,6 +40,7 @@ class CompactionPlan:
         write_ids: The write id list by which events are chosen.
         inserts: The name of the directory for insert events.
         deletes: The name of the directory for delete events; None for a major compaction.
+        run: The deltas of a size-tiered minor compaction; None: the compaction takes all.
     """
 
     table: Table
@@ -48,6 +50,7 @@ class CompactionPlan:
     write_ids: CompactorWriteIdList
     inserts: str
     deletes: str | None
+    run: Run | None = None
 
     @property
     def path(self) -> str:
@@ -99,6 +102,7 @@ def plan_compaction(
     major: bool,
     visibility_txn_id: int = 0,
     anyway: bool = False,
+    most_left: int | None = None,
 ) -> tuple[CompactionPlan | None, AcidState]:
     """Plan a compaction, and sort the directories by Hive's rules.
 
@@ -113,6 +117,8 @@ def plan_compaction(
             0: no ``_v``.
         anyway: Plan the compaction also for a single delta or base. A single base gets a new base
             with a higher number.
+        most_left: Plan a size-tiered minor compaction, which leaves at most so many deltas (see
+            ``newest_run``). None: take all deltas, as Hive does.
 
     Returns:
         The plan, or None if there are too few directories to compact; and the directories' state.
@@ -126,13 +132,15 @@ def plan_compaction(
     (listing,) = list_table(
         fs, table.location, [partition], write_ids, txns, plain=table.is_insert_only
     )
-    state = listing.state
+    state, run = listing.state, None
+    if not major:
+        listing = _above_base(listing)
+        run = None if most_left is None else newest_run(listing, most_left)
+        listing = listing if run is None else _from(listing, run.first)
     is_something = anyway and (listing.data or listing.originals)
     if not is_something and not _is_enough(listing, write_ids, major=major):
         return None, state
-    if not major:
-        listing = _above_base(listing)
-    first, last = _range(state)
+    first, last = _range(listing.state)
     if anyway and state.base and not state.deltas:
         last = max(write_ids.high_water_mark, last + 1)  # two bases cannot have one name
     if major:
@@ -140,7 +148,8 @@ def plan_compaction(
     else:
         inserts = compacted_delta_name(first, last, visibility_txn_id)
         deletes = f"delete_{inserts}"
-    return CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes), state
+    plan = CompactionPlan(table, partition, major, listing, write_ids, inserts, deletes, run)
+    return plan, state
 
 
 def _is_enough(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
@@ -169,6 +178,18 @@ def _above_base(listing: Listing) -> Listing:
         listing,
         data=tuple(file for file in listing.data if file.directory.kind is not Kind.BASE),
         originals=tuple(group for group in listing.originals if group.in_delta),
+    )
+
+
+def _from(listing: Listing, first: int) -> Listing:
+    """The files of the deltas from a write id on, where a delta begins."""
+    deltas = tuple(delta for delta in listing.state.deltas if delta.min_write_id >= first)
+    return replace(
+        listing,
+        data=tuple(file for file in listing.data if file.directory.min_write_id >= first),
+        deletes=tuple(file for file in listing.deletes if file.directory.min_write_id >= first),
+        originals=tuple(group for group in listing.originals if group.write_id >= first),
+        state=replace(listing.state, deltas=deltas),
     )
 
 

@@ -1,0 +1,130 @@
+"""Which deltas a size-tiered minor compaction takes: the newest ones, of similar size.
+
+Hive's minor compaction merges all deltas whenever there are more than ten. A stream adds a small
+delta every few seconds, and each time the rows of all deltas since the last major compaction are
+written again: the work grows with the square of their number. A size-tiered compaction leaves an
+older delta alone while it is much larger than all newer ones together (as Cassandra's
+SizeTieredCompactionStrategy and RocksDB's universal compaction do). How many bytes all compactions
+write for each byte that comes, with a delta every 10 seconds, and Hive's thresholds:
+
+    ==========================================  ===========  ===========
+    the table                                   Hive's rule  size-tiered
+    ==========================================  ===========  ===========
+    empty at first, a day (8,640 deltas)                 30           15
+    empty at first, a week (60,480)                     152           19
+    a base as large as 10,000 deltas, a day              74           17
+    a base as large as 100,000 deltas, a day            432           10
+    the same, each time with a delete_delta             864           12
+    ==========================================  ===========  ===========
+
+By both rules there are never more than 12 directories beside the base.
+
+Results of two compactions must lie one in the other, or apart. If they overlapped, readers would
+take both. So a compaction takes whole directories, up to the newest. If the same rule chooses again
+when more deltas have come, it begins at the same delta, at an older one, or behind all that were
+taken before. Of the other compactions see ``compact.take_from_dead``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from acidsql.acid.layout import Kind
+from acidsql.storage.files.listing import Listing
+from acidsql.storage.files.sizes import size
+
+SIZE_RATIO = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The deltas that a size-tiered minor compaction takes: all from a write id on.
+
+    Attributes:
+        first: The lowest write id.
+        taken: The number of directories.
+        bytes: The bytes of their files.
+        left: The number of older deltas and delete deltas, which stay.
+    """
+
+    first: int
+    taken: int
+    bytes: int
+    left: int
+
+    def __str__(self) -> str:
+        if not self.left:
+            return f"all {self.taken} directories, {size(self.bytes)}"
+        return (
+            f"the newest {self.taken} of {self.taken + self.left} directories, from write id "
+            f"{self.first} on, {size(self.bytes)}: the next is more than {SIZE_RATIO} times as "
+            "large"
+        )
+
+
+@dataclass(slots=True)
+class _Step:
+    """Directories that are taken together, because their ranges of write ids are one or overlap."""
+
+    first: int
+    last: int
+    directories: int = 0
+    bytes: int = 0
+    kinds: set[Kind] = field(default_factory=set)
+
+    def add(self, older: _Step) -> None:
+        """Make one of both."""
+        self.first = older.first
+        self.directories += older.directories
+        self.bytes += older.bytes
+        self.kinds |= older.kinds
+
+
+def newest_run(listing: Listing, most: int) -> Run | None:
+    """Choose the deltas for a size-tiered minor compaction.
+
+    From the newest on, the next older delta is taken, too, if it has at most ``SIZE_RATIO`` times
+    the bytes of all that are taken already, or if otherwise more than ``most`` directories would be
+    there after the compaction.
+
+    Args:
+        listing: The files that a compactor sees.
+        most: The greatest number of deltas and delete deltas after the compaction.
+
+    Returns:
+        The run; None if there are no deltas.
+    """
+    steps = _steps(listing)
+    if not steps:
+        return None
+    run = steps.pop()
+    left = sum(step.directories for step in steps)
+    for older in reversed(steps):
+        # The results are one directory of each kind.
+        if older.bytes > SIZE_RATIO * run.bytes and left + len(run.kinds) <= most:
+            break
+        run.add(older)
+        left -= older.directories
+    return Run(run.first, run.directories, run.bytes, left)
+
+
+def _steps(listing: Listing) -> list[_Step]:
+    """The deltas in steps, the oldest first."""
+    bytes_from = Counter[int]()
+    for file in (*listing.data, *listing.deletes):
+        if file.directory.kind is not Kind.BASE:
+            bytes_from[file.directory.min_write_id] += file.size
+    for group in listing.originals:
+        if group.in_delta:
+            bytes_from[group.write_id] += sum(group.sizes)
+    steps: list[_Step] = []
+    for delta in sorted(listing.state.deltas, key=lambda delta: delta.min_write_id):
+        if not steps or delta.min_write_id > steps[-1].last:
+            steps.append(_Step(delta.min_write_id, delta.max_write_id))
+        step = steps[-1]
+        step.last = max(step.last, delta.max_write_id)
+        step.directories += 1
+        step.kinds.add(delta.kind)
+        step.bytes += bytes_from.pop(delta.min_write_id, 0)
+    return steps
