@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
+from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import exclusive, read_lock
 from acidsql.plan.names import Names
@@ -215,8 +216,9 @@ class Runner:
             self._of_transactions.allow(statement, text)
         readable = _first(resolve, self._names.readable)
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
+            self._need_syntax(statement, said)
             self.last = skipped
-            return counts_frame(self._spark, skipped)
+            return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
             self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
@@ -231,6 +233,19 @@ class Runner:
             case st.CreateTable() if statement.query is not None:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
+
+    def _need_syntax(self, statement: st.Statement, said: Said) -> None:
+        """Raise SqlSyntaxError for a statement with an expression that does not parse.
+
+        The statement is not run. So any other error is ignored: tables may have changed since.
+        """
+        if isinstance(statement, st.Dml):
+            try:
+                self._preparer.change(statement, said)
+            except SqlSyntaxError:
+                raise
+            except AcidSqlError:
+                pass
 
     def _plain(self) -> Plain | None:
         settings = self._txns.settings

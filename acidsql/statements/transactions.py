@@ -64,13 +64,19 @@ class TransactionStatements(Family):
             )
 
     def skipped(self, statement: Any, text: str) -> Receipt | None:
-        """The receipt of a statement that changes rows in a transaction that is a replay."""
+        """The receipt of a statement that changes rows, or locks, in a replay.
+
+        It has the counts that the statement's receipt would have: one for each target, all zero.
+        """
         current = self._transactions.current
         entry = None if current is None else current.replayed_entry
-        if entry is None or not isinstance(statement, _CHANGES):
+        if entry is None or not isinstance(statement, (*_CHANGES, st.LockTable, st.LockDatabase)):
             return None
-        counts = (Counts(entry.batch.sink or "acid.transaction()"),)
+        counts = tuple(Counts(self._full_name(target)) for target in _targets(statement))
         return Receipt(text, counts, entry.txn_id, notes=(entry.skipped,))
+
+    def _full_name(self, name: st.Name) -> str:
+        return str(self._names.qualify(name.parts) or ".".join(name.parts))
 
     # ── BEGIN … COMMIT ───────────────────────────────────────────────────────────────────────
 
@@ -163,6 +169,13 @@ class TransactionStatements(Family):
                 if error.condition != "TXN_NO_SUCH_TRANSACTION":
                     raise
         return Receipt(text)
+
+
+def _targets(statement: st.Statement) -> list[st.Name]:
+    """The tables whose changed rows a statement's receipt counts, one for each branch."""
+    if isinstance(statement, st.MultiInsert):
+        return [branch.target for branch in statement.branches]
+    return [statement.target] if isinstance(statement, st.Dml) else []
 
 
 def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:
