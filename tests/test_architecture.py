@@ -321,6 +321,7 @@ def test_the_top_level_is_tidy():
         pytest.skip("not a git checkout")
     top = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
     assert top <= {
-        "pyproject.toml", "acidsql", "grammar", "tests", "examples", "benchmarks", "Makefile",
-        "README.md", "docs", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", ".gitignore", ".ci",
+        "pyproject.toml", "acidsql", "pyspark_acidsql", "grammar", "tests", "examples",
+        "benchmarks", "Makefile", "README.md", "docs", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE",
+        ".gitignore", ".ci",
     }  # fmt: skip

@@ -74,3 +74,20 @@ def test_nothing_is_locked(acid, replay):
         acid.sql("DELETE FROM t")
         acid.sql("ROLLBACK TO s")
     assert acid.sql("SELECT id FROM t").collect() == [(1,)]
+
+
+@pytest.mark.parametrize("step", ["writeStream", "write", "read"])
+def test_format_acidsql_shows_the_right_call(acid, tmp_path, step):
+    stream = acid.spark.readStream.format("rate").load()
+    calls = {
+        "writeStream": lambda: (
+            stream.writeStream.format("acidsql").option("checkpointLocation", str(tmp_path / "c"))
+            .start().processAllAvailable()
+        ),
+        "write": lambda: acid.spark.range(1).write.format("acidsql").mode("append").save(),
+        "read": lambda: acid.spark.read.format("acidsql").load("t"),
+    }  # fmt: skip
+    right = {"writeStream": "acid.sink(", "write": "INSERT INTO", "read": "acid.table("}
+    with pytest.raises(Exception, match="acidsql") as caught:
+        calls[step]()
+    assert right[step] in str(caught.value)
