@@ -129,12 +129,16 @@ def _server(survey: Survey) -> Iterator[Fact]:
         has = getattr(survey.abilities, name)
         yield Fact(f"ability {name}", f"{'yes' if has else 'no'}: {word}")
     yield from _time_outs(survey)
-    if survey.setting("hive.txn.manager").endswith("DummyTxnManager"):
-        yield Fact(
-            "hive.txn.manager", "DummyTxnManager", Level.WARNING,
-            "If HiveServer2 has this setting, too, Hive takes no locks: set DbTxnManager there, "
-            "and hive.support.concurrency=true.",
-        )  # fmt: skip
+    for name, bad, good in (
+        ("hive.txn.manager", "DummyTxnManager", "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager"),
+        ("hive.support.concurrency", "false", "true"),
+    ):
+        if survey.setting(name).lower().endswith(bad.lower()):
+            yield Fact(
+                name, bad, Level.WARNING,
+                "If HiveServer2 has this setting, too, Hive takes no locks, and overwrites what "
+                f"acidsql writes at the same time: set {good} there.",
+            )  # fmt: skip
 
 
 def _judged(about: str, said: str, is_fine: bool, advice: str) -> Fact:

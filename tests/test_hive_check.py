@@ -14,6 +14,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from click.testing import CliRunner
 
 from acidsql.cli import main
+from acidsql.hive_check import Fact, Level, check
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 
@@ -119,6 +120,29 @@ def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metast
            for name, engine in [("ice", "Iceberg"), ("hudi", "Hudi"), ("kudu", "Kudu"),
                                 ("db", "JDBC")]},
     }  # fmt: skip
+
+
+def test_a_hive_without_locks_is_marked(hive_metastore, monkeypatch):
+    real = Client.call
+    said = {
+        "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
+        "hive.support.concurrency": "false",
+    }
+
+    def call(self, name, *values, **options):
+        if name == "get_config_value" and values[0] in said:
+            return said[values[0]]
+        return real(self, name, *values, **options)
+
+    def marked():
+        found = check(hive_metastore.url, ["default"])
+        return {one.about: one for one in found if isinstance(one, Fact) and one.about in said}
+
+    assert marked() == {}
+    monkeypatch.setattr(Client, "call", call)
+    assert set(marked()) == set(said)
+    for one in marked().values():
+        assert one.level is Level.WARNING and "no locks" in one.advice
 
 
 def test_the_check_opens_no_transaction_and_takes_no_lock(acid, hive_metastore, monkeypatch):

@@ -66,6 +66,29 @@ def test_the_server_knows_the_number_of_rows_of_each_partition(both):
         both.rows("t")
 
 
+def test_hive_measures_the_files_again_after_a_change(both):
+    """By a table's size Hive decides which table of a join fits into memory."""
+    both.hive.sql(f"{PLAIN} STORED AS ORC TBLPROPERTIES ('transactional'='true')")
+    both.hive.sql("INSERT INTO t VALUES (1, 1)")
+    small = sizes(both)
+    both.acid.sql("INSERT INTO t SELECT id, id * 7919 FROM range(20000)")
+    plan = "\n".join(map(str, both.hive.sql("EXPLAIN SELECT id FROM t WHERE v > 0")))
+    assert sizes(both) == {} and "Num rows: 20001" in plan
+    both.hive.sql("INSERT INTO t VALUES (2, 2)")
+    large = sizes(both)
+    assert large["numFiles"] > small["numFiles"] + 1  # those of acidsql, too
+    assert large["totalSize"] > 2 * small["totalSize"]
+
+
+def sizes(both):
+    """What the server says about the files of ``t``."""
+    found = both.server.query(
+        f"SELECT PARAM_KEY, PARAM_VALUE FROM {OF_TABLE} JOIN DBS ON TBLS.DB_ID = DBS.DB_ID "
+        f"WHERE NAME = '{both.database}' AND PARAM_KEY IN ('numFiles', 'totalSize')"
+    )
+    return {key: int(value) for key, value in found}
+
+
 @LONG
 def test_the_rows_of_loaded_files_are_counted(both, tmp_path):
     both.acid.sql(PLAIN)

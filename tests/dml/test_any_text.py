@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from over_hive import needs
 
 from acidsql.errors import AcidSqlError
 
@@ -60,6 +61,7 @@ def test_any_text_as_a_tables_name(acid, tmp_path):
         assert tree(tmp_path) == before, text
 
 
+@needs("a warehouse of its own")
 def test_any_text_as_a_databases_name(acid, tmp_path):
     for text in ODD:
         if is_made(acid, tmp_path, f"CREATE DATABASE {name(text)}"):
@@ -74,6 +76,7 @@ def test_any_text_as_a_databases_name(acid, tmp_path):
             acid.sql(f"DROP DATABASE {name(text)}")
 
 
+@needs("any text")
 @pytest.mark.parametrize("role", ["data", "partition"])
 def test_any_text_as_a_columns_name(acid, tmp_path, role):
     before, good = tree(tmp_path), list[str]()
@@ -98,6 +101,7 @@ def test_any_text_as_a_columns_name(acid, tmp_path, role):
     assert tree(tmp_path) == before
 
 
+@needs("any text")
 def test_any_text_as_a_partitions_value(acid, tmp_path):
     before = tree(tmp_path)
     acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p STRING)")

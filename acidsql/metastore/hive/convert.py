@@ -27,6 +27,8 @@ CAPABILITIES = [
     "HIVEBUCKET2", "HIVECACHEINVALIDATE", "HIVEMANAGESTATS", "EXTREAD", "EXTWRITE", "HIVESQL",
 ]  # fmt: skip
 STATS_ACCURATE, ROWS = "COLUMN_STATS_ACCURATE", "numRows"
+# What is there no longer right after a commit. Hive looks at the files if it does not know these.
+_OUTDATED = {STATS_ACCURATE, ROWS, "numFiles", "totalSize"}
 # The server keeps these parameters itself. They say nothing about what the table is.
 _SERVERS = {
     STATS_ACCURATE, ROWS, "numFiles", "rawDataSize", "totalSize", "numPartitions",
@@ -255,8 +257,9 @@ def rows_of(raw: Any) -> int | None:
 
 
 def count(raw: Any, rows: int | None) -> None:
-    """Note in a struct how many rows there are; without the mark that the statistics are right."""
-    kept = {k: v for k, v in (raw.parameters or {}).items() if k not in (STATS_ACCURATE, ROWS)}
+    """Note in a struct how many rows there are; without the mark that the statistics are right, and
+    without sizes."""
+    kept = {k: v for k, v in (raw.parameters or {}).items() if k not in _OUTDATED}
     raw.parameters = {**kept, **_counted(rows)}
 
 
