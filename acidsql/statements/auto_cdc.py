@@ -119,7 +119,7 @@ class AutoCdcStatements:
         target = str(prepared.queries[0].table.name)
         counts = tally.counts(target, done.write_ids.get(target))
         done = replace(done, counts=(counts,), notes=(str(tally), *_warnings(prepared)))
-        return done, self._frame(done, counts, tally)
+        return done, self._frame(done, tally)
 
     def explain(self, statement: AutoCdc, said: Said, mode: str | None) -> DataFrame:
         """EXPLAIN: the rules, the locks, and the plan of the decision over the folded records."""
@@ -211,7 +211,12 @@ class AutoCdcStatements:
             with changed_conf(self._spark, SEND_NOTHING):
                 return keep(events.otherwise())
 
-    def _frame(self, done: Receipt, counts: Counts, tally: Tally) -> DataFrame:
+    def skipped(self, done: Receipt) -> DataFrame:
+        """The row of counts of a statement that is a replay: there were no records."""
+        return self._frame(done, Tally(0, 0, 0, dict.fromkeys(Act, 0), 0, 0))
+
+    def _frame(self, done: Receipt, tally: Tally) -> DataFrame:
+        (counts,) = done.counts
         names = [f"{name} bigint" for name in (*COUNT_COLUMNS, *_MORE_COLUMNS)]
         row = (
             counts.affected, counts.inserted, counts.updated, counts.deleted, done.txn_id,

@@ -218,7 +218,7 @@ class Runner:
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self._need_syntax(statement, said)
             self.last = skipped
-            return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
+            return self._frame_of_skipped(statement, skipped)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
             self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
@@ -233,6 +233,11 @@ class Runner:
             case st.CreateTable() if statement.query is not None:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
+
+    def _frame_of_skipped(self, statement: st.Statement, skipped: Receipt) -> DataFrame:
+        if isinstance(statement, st.AutoCdc):
+            return self._auto_cdc.skipped(skipped)
+        return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
     def _need_syntax(self, statement: st.Statement, said: Said) -> None:
         """Raise SqlSyntaxError for a statement with an expression that does not parse.

@@ -175,7 +175,7 @@ def _targets(statement: st.Statement) -> list[st.Name]:
     """The tables whose changed rows a statement's receipt counts, one for each branch."""
     if isinstance(statement, st.MultiInsert):
         return [branch.target for branch in statement.branches]
-    return [statement.target] if isinstance(statement, st.Dml) else []
+    return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc) else []
 
 
 def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:

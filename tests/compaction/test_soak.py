@@ -101,7 +101,7 @@ def test_writers_readers_and_the_compactor_do_not_meet(spark, acid):
         thread.join()
     assert soak.errors == []
     assert soak.transfers > 0 and soak.logged > 0 and soak.reads > 0
-    made = 4 * soak.transfers  # the faster the machine, the more directories come between compactions
+    made = 4 * soak.transfers  # a fast machine makes more of them between two compactions
     assert soak.most <= max(MOST_DIRECTORIES, made // 2), (soak.most, made)
     with acidsql.connect(spark, warehouse=warehouse, compactor="off") as last:
         history = {row.state for row in last.sql("SHOW COMPACTIONS").collect()}

@@ -35,6 +35,15 @@ def test_a_multi_insert_has_a_row_of_counts_for_each_branch(acid, replay):
     assert replay("DELETE FROM t").columns == acid.sql("DELETE FROM t WHERE id = 0").columns
 
 
+def test_auto_cdc_has_the_columns_that_it_had(acid, replay):
+    text = "AUTO CDC INTO u FROM (SELECT 7 AS id, 1 AS n) KEYS (id) SEQUENCE BY n COLUMNS (id)"
+    found = replay(text)
+    assert set(found.first()) <= {0, None, found.first().txn_id}
+    assert acid.sql("SELECT * FROM u").collect() == []
+    assert found.columns == acid.sql(text).columns
+    assert acid.sql("SELECT * FROM u").collect() == [(7,)]
+
+
 @pytest.mark.parametrize(
     "text", ["TRUNCATE TABLE t", "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE u"]
 )
