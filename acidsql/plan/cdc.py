@@ -8,8 +8,8 @@
                                     └── events of the state table
 
 A record changes a row only if its order value is above all that the key had before. The target
-tells the order value of a live row, if it has the columns. Otherwise, and for deleted keys, the
-state table does (``acid.cdc``). The decision is made once, so both tables always agree.
+tells the order value of a live row, if it has columns that keep it. Otherwise, and for deleted
+keys, the state table does (``acid.cdc``). The decision is made once, so both tables always agree.
 """
 
 from __future__ import annotations
@@ -268,8 +268,9 @@ def _free(name: str, taken: set[str]) -> str:
 def _drift(planned: Planned, statement: AutoCdc, what: str, message: str) -> AnalysisError:
     name, place = cdc.state_name(planned.table.name), statement.target.span
     return AnalysisError(
-        f"{message} ALTER TABLE {name} can follow a column that was renamed or became wider. DROP "
-        f"TABLE {name} forgets all order values: then late records may bring deleted rows back.",
+        f"{message} DROP TABLE {name} forgets all order values: then late records may bring "
+        f"deleted rows back. To keep the order values, rename {name}, run AUTO CDC without "
+        f"records, and insert the renamed table's rows into the new {name}.",
         planned.text, place.start, place.end,
         condition=f"AUTOCDC_INVALID_STATE.{what}", sqlstate="55000",
     )  # fmt: skip

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
@@ -27,7 +28,7 @@ from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import literal, quote, shown_type
 
 # Columns of the query over the source. Reserved names: no user's expression can mean them.
 _GIVEN = f"{ew.PREFIX}r"  # + ordinal
@@ -72,14 +73,16 @@ def fold(
     }
     sequence, kind = _sequence(rules, planned, fields, values)
     keys = [f"k{i}" for i in range(len(rules.keys))]
+    # Texts with a collation would compare by it.
+    plain = [f"CAST({values[one.name]} AS {shown_type(one.type)})" for one in columns]
     converted = [
-        f"/*+ REPARTITION({', '.join(keys)}) */ {values[rules.keys[0].name]} AS k0",
-        *(f"{values[key.name]} AS k{i}" for i, key in enumerate(rules.keys) if i),
+        f"/*+ REPARTITION({', '.join(keys)}) */ {plain[0]} AS k0",
+        *(f"{sql} AS k{i}" for i, sql in enumerate(plain) if i),
         f"{sequence} AS s",
         f"coalesce({_DELETES}, false) AS d",
         *(
-            f"CASE WHEN {_DELETES} THEN NULL ELSE {values[column.name]} END AS v{i}"
-            for i, column in enumerate(rules.columns)
+            f"CASE WHEN {_DELETES} THEN NULL ELSE {sql} END AS v{i}"
+            for i, sql in enumerate(plain[len(keys) :])
         ),
     ]
     text = planned.new().raw("SELECT\n").commas(_of_key(keys, has_null("s", kind)))
@@ -135,6 +138,10 @@ def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Ru
     """A value as it will be read from its column."""
     value = assigned(planned, sql, kind, column, rules.place)
     wanted = parse_type(column.type)
+    if column in planned.table.partition_columns and wanted.kind in ("string", "char", "varchar"):
+        # A directory's name means NULL by each of these. So the next batch would read a NULL.
+        text = f"rtrim({value})" if wanted.kind == "char" else value
+        value = f"CASE WHEN {text} NOT IN ('', {literal(DEFAULT_PARTITION)}) THEN {value} END"
     return f"rpad({value}, {wanted.parameters[0]}, ' ')" if wanted.kind == "char" else value
 
 

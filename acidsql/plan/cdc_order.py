@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import FormatError
 from acidsql.storage.columns import nested, quote
 
 _BIGINT = HiveType("bigint")
 _WHOLE = ("tinyint", "smallint", "int")
+_WIDER = (("float", "double"), ("date", "timestamp"))
 
 
 def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
@@ -44,6 +46,29 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
     except FormatError:
         is_plain = False
     return (sql, kind) if is_plain else None
+
+
+def keeps_order(given: HiveType, column: Column) -> bool:
+    """Whether a column tells apart all values of a type, and keeps their order.
+
+    A DATE does not tell the times of a day apart, nor does a wall clock tell the two hours apart
+    between which the clocks go back. As texts, numbers have another order. A number that is out of
+    the column's range is an error.
+    """
+    kept = parse_type(column.type)
+    if given.children or kept.children:
+        return False
+    digits, kept_digits = _scale(given), _scale(kept)
+    if digits is not None and kept_digits is not None:
+        return digits <= kept_digits
+    return given == kept or given.kind == "void" or (given.kind, kept.kind) in _WIDER
+
+
+def _scale(kind: HiveType) -> int | None:
+    """The number of digits after the decimal point; None if it is not fixed."""
+    if kind.kind == "decimal":
+        return kind.parameters[1]
+    return 0 if kind.kind in (*_WHOLE, "bigint") else None
 
 
 def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:

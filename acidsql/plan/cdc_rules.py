@@ -13,6 +13,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.cdc_order import keeps_order
 from acidsql.plan.event_query import Fields, Planned, refuse_window, single
 from acidsql.plan.sqltext import Text
 from acidsql.sql.conditions import has_subquery
@@ -81,8 +82,9 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
     """
     table = planned.table
     _check_source(statement, planned, fields)
+    kinds = {name.lower(): kind for name, kind in fields}
     keys = _keys(statement, planned)
-    columns = _columns(statement, planned, keys, [name.lower() for name, _ in fields])
+    columns = _columns(statement, planned, keys, list(kinds))
     sequence = _expression(
         statement, planned, statement.sequence_by, cdc.SEQUENCE_BY, "SEQUENCE BY"
     )
@@ -98,7 +100,8 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
                 planned, statement.source, "NEED_PARTITION", "42000",
                 f"The source has no value for the partition column '{column.name}'.",
             )  # fmt: skip
-    order, is_struct = _order(sequence, statement.source_alias, (*keys, *columns))
+    exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
+    order, is_struct = _order(sequence, statement.source_alias, exact)
     return Rules(
         keys, columns, kept, sequence, order, is_struct, delete_when, statement.source
     )  # fmt: skip
@@ -250,7 +253,10 @@ def _order(
 ) -> tuple[tuple[Column, ...], bool]:
     """The columns, if the order is that of some of the target's columns: ``a``, ``struct(a, b)``.
 
-    Only plain values: two of them compare in the target as they do in the source.
+    Args:
+        sequence: The expression.
+        alias: The qualifier of the source's columns, or None.
+        columns: The target's columns that keep the order of the source's values.
 
     Returns:
         The columns, and whether they are in a struct.
@@ -266,7 +272,7 @@ def _order(
         if is_qualified and alias is not None and tokens[0].value.lower() == alias.lower():
             tokens = tokens[2:]
         column = known.get(tokens[0].value.lower()) if tokens[0].is_name else None
-        if column is None or parse_type(column.type).children:
+        if column is None:
             return (), False
         found.append(column)
         tokens = tokens[1:]
