@@ -18,9 +18,9 @@ from acidsql.errors import SnapshotTooOldError
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.notifications import Change, changes_of
 from acidsql.metastore.hive.store import HiveMetastore
-from acidsql.metastore.interface import Database
+from acidsql.metastore.interface import Database, RowChange
 
-T = TableName("looked_at", "t")
+T, U = TableName("looked_at", "t"), TableName("looked_at", "u")
 
 
 @pytest.fixture
@@ -104,6 +104,33 @@ def test_a_lease_and_a_single_statement_do_not_ask(store, monkeypatch):
     assert store.catalog_changes(txn, snapshot, T) == []
 
 
+def test_an_insert_of_another_session_is_no_change_although_it_alters_statistics(store):
+    place = make(store)
+    add_partition(store, place, "1")
+    store.create_table(replace(store.get_table(T), name=U, location=f"{place}2",
+                               partition_columns=()))  # fmt: skip
+    told, before = look(store), store._last_entry()
+    for table, partition in ((T, "p=1"), (U, "")):
+        txn = store.open_txn(user="u", host="h")
+        store.allocate_write_id(txn, table)
+        store.commit_txn(txn, row_changes={table: {partition: RowChange(3, is_all=True)}})
+    assert store._need_raw(U).parameters["numRows"] == "3"
+    assert store._last_entry() == before + 2  # ALTER_PARTITION, ALTER_TABLE
+    assert told() == told(U) == []
+
+
+def test_a_client_may_write_names_in_capitals(store):
+    make(store)
+    told = look(store)
+    raw = store._need_raw(T)
+    raw.dbName, raw.tableName = T.database.upper(), T.name.upper()
+    store._alter(T, raw)
+    assert told() == told(U) == []
+    raw.tableName = U.name.upper()
+    store._alter(T, raw)
+    assert told() == told(U) == [None]
+
+
 # ── entries ──────────────────────────────────────────────────────────────────────────────────
 
 RAW = hive.Table(
@@ -158,3 +185,13 @@ def test_what_snapshots_do_not_mind_is_no_change():
 def test_a_database_takes_all_its_tables_along():
     (change,) = changes_of(entry("DROP_DATABASE", {}, tableName=None), "hive")
     assert change.concerns(TableName("d", "any")) and not change.concerns(TableName("e", "any"))
+
+
+def test_names_are_compared_without_regard_to_case():
+    other = hive.Table(dbName="D", tableName="U", partitionKeys=[], sd=RAW.sd)
+    message = {"tableObjBeforeJson": as_json(RAW), "tableObjAfterJson": as_json(other)}
+    renamed = entry("ALTER_TABLE", message, catName="HIVE", tableName="U")
+    assert list(changes_of(renamed, "Hive")) == [Change("d", "t"), Change("d", "u")]
+    other.tableName = "T"
+    message["tableObjAfterJson"] = as_json(other)
+    assert list(changes_of(entry("ALTER_TABLE", message), "hive")) == []

@@ -55,7 +55,7 @@ def changes_of(event: Any, catalog: str) -> Iterator[Change]:
 
     New partitions, properties, statistics and constraints are no such changes.
     """
-    if event.catName not in (None, catalog):
+    if event.catName is not None and event.catName.lower() != catalog.lower():
         return
     try:
         yield from _changes(event)
@@ -66,18 +66,18 @@ def changes_of(event: Any, catalog: str) -> Iterator[Change]:
 def _changes(event: Any) -> Iterator[Change]:
     match event.eventType:
         case "CREATE_TABLE" | "DROP_TABLE":
-            yield Change(event.dbName, event.tableName)
+            yield _change(event.dbName, event.tableName)
         case "DROP_DATABASE":
-            yield Change(event.dbName)
+            yield _change(event.dbName)
         case "ALTER_TABLE":
             message = _message(event)
             old, new = (
                 _read(hive.Table, message[f"tableObj{when}Json"]) for when in ("Before", "After")
             )
             if meaning(old) != meaning(new):
-                yield Change(old.dbName, old.tableName)
+                yield _change(old.dbName, old.tableName)
                 if meaning(old)[:2] != meaning(new)[:2]:  # it has another name
-                    yield Change(new.dbName, new.tableName)
+                    yield _change(new.dbName, new.tableName)
         case "DROP_PARTITION":
             message = _message(event)
             keys = _read(hive.Table, message["tableObjJson"]).partitionKeys
@@ -96,13 +96,18 @@ def _changes(event: Any) -> Iterator[Change]:
 
 def _gone(event: Any, keys: Any, values: list[str]) -> Change:
     name = partition_name([one.name for one in keys], values)
-    return Change(event.dbName, event.tableName, name)
+    return _change(event.dbName, event.tableName, name)
+
+
+def _change(database: str, table: str | None = None, partition: str | None = None) -> Change:
+    """A change. What a client has sent to the server may have names in capitals."""
+    return Change(database.lower(), None if table is None else table.lower(), partition)
 
 
 def meaning(raw: Any) -> tuple[Any, ...]:
     """What a table's name means: which table that is, where it lies, and its columns."""
     columns = [(one.name.lower(), one.type.lower()) for one in raw.sd.cols]
-    return raw.dbName, raw.tableName, raw.sd.location, columns
+    return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns
 
 
 def _message(event: Any) -> Any:

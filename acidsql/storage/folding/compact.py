@@ -44,6 +44,7 @@ from acidsql.storage.spark.worker_process import spare_later_tasks
 from acidsql.storage.writing.publish import discard, empty_file, fill
 
 _RECORD_DDL = f"{RECORD} string"
+_TAKEN = ".taken"
 _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing.staging
 
 
@@ -208,11 +209,16 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
     taken = []
     for entry in fs.list_if_there(location):
         txn_id = staging_txn_of(entry.name)
-        if txn_id is not None and not is_open(txn_id):
-            away = f"{entry.path}.taken"
-            with suppress(FileNotFoundError):  # it was taken away already
-                fs.rename(entry.path, away)
-                taken.append(away)
+        if txn_id is None or is_open(txn_id):
+            continue
+        if entry.name.endswith(_TAKEN):  # and could not be deleted yet
+            taken.append(entry.path)
+            continue
+        # A new name: a task that is still alive may have made the directory again.
+        away = f"{entry.path}.{uuid.uuid4().hex[:12]}{_TAKEN}"
+        with suppress(FileNotFoundError):  # somebody else takes it away
+            fs.rename(entry.path, away)
+            taken.append(away)
     return taken
 
 
