@@ -16,6 +16,7 @@ from acidsql.settings import Settings
 _STRATEGY = "acidsql.compactor.strategy"
 SIZE_TIERED = {_STRATEGY: "size_tiered"}  # the properties of such a request
 _THRESHOLD = "compactorthreshold."
+_MOST_DELTAS = f"{_THRESHOLD}hive.compactor.delta.num.threshold"
 _POOL = "hive.compactor.worker.pool"
 _NO_AUTO = "no_auto_compaction"
 # The states that count for ``has_failed_too_often``. Refused compactions, and compactions that did
@@ -127,9 +128,7 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
     Raises:
         SettingError: A property has an unknown name or a wrong value.
     """
-    for name, value in _below(table.properties, _THRESHOLD).items():
-        settings = settings.with_(name, value)
-    return settings
+    return _with_thresholds(settings, table.properties)
 
 
 def may_tier(metastore: Metastore, table: Table) -> bool:
@@ -142,6 +141,15 @@ def may_tier(metastore: Metastore, table: Table) -> bool:
     return not metastore.abilities.shared_with_hive and not table.is_insert_only
 
 
+def size_tiered_request(settings: Settings) -> dict[str, str]:
+    """The properties of a request for a size-tiered minor compaction.
+
+    They name the number of deltas that is too many. A worker whose own settings allow more could
+    find that there is nothing to merge, and the initiator would ask again for ever.
+    """
+    return {**SIZE_TIERED, _MOST_DELTAS: str(settings.compactor_delta_num_threshold)}
+
+
 def most_left(
     metastore: Metastore, table: Table, requested: Mapping[str, str], settings: Settings
 ) -> int | None:
@@ -151,7 +159,8 @@ def most_left(
         metastore: The table's metastore.
         table: The table.
         requested: The request's properties. Only they say that a compaction is size-tiered: a
-            user who asks for a minor compaction without them gets one of all deltas.
+            user who asks for a minor compaction without them gets one of all deltas. They may
+            have thresholds, as a table's properties may.
         settings: The thresholds.
 
     Raises:
@@ -160,7 +169,8 @@ def most_left(
     wanted = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
     if not wanted.compactor_size_tiered or not may_tier(metastore, table):
         return None
-    return thresholds_of(table, settings).compactor_delta_num_threshold
+    known = _with_thresholds(thresholds_of(table, settings), requested)
+    return known.compactor_delta_num_threshold
 
 
 def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
@@ -203,6 +213,12 @@ def has_failed_too_often(
     if any(one.state is not CompactionState.FAILED for one in last):
         return False
     return now_ms - (last[0].enqueued_ms or 0) < settings.compactor_failed_retry_time_ms
+
+
+def _with_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
+    for name, value in _below(properties, _THRESHOLD).items():
+        settings = settings.with_(name, value)
+    return settings
 
 
 def _below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:

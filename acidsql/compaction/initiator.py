@@ -13,7 +13,6 @@ from acidsql.acid.layout import Kind
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import (
-    SIZE_TIERED,
     Decision,
     Sizes,
     decide,
@@ -22,6 +21,7 @@ from acidsql.compaction.decision import (
     is_left_alone,
     may_tier,
     pool_of,
+    size_tiered_request,
     thresholds_of,
 )
 from acidsql.errors import AcidSqlError
@@ -115,7 +115,8 @@ class Initiator:
             return Checked(*where, str(error))
         if decision.type is None:
             return Checked(*where, decision.why)
-        return self._queue(table, candidate, decision)
+        properties = size_tiered_request(settings) if decision.size_tiered else {}
+        return self._queue(table, candidate, decision, properties)
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
         """List the directory, and decide by the thresholds."""
@@ -153,10 +154,15 @@ class Initiator:
         run = newest_run(listing, settings.compactor_delta_num_threshold)
         return replace(decision, why=f"{decision.why}; takes {run}")
 
-    def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
+    def _queue(
+        self,
+        table: Table,
+        candidate: Candidate,
+        decision: Decision,
+        properties: Mapping[str, str],
+    ) -> Checked:
         assert decision.type is not None
         where = candidate.table, candidate.partition
-        properties = SIZE_TIERED if decision.size_tiered else {}
         request = self._request(table, candidate, decision.type, decision.why, properties)
         entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
         newest_first = sorted(entries, key=lambda one: -one.id)

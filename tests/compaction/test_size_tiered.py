@@ -44,8 +44,7 @@ def with_tiers(warehouse, deletes=True):
 
 def initiate(warehouse, **settings):
     initiator = Initiator(warehouse.store, Settings.of({**FEW, **settings}), "here-1")
-    (found,) = initiator.run()
-    return found
+    return next(iter(initiator.run()), None)
 
 
 def check(warehouse):
@@ -110,6 +109,21 @@ def test_a_table_may_have_hives_rule(tiers):
     found = initiate(tiers)
     assert found.why.endswith("more than 3 deltas")
     assert tiers.entry(found.id).properties == {}
+
+
+def test_a_worker_with_a_higher_threshold_does_what_the_initiator_asks_for(tiers):
+    """With its own threshold, it would leave all of these deltas, and be asked again for ever."""
+    tiers.compact(MINOR)
+    tiers.cleaner().run()
+    tiers.change(LARGE)
+    tiers.change([0])
+    assert len(tiers.directories()) == 5  # one of them is the base
+    found = initiate(tiers)
+    tiers.worker().run_next()
+    assert tiers.entry(found.id).state is CompactionState.READY_FOR_CLEANING
+    tiers.cleaner().run()
+    assert initiate(tiers) is None
+    check(tiers)
 
 
 def test_an_old_aborted_transaction_makes_a_compaction_of_all_deltas(tiers):
