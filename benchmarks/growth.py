@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -191,10 +191,13 @@ def of_writers(url: str) -> None:
     """Threads with a session each commit at once."""
     table = Table("writers", "commits per s", "slowest, s", title="Sessions that commit at once")
     for writers in WRITERS:
-        with _store(url) as store:
-            taken: list[float] = []
+        taken: list[float] = []
+        with ExitStack() as stores, tempfile.TemporaryDirectory() as place:
+            own = url or sqlite_url(Path(place, "own.db"))
+            # A store for each writer, as each session has one.
             managers = [
-                TxnManager(store, Settings(), user="bench", host=str(n)) for n in range(writers)
+                TxnManager(stores.enter_context(_store(own)), Settings(), user="bench", host=str(n))
+                for n in range(writers)
             ]
 
             def work(manager: TxnManager, taken: list[float] = taken) -> None:
