@@ -147,12 +147,22 @@ def test_the_bound_is_of_all_texts_of_a_row_together(spark):
     assert is_long_row(error.value)
 
 
-def test_spark_makes_no_method_that_java_would_never_compile(t, spark):
+def test_spark_makes_no_method_that_java_would_never_compile(t, jobs, spark):
     limit = "spark.sql.codegen.hugeMethodLimit"
     before = spark.conf.get(limit)
     spark.udf.register("told", lambda: TaskContext.get().getLocalProperty(limit))
     t.sql("INSERT INTO t SELECT id, told(), '' FROM range(2)")
-    assert {row.a for row in t.table("t").collect()} == {"8000"}
+    # Its source is evaluated once, into temporary files.
+    source = "(SELECT 7L AS id, told() AS a, 1 AS n)"
+    t.sql(f"AUTO CDC INTO t FROM {source} KEYS (id) SEQUENCE BY n COLUMNS (id, a)")
+    t.sql("INSERT INTO t VALUES (8, '', '')")
+    written = len(jobs)
+    t.sql("SET acidsql.driver.max.rows = 1000")  # the driver writes few rows
+    t.sql("UPDATE t SET a = told() WHERE id = 8")
+    assert len(jobs) == written
+    assert {(row.id, row.a) for row in t.table("t").collect()} == {
+        (id, "8000") for id in (0, 1, 7, 8)
+    }
     assert spark.conf.get(limit) == before
 
 

@@ -174,9 +174,9 @@ def _nul(jvm: Any) -> Any:
     return jvm.java.util.regex.Pattern.compile("\0")
 
 
-# Java never compiles a method with more bytes than this, but interprets it, which takes five times
-# as long. Above the limit, Spark makes a method for each operator instead of one for all. Spark's
-# default is the largest method that Java allows.
+# Java never compiles a method with more bytes than this, but interprets it, which takes longer.
+# Above the limit, Spark makes a method for each operator instead of one for all. Spark's default is
+# the largest method that Java allows.
 METHODS_THAT_JAVA_COMPILES = {"spark.sql.codegen.hugeMethodLimit": "8000"}
 
 # A cast of one of these words to a date depends on the current day.

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.writing.publish import discard
 
 
@@ -25,7 +26,8 @@ def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
     """
     path = f"{location}/_tmp_source_{txn_id:07d}_{uuid.uuid4().hex[:12]}"
     try:
-        rows.write.parquet(path)
+        with changed_conf(rows.sparkSession, METHODS_THAT_JAVA_COMPILES):
+            rows.write.parquet(path)
         yield rows.sparkSession.read.schema(rows.schema).parquet(path)
     finally:
         discard(filesystem_for(location), [path])
