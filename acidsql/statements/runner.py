@@ -36,7 +36,7 @@ from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.prepare import Preparer
+from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.reader import Reader
 from acidsql.statements.result import (
     Clock,
@@ -244,7 +244,7 @@ class Runner:
 
         The statement is not run. So any other error is ignored: tables may have changed since.
         """
-        if isinstance(statement, st.Dml):
+        if isinstance(statement, Changing):
             try:
                 self._preparer.change(statement, said)
             except SqlSyntaxError:

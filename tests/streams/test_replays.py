@@ -61,6 +61,8 @@ def test_a_statement_without_counts_has_none(acid, replay, text):
         "UPDATE t SET v = v || WHERE id = 1",
         "DELETE FROM t WHERE id = = 1",
         "INSERT INTO t VALUES (1, 'a'",
+        "AUTO CDC INTO u FROM (SELECT 7 AS id) KEYS (id) SEQUENCE BY id + COLUMNS (id)",
+        "AUTO CDC INTO u FROM (SELECT 7 +, 1 AS id) KEYS (id) SEQUENCE BY id COLUMNS (id)",
     ],
 )
 def test_a_text_that_does_not_parse_is_an_error(replay, text):
