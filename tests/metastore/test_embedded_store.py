@@ -193,6 +193,28 @@ def test_threads_share_a_store(tmp_path, kind):
     store.close()
 
 
+def test_threads_that_wait_to_write_leave_connections_for_readers(tmp_path):
+    store, numbers = connect(tmp_path / "s.db"), []
+    threads = [threading.Thread(target=lambda: numbers.append(begin(store))) for _ in range(40)]
+    with store._store.write():
+        for thread in threads:
+            thread.start()
+        threads[-1].join(0.3)
+        assert store.show_txns() == []
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 41))
+    store.close()
+
+
+def test_a_thread_that_waits_for_its_siblings_too_long_is_told_why(tmp_path):
+    store = connect(tmp_path / "s.db", settings=IMPATIENT)
+    with store._store.write(), pytest.raises(MetastoreError, match="Other threads wrote"):
+        begin(store)
+    assert begin(store) == 1
+    store.close()
+
+
 # ── names and texts ──────────────────────────────────────────────────────────────────────────
 
 NAMES = ["A", "Z", "a", "a ", "ab", "b", "zoë", "zoé", "ß", "ss", "名", "😀"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
@@ -50,7 +51,8 @@ class Store:
         busy_timeout_ms: int,
     ) -> None:
         self.name, self._clock, self._process = _without_password(url), clock, os.getpid()
-        self._dialect = _dialect(url, self.name)
+        self._dialect, self._busy_ms = _dialect(url, self.name), busy_timeout_ms
+        self._writing = threading.Lock()
         self.engine = _open(self._dialect, url, self.name, busy_timeout_ms)
         try:
             self._create_or_upgrade(warehouse)
@@ -68,7 +70,7 @@ class Store:
         If the connection is lost during COMMIT, MetastoreError says that the changes may have
         happened.
         """
-        return self._begin(self._dialect.write, writes=True)
+        return self._write(self._dialect.write)
 
     def now_ms(self, connection: Connection) -> int:
         """The store's time in milliseconds since the epoch: the only clock for time-outs."""
@@ -84,9 +86,32 @@ class Store:
         with self.read() as connection:
             if is_up_to_date(connection):
                 return
-        with self._begin(self._dialect.upgrade, writes=True) as connection:
+        with self._write(self._dialect.upgrade) as connection:
             create_or_upgrade(connection, warehouse)
         self.engine.dispose()  # closing the connection releases MySQL's GET_LOCK
+
+    @contextmanager
+    def _write(self, statements: Sequence[str]) -> Iterator[Connection]:
+        # Threads of this process wait here. If they waited in the database, each would keep a
+        # connection, and the pool would have none left for readers.
+        self._leave_parent()
+        with self._turn(), self._begin(statements, writes=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        writing = self._writing
+        if not writing.acquire(timeout=self._busy_ms / 1000):
+            reason = "Other threads wrote to it for longer than acidsql.metastore.busy.timeout."
+            raise MetastoreError(
+                f"The metastore {self.name} is busy. {reason} Nothing was changed.",
+                store=self.name,
+                reason=reason,
+            )
+        try:
+            yield
+        finally:
+            writing.release()
 
     @contextmanager
     def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
@@ -101,14 +126,18 @@ class Store:
             raise self._error(error, unknown=unknown) from error
 
     def _connect(self) -> Connection:
-        if os.getpid() != self._process:
-            # A connection must not be used after a fork, not even to close it.
-            self.engine.dispose(close=False)
-            self._process = os.getpid()
+        self._leave_parent()
         try:
             return self.engine.connect()
         except _BAD_OPTION as error:
             raise self._error(error, unknown=False) from error
+
+    def _leave_parent(self) -> None:
+        if os.getpid() != self._process:
+            # A connection must not be used after a fork, not even to close it. The lock may be held
+            # by a thread that only the parent has.
+            self.engine.dispose(close=False)
+            self._process, self._writing = os.getpid(), threading.Lock()
 
     def _execute(self, connection: Connection, statement: str) -> None:
         result = connection.exec_driver_sql(statement)
