@@ -73,13 +73,17 @@ def grow(acid: Any, name: str, partitions: int, deltas: int) -> None:
     files = list(first.iterdir())
     manager = TxnManager(acid.metastore, Settings(), user="bench", host="here")
     for number in range(1, deltas + 1):
+        linked = files
         with manager.open(agent_info="simulated") as txn:
             write_id = txn.write_id(table.name)
             for p in range(1, partitions):
                 to = place / f"p={p}" / f"delta_{write_id:07}_{write_id:07}_0000"
                 to.mkdir(parents=True)
-                for file in files:
-                    os.link(file, to / file.name)
+                for file in linked:
+                    # A file can have some 65,000 links: each write id gets a copy of its own.
+                    (shutil.copy if p == 1 else os.link)(file, to / file.name)
+                if p == 1:
+                    linked = [to / file.name for file in files]
             txn.commit()
         if number == 1:
             add(acid.metastore, table, place, partitions)
@@ -127,6 +131,7 @@ def of_all_partitions(acid: Any, sizes: Sequence[int], deltas: str) -> None:
 def of_new_partitions(acid: Any, sizes: Sequence[int]) -> None:
     """One INSERT that makes many partitions."""
     rows = []
+    acid.sql(f"SET hive.exec.max.dynamic.partitions={max(sizes)}")
     for size in sizes:
         acid.sql("CREATE TABLE wide (id BIGINT) PARTITIONED BY (p INT)")
         start = time.perf_counter()

@@ -28,9 +28,8 @@ def test_the_page_about_hive_runs(spark, hive_metastore):
     names["own"].close()
 
 
-def test_links_of_the_page_and_to_it_lead_somewhere():
-    readme = PAGE.parent.parent / "README.md"
-    assert "(docs/hive-metastore.md)" in readme.read_text()
-    assert "## With your Hive" in readme.read_text()
-    for target in re.findall(r"\]\(([^)#]+)", PAGE.read_text()):
-        assert (PAGE.parent / target).exists(), target
+@pytest.mark.parametrize("page", sorted(PAGE.parent.glob("*.md")), ids=lambda page: page.name)
+def test_links_of_a_page_and_to_it_lead_somewhere(page):
+    assert f"(docs/{page.name}" in (PAGE.parent.parent / "README.md").read_text()
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target

@@ -176,6 +176,11 @@ def main():
         default=1,
         help="times that each workload runs at full size; of several, the first is not counted",
     )
+    parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="one round at full size and none before it: each phase's first sample is of a fresh JVM",
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=os.environ.get("BENCH_WORK"))
     parser.add_argument("--jars", type=Path, default=os.environ.get("BENCH_JARS"))
@@ -196,15 +201,18 @@ def main():
     print(f"{engine.name} on Spark {spark.version}, scale {args.scale}", flush=True)
     for name in args.only.split(","):
         warm = Bench(engine, 2, quiet=True)
-        run_one(warm, small, name)
-        for k in range(args.rounds if not warm.failures else 0):
-            run_one(warm if k == 0 and args.rounds > 1 else bench, data, name)
+        rounds = 1 if args.cold else args.rounds
+        if not args.cold:
+            run_one(warm, small, name)
+        for k in range(rounds if not warm.failures else 0):
+            run_one(warm if k == 0 and rounds > 1 else bench, data, name)
         bench.failures += warm.failures
         result = {
             "engine": engine.name,
             "spark": spark.version,
             "scale": args.scale,
-            "rounds": args.rounds,
+            "rounds": rounds,
+            "cold": args.cold,
             "jars": [Path(j).name for j in engine.jar_files],
             "sizes": sizes.__dict__,
             "started": started,
