@@ -22,6 +22,8 @@ SIGNATURES = {
     "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None)",
     "Session.auto_cdc": "(self, target, *, keys=None, sequence_by=None, apply_as_deletes=None, "
     "column_list=None, except_column_list=None, stored_as_scd_type=1, txn_app_id=None, retries=3)",
+    "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
+    "absent='error')",
     "Session.table": "(self, name, *, row_id=False)",
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
@@ -79,7 +81,7 @@ def test_every_public_name_has_a_docstring():
     "name",
     [
         "connect", "read", "Session.sql", "Session.table", "Session.events",
-        "Session.export_to_hive", "Session.import_from_hive",
+        "Session.changes_from", "Session.export_to_hive", "Session.import_from_hive",
     ],
 )  # fmt: skip
 def test_a_docstring_names_every_argument(name):

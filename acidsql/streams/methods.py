@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
@@ -15,6 +16,7 @@ from acidsql.plan.names import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
+from acidsql.streams.changes import changes
 from acidsql.streams.identity import check_app_id, numbered
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.writer import AcidStreamWriter
@@ -142,6 +144,50 @@ class StreamMethods:
             app_id=txn_app_id,
             retries=retries,
         )
+
+    def changes_from(
+        self,
+        format: str,
+        rows: DataFrame,
+        schema: str | StructType | None = None,
+        *,
+        keys: Sequence[str] | str | None = None,
+        sequence: str | None = None,
+        absent: str = "error",
+    ) -> DataFrame:
+        """The change records of a tool of replication, as rows for ``auto_cdc``, lazily.
+
+        Records that are no changes are left out: Debezium's tombstones, heartbeats and messages,
+        and DDL. A record that cannot be read fails the query that reads it.
+
+        Args:
+            format: ``debezium``, ``dms`` (files in S3), ``goldengate`` or ``maxwell``.
+            rows: A DataFrame, perhaps a streaming one. The records are texts of JSON in the column
+                ``value``, as Kafka's source gives them, or have been parsed: then the fields of
+                the envelope are columns, and the images in them are structs.
+            schema: The columns of the table, as DDL or as a struct. They go by name, whatever the
+                case. Parsed records do not need it.
+            keys: The columns that name a row. An update that changes them becomes a delete and an
+                update with one order value. Needed for ``goldengate`` and ``maxwell``; Debezium
+                itself writes two records.
+            sequence: SQL of the order value over the columns of ``rows``, if the format has none
+                (``dms`` without AR_H_CHANGE_SEQ), or if another one is wanted.
+            absent: What a column becomes that a record leaves out because it did not change, or
+                that is not available: ``error``, or ``null`` for IGNORE NULL UPDATES.
+
+        Returns:
+            The columns of the table, and ``_op`` string (insert, update, delete, truncate, and
+            snapshot: a row that was there when the feed began), ``_sequence``, ``_table`` string
+            (as the records name it), ``_source_txn`` string. A delete has the columns of the row
+            before it that the record tells, at least its key.
+
+        Raises:
+            SettingError: An argument is wrong, or one is missing.
+            AnalysisError: The rows are no records of this format, or lack a column.
+        """
+        self._need_open()
+        given = [keys] if isinstance(keys, str) else keys
+        return changes(format, rows, schema, keys=given, sequence=sequence, absent=absent)
 
     def write_stream(
         self,

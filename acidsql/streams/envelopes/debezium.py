@@ -1,0 +1,103 @@
+"""Debezium's change events, as its documentation describes them for each connector."""
+
+from __future__ import annotations
+
+from acidsql.storage.columns import literal
+from acidsql.streams.envelopes.parts import (
+    IMAGE,
+    ROOT,
+    Envelope,
+    Fields,
+    file_number,
+    hexadecimal,
+    order,
+    words,
+)
+
+MARK = "op"
+_OPS = {
+    "c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate",
+    "m": "",  # a message of pg_logical_emit_message
+}  # fmt: skip
+_TIMES = ("ts_ms", "ts_us", "ts_ns")
+_OF_TRANSACTIONS = ("status", "id", "event_count", "data_collections")
+_OF_DDL = ("source", "databaseName", "schemaName", "ddl", "tableChanges", "position", "status")
+_UNAVAILABLE = "__debezium_unavailable_value"
+
+
+def root(parsed: str) -> str:
+    """The record without the schema that Kafka Connect's JSON converter may put around it."""
+    payload = f"try_variant_get({parsed}, '$.payload', 'variant')"
+    return f"coalesce({payload}, {parsed})"
+
+
+def envelope(fields: Fields) -> Envelope:
+    """Debezium's envelope. Its update of a key is two events: a delete and an insert."""
+    op, connector = fields.text("op"), fields.text("source", "connector")
+    is_change = f"{op} <> 'r'"
+    # For each connector the parts of the order, and how many of them each change must have.
+    orders = {
+        # LSNs are not in the order of commits, but those of one key are, because rows are locked.
+        ("postgresql",): (1, [fields.number("source", "lsn")]),
+        ("mysql", "mariadb"): (2, [
+            file_number(fields.text("source", "file")),
+            fields.number("source", "pos"),
+            fields.number("source", "row"),
+        ]),
+        ("sqlserver",): (2, [
+            hexadecimal(fields.text("source", "commit_lsn")),
+            hexadecimal(fields.text("source", "change_lsn")),
+            fields.number("source", "event_serial_no"),
+        ]),
+        ("oracle",): (1, [
+            fields.number("source", "scn"),
+            hexadecimal(fields.text("source", "rs_id")),
+            fields.number("source", "ssn"),
+        ]),
+    }  # fmt: skip
+    cases, known = [], []
+    for names, (needed, parts) in orders.items():
+        listed = ", ".join(map(literal, names))
+        padded = [*parts, "0", "0"][:3]
+        cases.append(f"WHEN {connector} IN ({listed}) THEN {order(*padded, is_change=is_change)}")
+        place = " AND ".join(f"{part} IS NOT NULL" for part in parts[:needed])
+        known.append(f"({connector} IN ({listed}) AND ({op} = 'r' OR {place}))")
+    fault = (
+        f"CASE WHEN {op} IN ('c', 'u', 'd', 'r', 't') AND NOT coalesce({' OR '.join(known)}, false)"
+        " THEN concat('the source (connector ', "
+        f"coalesce({connector}, 'unknown'), ') gives no known order: pass sequence=…') END"
+    )
+    schema = fields.text("source", "schema")
+    return Envelope(
+        op=f"CASE WHEN {_is_no_change(fields)} THEN '' ELSE {words(op, _OPS)} END",
+        before=fields.image("before"),
+        after=fields.image("after"),
+        sequence=f"CASE {' '.join(cases)} END",
+        table=f"concat_ws('.', coalesce({schema}, {fields.text('source', 'db')}), "
+        f"{fields.text('source', 'table')})",
+        txn=f"coalesce({fields.text('transaction', 'id')}, {fields.text('source', 'gtid')}, "
+        f"{fields.text('source', 'txId')})",
+        fault=fault,
+        unavailable=_UNAVAILABLE,
+        days=True,
+    )
+
+
+def _is_no_change(fields: Fields) -> str:
+    """SQL: whether a record is a tombstone, a heartbeat, the begin or end of a transaction, or DDL.
+
+    A record that was parsed by somebody else is none of these: its NULLs may be a failed parse.
+    """
+    if not fields.is_text:
+        return "false"
+    tombstone = f"(__acidsql_text IS NULL OR is_variant_null({ROOT}))"
+    keys = f"map_keys(try_cast({ROOT} AS {IMAGE}))"
+    kinds = " OR ".join(
+        f"({mark} AND size(array_except({keys}, array({', '.join(map(literal, names))}))) = 0)"
+        for mark, names in (
+            (fields.has("ts_ms"), _TIMES),  # a heartbeat
+            (f"{fields.text('status')} IN ('BEGIN', 'END')", (*_OF_TRANSACTIONS, *_TIMES)),
+            (fields.has("databaseName"), (*_OF_DDL, *_TIMES)),
+        )
+    )
+    return f"coalesce({tombstone} OR {kinds}, false)"

@@ -1,0 +1,41 @@
+"""The records of Maxwell's Daemon for MySQL."""
+
+from __future__ import annotations
+
+from acidsql.streams.envelopes.parts import Envelope, Fields, file_number, order, words
+
+MARK = "type"
+_OPS = {
+    "insert": "insert", "update": "update", "delete": "delete", "bootstrap-insert": "snapshot",
+    "bootstrap-start": "", "bootstrap-complete": "",
+    "table-create": "", "table-alter": "", "table-drop": "",
+    "database-create": "", "database-alter": "", "database-drop": "",
+}  # fmt: skip
+_LAST = 1 << 62  # the place of the last row of a transaction, which has no xoffset
+
+
+def envelope(fields: Fields) -> Envelope:
+    """Maxwell's envelope. ``old`` has the values that an update has changed, and no others.
+
+    The order is that of the binary log, because a transaction may begin before another one and
+    change a row after it; then its xid is the lower one.
+    """
+    kind, place = fields.text("type"), fields.text("position")
+    file = file_number(f"substring_index({place}, ':', 1)")
+    offset = f"try_cast(substring_index({place}, ':', -1) AS DECIMAL(38,0))"
+    row = f"coalesce({fields.number('xoffset')}, {_LAST})"
+    is_change = f"{kind} <> 'bootstrap-insert'"
+    data = fields.image("data")
+    return Envelope(
+        op=words(kind, _OPS),
+        before=fields.image("old"),
+        same=data,
+        after=data,
+        sequence=f"CASE WHEN {is_change} THEN {order(file, offset, row)} "
+        f"ELSE {order('0', '0', '0', is_change='false')} END",
+        table=f"concat_ws('.', {fields.text('database')}, {fields.text('table')})",
+        txn=fields.text("xid"),
+        fault=f"CASE WHEN {kind} IN ('insert', 'update', 'delete') "
+        f"AND ({file} IS NULL OR {offset} IS NULL) THEN "
+        "'it has no position: set output_binlog_position=true, or pass sequence=…' END",
+    )
