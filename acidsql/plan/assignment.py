@@ -100,6 +100,12 @@ def raise_sql(condition: str, sqlstate: str, message: str) -> str:
     return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{message}|')})"
 
 
+def raise_told(condition: str, sqlstate: str, message: str) -> str:
+    """As ``raise_sql``, but the message is SQL. Bars in it become slashes."""
+    start = literal(f"{RAISED}{condition}|{sqlstate}|")
+    return f"raise_error(concat({start}, translate({message}, '|', '/'), '|'))"
+
+
 def _nested(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:
     if _same_for_storage(source, target):
         return sql

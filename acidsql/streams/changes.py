@@ -20,18 +20,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, VariantType
 
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
-from acidsql.plan.assignment import RAISED
+from acidsql.plan.assignment import raise_told
 from acidsql.sql.cdc import is_expression
 from acidsql.storage.columns import literal, quote
 from acidsql.streams.envelopes import debezium, dms, goldengate, maxwell
-from acidsql.streams.envelopes.parts import ROOT, Envelope, Fields, Image
+from acidsql.streams.envelopes.parts import ROOT, TEXT, Envelope, Fields, Image
 
 FORMATS: dict[str, ModuleType] = {
     "debezium": debezium, "dms": dms, "goldengate": goldengate, "maxwell": maxwell,
 }  # fmt: skip
 _KEYS_CHANGE = ("goldengate", "maxwell")  # in one record, not in two
 _NAMES = ("_op", "_sequence", "_table", "_source_txn")
-_TEXT, _PREFIX = "__acidsql_text", "__acidsql_"
+_PREFIX = "__acidsql_"
+_PARSED = f"{_PREFIX}parsed"  # the text as a VARIANT, with what is around the record
 _PLAIN = (
     "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary",
     "date", "timestamp", "timestamp_ntz",
@@ -72,7 +73,7 @@ def changes(
         f"{found.table} AS _table",
         f"{found.txn} AS _source_txn",
         f"{'CAST(NULL AS STRING)' if sequence else found.fault} AS {_PREFIX}fault",
-        f"left({_TEXT if fields.is_text else 'CAST(NULL AS STRING)'}, 200) AS {_PREFIX}excerpt",
+        f"left({TEXT if fields.is_text else 'CAST(NULL AS STRING)'}, 200) AS {_PREFIX}excerpt",
         f"{_unparsed(fields)} AS {_PREFIX}unparsed",
     )
     held = {name: Image(f"{_PREFIX}{name}", one.kind) for name, one in _images(found).items()}
@@ -117,9 +118,9 @@ def _fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
             condition="UNRESOLVED_COLUMN", sqlstate="42703", column=mark,
         )  # fmt: skip
     root: Callable[[str], str] = getattr(FORMATS[format], "root", lambda parsed: parsed)
-    texted = rows.selectExpr("*", f"CAST({quote(given)} AS STRING) AS {_TEXT}")
-    parsed = texted.selectExpr("*", f"try_parse_json({_TEXT}) AS {ROOT}0")
-    return parsed.selectExpr("*", f"{root(f'{ROOT}0')} AS {ROOT}"), Fields(None)
+    texted = rows.selectExpr("*", f"CAST({quote(given)} AS STRING) AS {TEXT}")
+    parsed = texted.selectExpr("*", f"try_parse_json({TEXT}) AS {_PARSED}")
+    return parsed.selectExpr("*", f"{root(_PARSED)} AS {ROOT}"), Fields(None)
 
 
 def _columns(format: str, found: Envelope, schema: str | StructType | None) -> list[StructField]:
@@ -184,7 +185,7 @@ def _images(found: Envelope) -> dict[str, Image]:
 
 def _unparsed(fields: Fields) -> str:
     """SQL: whether a text is no JSON."""
-    return f"{ROOT}0 IS NULL" if fields.is_text else "false"
+    return f"{_PARSED} IS NULL" if fields.is_text else "false"
 
 
 class _RowSql:
@@ -305,14 +306,13 @@ def _fault(format: str, held: dict[str, Image]) -> str:
 def _is_good(format: str, absent: str) -> str:
     """SQL of the filter: false for what is no change; it fails at a record that is bad."""
     advice = "" if absent == "null" else (
-        " (if the tool leaves out columns that did not change, absent='null' makes them NULL, for "
-        "IGNORE NULL UPDATES)"
+        " (if the tool leaves out columns that did not change, absent='null' makes them NULL)"
     )  # fmt: skip
     fault = f"coalesce({_PREFIX}fault, {_PREFIX}before.bad, {_PREFIX}row.r.bad)"
     record = f"coalesce(concat(': ', {_PREFIX}excerpt), '')"
-    start = literal(f"{RAISED}CHANGE_RECORD_MALFORMED|22023|A record of {format} cannot be read: ")
-    words = f"translate(concat({fault}, {literal(advice)}, {record}), '|', '/')"
+    start = literal(f"A record of {format} cannot be read: ")
+    told = f"concat({start}, {fault}, {literal(advice)}, {record})"
     return (
         f"CASE WHEN {_PREFIX}op = '' THEN false WHEN {fault} IS NOT NULL "
-        f"THEN raise_error(concat({start}, {words}, '|')) ELSE true END"
+        f"THEN {raise_told('CHANGE_RECORD_MALFORMED', '22023', told)} ELSE true END"
     )

@@ -66,7 +66,7 @@ class StreamMethods:
         self._need_ledger()
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
-        given = [keys] if isinstance(keys, str) else list(keys or ())
+        given = list(_listed(keys) or ())
         if (mode == "upsert") != bool(given):
             raise SettingError(
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
@@ -127,7 +127,7 @@ class StreamMethods:
         self._need_ledger()
         _check(txn_app_id, retries)
         clauses = Clauses(
-            [keys] if isinstance(keys, str) else keys,
+            _listed(keys),
             sequence_by,
             apply_as_deletes,
             column_list,
@@ -173,7 +173,8 @@ class StreamMethods:
             sequence: SQL of the order value over the columns of ``rows``, if the format has none
                 (``dms`` without AR_H_CHANGE_SEQ), or if another one is wanted.
             absent: What a column becomes that a record leaves out because it did not change, or
-                that is not available: ``error``, or ``null`` for IGNORE NULL UPDATES.
+                that is not available: ``error``, or ``null``. AUTO CDC writes such a NULL like
+                any other value.
 
         Returns:
             The columns of the table, and ``_op`` string (insert, update, delete, truncate, and
@@ -186,8 +187,7 @@ class StreamMethods:
             AnalysisError: The rows are no records of this format, or lack a column.
         """
         self._need_open()
-        given = [keys] if isinstance(keys, str) else keys
-        return changes(format, rows, schema, keys=given, sequence=sequence, absent=absent)
+        return changes(format, rows, schema, keys=_listed(keys), sequence=sequence, absent=absent)
 
     def write_stream(
         self,
@@ -293,3 +293,7 @@ def _check(txn_app_id: str | None, retries: int) -> None:
         raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
     if txn_app_id is not None:
         check_app_id(txn_app_id)
+
+
+def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
+    return [names] if isinstance(names, str) else names

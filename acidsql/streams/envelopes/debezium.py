@@ -6,6 +6,7 @@ from acidsql.storage.columns import literal
 from acidsql.streams.envelopes.parts import (
     IMAGE,
     ROOT,
+    TEXT,
     Envelope,
     Fields,
     file_number,
@@ -90,7 +91,7 @@ def _is_no_change(fields: Fields) -> str:
     """
     if not fields.is_text:
         return "false"
-    tombstone = f"(__acidsql_text IS NULL OR is_variant_null({ROOT}))"
+    tombstone = f"({TEXT} IS NULL OR is_variant_null({ROOT}))"
     keys = f"map_keys(try_cast({ROOT} AS {IMAGE}))"
     kinds = " OR ".join(
         f"({mark} AND size(array_except({keys}, array({', '.join(map(literal, names))}))) = 0)"

@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType, StructType, VariantType
 
 from acidsql.storage.columns import literal, quote
 
+TEXT = "__acidsql_text"  # a record as a text of JSON
 ROOT = "__acidsql_json"  # the parsed text of a record, a VARIANT
 IMAGE = "MAP<STRING, VARIANT>"  # the image of a row in a text, by names in lower case
 NUMBER = "DECIMAL(38,0)"
