@@ -30,6 +30,8 @@ def test_the_page_about_hive_runs(spark, hive_metastore):
 
 @pytest.mark.parametrize("page", sorted(PAGE.parent.glob("*.md")), ids=lambda page: page.name)
 def test_links_of_a_page_and_to_it_lead_somewhere(page):
-    assert f"(docs/{page.name}" in (PAGE.parent.parent / "README.md").read_text()
+    readme = PAGE.parent.parent / "README.md"
+    assert f"(docs/{page.name})" in readme.read_text()
+    assert "## With your Hive" in readme.read_text()
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target

@@ -343,6 +343,18 @@ def test_frames_that_are_no_records_are_refused_at_once(acid):
         acid.changes_from("dms", rows, ID_AND_NAME)
 
 
+def test_a_truncation_in_a_topic_of_kafka_is_refused_and_not_overlooked(acid):
+    acid.sql("CREATE TABLE t (id INT, name STRING)")
+    records = [debezium("c", None, {"id": 1, "name": "a"}), debezium("t")]
+    rows = [(b"key", json.dumps(one).encode(), "topic") for one in records]
+    topic = acid.spark.createDataFrame(rows, "key BINARY, value BINARY, topic STRING")
+    cdc = acid.auto_cdc("t", keys="id", sequence_by="_sequence", column_list=["id", "name"])
+    cdc.apply(acid.changes_from("debezium", topic.limit(1), ID_AND_NAME))
+    with pytest.raises(ConstraintError, match="NULL in their key"):
+        cdc.apply(acid.changes_from("debezium", topic, ID_AND_NAME))
+    assert acid.sql("SELECT * FROM t").collect() == [(1, "a")]
+
+
 def test_a_stream_of_records_is_applied(acid, tmp_path):
     acid.sql("CREATE TABLE t (id INT, name STRING)")
     (tmp_path / "in").mkdir()
