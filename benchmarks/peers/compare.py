@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -82,8 +83,13 @@ def machine() -> str:
     return (
         f"{datetime.date.today()}, {platform.system()} {platform.machine()}, "
         f"{model[1] if model else 'unknown processor'}, {os.cpu_count()} cores, {memory:.0f} GiB, "
-        f"Python {platform.python_version()}. Made by `make bench`."
+        f"Python {platform.python_version()}. Made by `make bench{_arguments()}`."
     )
+
+
+def _arguments() -> str:
+    """How this program was called: which engines and workloads are left out."""
+    return f' ARGS="{shlex.join(sys.argv[1:])}"' if sys.argv[1:] else ""
 
 
 def ratios(runs: list[dict[str, Any]]) -> str:
