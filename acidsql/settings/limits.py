@@ -53,7 +53,7 @@ class Settings(CompactorSettings):
     metastore_busy_timeout_ms: int = duration(
         "acidsql.metastore.busy.timeout",
         "60s",
-        "How long one operation waits for another process that is writing to the metastore.",
+        "How long one operation waits for another process or thread that writes to the metastore.",
     )
     xlock_write: bool = boolean(
         "hive.txn.xlock.write",

@@ -36,7 +36,7 @@ class Store:
         url: A URL of SQLAlchemy.
         warehouse: Location of the database ``default``, used when the store is created.
         clock: Milliseconds since the epoch; None for the database's own clock.
-        busy_timeout_ms: How long to wait for another process that is writing.
+        busy_timeout_ms: How long to wait for another process, or another thread, that is writing.
 
     Raises:
         MetastoreError: The store cannot be opened, or it is no metastore of acidsql.
