@@ -13,18 +13,31 @@ The filter fails, and not a column: Spark leaves out columns that nobody selects
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+import uuid
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, VariantType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
-from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.errors import AnalysisError, SettingError
 from acidsql.plan.assignment import raise_told
 from acidsql.sql.cdc import is_expression
 from acidsql.storage.columns import literal, quote
 from acidsql.streams.envelopes import debezium, dms, goldengate, maxwell
-from acidsql.streams.envelopes.parts import ROOT, TEXT, Envelope, Fields, Image
+from acidsql.streams.envelopes.parts import ROOT, TEXT, Envelope, Fields, Image, parsed
+from acidsql.streams.envelopes.values import Values, ddl, text_of
 
 FORMATS: dict[str, ModuleType] = {
     "debezium": debezium, "dms": dms, "goldengate": goldengate, "maxwell": maxwell,
@@ -33,10 +46,6 @@ _KEYS_CHANGE = ("goldengate", "maxwell")  # in one record, not in two
 _NAMES = ("_op", "_sequence", "_table", "_source_txn")
 _PREFIX = "__acidsql_"
 _PARSED = f"{_PREFIX}parsed"  # the text as a VARIANT, with what is around the record
-_PLAIN = (
-    "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary",
-    "date", "timestamp", "timestamp_ntz",
-)  # fmt: skip
 
 
 def changes(
@@ -66,17 +75,20 @@ def changes(
     found: Envelope = FORMATS[format].envelope(fields)
     columns = _columns(format, found, schema)
     named = [_named(columns, key) for key in keys or ()]
+    images = _images(found)
     first = rows.selectExpr(
         f"{found.op} AS {_PREFIX}op",
-        *(f"{image.sql} AS {_PREFIX}{name}" for name, image in _images(found).items()),
+        *(f"{image.sql} AS {_PREFIX}{name}" for name, image in images.items()),
+        *(f"{image.there} AS {_PREFIX}{name}_there" for name, image in images.items()),
         f"{sequence or found.sequence} AS _sequence",
         f"{found.table} AS _table",
         f"{found.txn} AS _source_txn",
         f"{'CAST(NULL AS STRING)' if sequence else found.fault} AS {_PREFIX}fault",
         f"left({TEXT if fields.is_text else 'CAST(NULL AS STRING)'}, 200) AS {_PREFIX}excerpt",
         f"{_unparsed(fields)} AS {_PREFIX}unparsed",
+        f"{fields.has_long_numbers()} AS {_PREFIX}long",
     )
-    held = {name: Image(f"{_PREFIX}{name}", one.kind) for name, one in _images(found).items()}
+    held = {name: Image(f"{_PREFIX}{name}", one.kind) for name, one in images.items()}
     row = _RowSql(columns, found, absent)
     second = first.selectExpr(
         f"{_PREFIX}op", "_sequence", "_table", "_source_txn", f"{_PREFIX}excerpt",
@@ -119,8 +131,8 @@ def _fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
         )  # fmt: skip
     root: Callable[[str], str] = getattr(FORMATS[format], "root", lambda parsed: parsed)
     texted = rows.selectExpr("*", f"CAST({quote(given)} AS STRING) AS {TEXT}")
-    parsed = texted.selectExpr("*", f"try_parse_json({TEXT}) AS {_PARSED}")
-    return parsed.selectExpr("*", f"{root(_PARSED)} AS {ROOT}"), Fields(None)
+    variants = texted.selectExpr("*", f"{parsed(TEXT)} AS {_PARSED}")
+    return variants.selectExpr("*", f"{root(_PARSED)} AS {ROOT}"), Fields(None)
 
 
 def _columns(format: str, found: Envelope, schema: str | StructType | None) -> list[StructField]:
@@ -129,7 +141,6 @@ def _columns(format: str, found: Envelope, schema: str | StructType | None) -> l
     Raises:
         SettingError: The schema is missing, or has a column twice.
         AnalysisError: The records have no such column.
-        UnsupportedError: A column has times inside, which records write in many ways.
     """
     if schema is None:
         if found.after.kind is None:
@@ -150,12 +161,6 @@ def _columns(format: str, found: Envelope, schema: str | StructType | None) -> l
                 f"The records have no column '{one.name}'.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=one.name,
             )  # fmt: skip
-        kind = one.dataType.simpleString()
-        if found.after.kind is None and kind not in _PLAIN and ("date" in kind or "time" in kind):
-            raise UnsupportedError(
-                f"The column '{one.name}' has times within {kind.upper()}. Declare them as STRING "
-                "or BIGINT, as they are in the records."
-            )
     return columns
 
 
@@ -193,6 +198,7 @@ class _RowSql:
 
     def __init__(self, columns: Sequence[StructField], found: Envelope, absent: str) -> None:
         self._columns, self._found, self._absent = columns, found, absent
+        self._values = Values(found.days, found.binary)
 
     def of(self, image: Image, otherwise: Image | None, *, is_old: bool = False) -> str:
         """SQL of the row of an image; ``otherwise`` has the columns that the image lacks.
@@ -215,7 +221,7 @@ class _RowSql:
     ) -> tuple[str, list[str]]:
         """SQL of a column's value, and the branches of CASE that say what is wrong with it."""
         name, kind = one.name, one.dataType
-        wanted, empty = kind.simpleString(), f"CAST(NULL AS {kind.simpleString()})"
+        empty = f"CAST(NULL AS {ddl(kind)})"
         raw = image.raw(name)
         if otherwise is not None:
             under = otherwise.raw(name)
@@ -226,49 +232,51 @@ class _RowSql:
         if raw is None:
             return empty, []
         sql, given = raw
-        text = f"CAST({sql} AS STRING)"
-        value = self._converted(sql, text, given, kind)
-        missing = [] if is_old or self._absent == "null" else [
+        text = text_of(sql, given)
+        value = self._values.convert(sql, given, kind)
+        faults = [] if is_old or self._absent == "null" else [
             f"WHEN {image.lacks(name)} THEN {literal(f'it has no column {name}')}"
         ]  # fmt: skip
         if self._found.unavailable:
-            unknown = f"coalesce({self._is_unavailable(text, given)}, false)"
+            unknown = f"coalesce({_is_unavailable(self._found.unavailable, text)}, false)"
             value = f"CASE WHEN {unknown} THEN {empty} ELSE {value} END"
             if not is_old and self._absent == "error":
-                missing.append(
+                faults.append(
                     f"WHEN {unknown} THEN "
                     + literal(f"its value of the column {name} is not available")
                 )
             text = f"CASE WHEN NOT {unknown} THEN {text} END"
-        said = (
-            f"concat({literal(f'the value of the column {name} is no {wanted.upper()}: ')}, {text})"
-        )
-        return value, [*missing, f"WHEN {text} IS NOT NULL AND {value} IS NULL THEN {said}"]
-
-    def _is_unavailable(self, text: str, given: DataType) -> str:
-        mark = self._found.unavailable
-        forms = [mark, f'["{mark}"]']
         if isinstance(given, VariantType):
-            forms.append(base64.b64encode(mark.encode()).decode())
-        return f"{text} IN ({', '.join(map(literal, forms))})"
+            rounded = literal(f"a number of the column {name} has more digits than Spark reads: ")
+            faults.append(f"WHEN {_is_rounded(sql, text, kind)} THEN concat({rounded}, {text})")
+        said = literal(f"the value of the column {name} is no {kind.simpleString().upper()}: ")
+        bad = f"{text} IS NOT NULL AND {value} IS NULL"
+        return value, [*faults, f"WHEN {bad} THEN concat({said}, left({text}, 100))"]
 
-    def _converted(self, sql: str, text: str, given: DataType, kind: DataType) -> str:
-        """SQL of a value in the column's type; NULL if it is none."""
-        wanted = kind.simpleString()
-        if given == kind:
-            return sql
-        if not isinstance(given, VariantType):
-            return f"try_cast({sql} AS {wanted})"
-        if wanted not in _PLAIN and not wanted.startswith("decimal"):
-            return f"try_cast({sql} AS {wanted})"
-        if wanted == "binary":
-            return f"try_to_binary({text}, 'base64')"
-        if wanted == "date" or wanted.startswith("timestamp"):
-            is_number = f"{text} RLIKE '^[-+]?[0-9]+$'"
-            days = f"date_from_unix_date(try_cast({text} AS INT))"
-            number = days if wanted == "date" and self._found.days else f"CAST(NULL AS {wanted})"
-            return f"CASE WHEN {is_number} THEN {number} ELSE try_cast({text} AS {wanted}) END"
-        return f"try_cast({text} AS {wanted})"
+
+def _is_unavailable(mark: str, text: str) -> str:
+    """SQL: whether a text is the mark of an unchanged value, in the form of any column type.
+
+    Columns may be texts, bytes, UUIDs, arrays of these and of integers, and maps (hstore).
+    """
+    data = mark.encode()
+    of_bytes = base64.b64encode(data).decode()
+    of_uuid = uuid.UUID(bytes=hashlib.md5(data).digest(), version=3)
+    arrays = ([mark], [of_bytes], [str(of_uuid)], list(data), {mark: mark})
+    nested = (json.dumps(one, separators=(",", ":")) for one in arrays)
+    forms = (mark, of_bytes, data.hex(), *nested)
+    return f"{text} IN ({', '.join(map(literal, forms))})"
+
+
+def _is_rounded(sql: str, text: str, kind: DataType) -> str:
+    """SQL: whether a number that Spark may have rounded is in a value that must be exact.
+
+    A FLOAT or DOUBLE rounds every number, but must not become infinite.
+    """
+    rounded = f"{_PREFIX}long AND schema_of_variant({sql}) RLIKE 'DOUBLE'"
+    if isinstance(kind, FloatType | DoubleType):
+        rounded += f" AND {text} RLIKE 'Infinity'"
+    return rounded
 
 
 def _split(columns: Sequence[StructField], keys: Sequence[int]) -> str:
@@ -293,9 +301,12 @@ def _fault(format: str, held: dict[str, Image]) -> str:
     """SQL that says what is wrong with a record as a whole, or NULL."""
     op = f"{_PREFIX}op"
     old = " AND ".join(f"{one.sql} IS NULL" for name, one in held.items() if name != "after")
+    broken = " OR ".join(f"({one.sql}_there AND {one.sql} IS NULL)" for one in held.values())
     return (
         f"CASE WHEN {op} = '' THEN NULL "
         f"WHEN {_PREFIX}unparsed THEN 'it is no JSON' "
+        f"WHEN {broken} THEN 'the image of its row is no object, or has two names that differ in "
+        "case only' "
         f"WHEN {op} IS NULL THEN {literal(f'it has no {FORMATS[format].MARK} that is known')} "
         f"WHEN {op} = 'delete' AND {old} THEN 'it is a delete without the row before it' "
         f"WHEN {op} IN ('insert', 'update', 'snapshot') AND {held['after'].sql} IS NULL "

@@ -12,6 +12,7 @@ from acidsql.streams.envelopes.parts import (
     file_number,
     hexadecimal,
     order,
+    whole_number,
     words,
 )
 
@@ -36,32 +37,50 @@ def envelope(fields: Fields) -> Envelope:
     """Debezium's envelope. Its update of a key is two events: a delete and an insert."""
     op, connector = fields.text("op"), fields.text("source", "connector")
     is_change = f"{op} <> 'r'"
-    # For each connector the parts of the order, and how many of them each change must have.
+    commit_lsn = whole_number(
+        f"get_json_object({fields.text('source', 'sequence')}, {literal('$[0]')})"
+    )
+    lsn, scn = fields.number("source", "lsn"), fields.number("source", "scn")
+    # For each connector: the place of the commit and the place within the transaction, both padded
+    # to the same number of parts, and the parts that each change must have.
     orders = {
-        # LSNs are not in the order of commits, but those of one key are, because rows are locked.
-        ("postgresql",): (1, [fields.number("source", "lsn")]),
-        ("mysql", "mariadb"): (2, [
-            file_number(fields.text("source", "file")),
-            fields.number("source", "pos"),
-            fields.number("source", "row"),
-        ]),
-        ("sqlserver",): (2, [
-            hexadecimal(fields.text("source", "commit_lsn")),
-            hexadecimal(fields.text("source", "change_lsn")),
-            fields.number("source", "event_serial_no"),
-        ]),
-        ("oracle",): (1, [
-            fields.number("source", "scn"),
-            hexadecimal(fields.text("source", "rs_id")),
-            fields.number("source", "ssn"),
-        ]),
-    }  # fmt: skip
+        # Changes are sent when their transaction commits. So an LSN, or SCN, of a change may be
+        # below that of a snapshot which has not seen it; those of the commits are in order. (The
+        # first part of `sequence` is the commit before this transaction's, which is as good.)
+        ("postgresql",): (
+            [f"coalesce({commit_lsn}, CASE WHEN {is_change} THEN {lsn} END)", "0"],
+            [lsn, "0", "0"],
+            [lsn],
+        ),
+        ("mysql", "mariadb"): (
+            [file_number(fields.text("source", "file")), fields.number("source", "pos")],
+            [fields.number("source", "row"), "0", "0"],
+            [file_number(fields.text("source", "file")), fields.number("source", "pos")],
+        ),
+        ("sqlserver",): (
+            [hexadecimal(fields.text("source", "commit_lsn")), "0"],
+            [
+                hexadecimal(fields.text("source", "change_lsn")),
+                fields.number("source", "event_serial_no"),
+                "0",
+            ],
+            [
+                hexadecimal(fields.text("source", "commit_lsn")),
+                hexadecimal(fields.text("source", "change_lsn")),
+            ],
+        ),
+        ("oracle",): (
+            [f"coalesce({fields.number('source', 'commit_scn')}, {scn})", "0"],
+            [scn, hexadecimal(fields.text("source", "rs_id")), fields.number("source", "ssn")],
+            [scn, hexadecimal(fields.text("source", "rs_id"))],
+        ),
+    }
     cases, known = [], []
-    for names, (needed, parts) in orders.items():
+    for names, (commit, within, needed) in orders.items():
         listed = ", ".join(map(literal, names))
-        padded = [*parts, "0", "0"][:3]
-        cases.append(f"WHEN {connector} IN ({listed}) THEN {order(*padded, is_change=is_change)}")
-        place = " AND ".join(f"{part} IS NOT NULL" for part in parts[:needed])
+        value = order(*commit, is_change=is_change, within=within)
+        cases.append(f"WHEN {connector} IN ({listed}) THEN {value}")
+        place = " AND ".join(f"{part} IS NOT NULL" for part in needed)
         known.append(f"({connector} IN ({listed}) AND ({op} = 'r' OR {place}))")
     fault = (
         f"CASE WHEN {op} IN ('c', 'u', 'd', 'r', 't') AND NOT coalesce({' OR '.join(known)}, false)"

@@ -17,20 +17,21 @@ HEADERS = (
 
 def envelope(fields: Fields) -> Envelope:
     """DMS's envelope. Files of a full load have no ``Op``, and no place in the log."""
-    op, number = fields.text("Op"), fields.text(_CHANGE_SEQUENCE)
-    has_place = f"coalesce({number}, '') <> ''"
+    op, place = fields.text("Op"), fields.number(_CHANGE_SEQUENCE)
+    has_place = f"coalesce({fields.text(_CHANGE_SEQUENCE)}, '') <> ''"
     row = fields.whole()
     return Envelope(
         op=f"CASE WHEN {op} IS NULL THEN 'snapshot' ELSE {words(op, _OPS)} END",
         before=row,  # a delete has the deleted row; an update has the new row only
         after=row,
         sequence=f"CASE WHEN {has_place} OR {op} IS NULL OR {op} = 'I' THEN "
-        f"{order(f'try_cast({number} AS DECIMAL(38,0))', is_change=has_place)} END",
+        f"{order(place, is_change=has_place)} END",
         table=f"nullif(concat_ws('.', {fields.text('AR_M_SOURCE_SCHEMA')}, "
         f"{fields.text('AR_M_SOURCE_TABLE_NAME')}), '')",
         txn="CAST(NULL AS STRING)",
-        fault=f"CASE WHEN {has_place} AND try_cast({number} AS DECIMAL(38,0)) IS NULL "
+        fault=f"CASE WHEN {has_place} AND {place} IS NULL "
         f"THEN '{_CHANGE_SEQUENCE} is no number' "
         f"WHEN {op} IN ('U', 'D') AND NOT ({has_place}) "
         f"THEN 'it has no {_CHANGE_SEQUENCE}: let the task add it, or pass sequence=…' END",
+        binary="hex",
     )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from acidsql.streams.envelopes.parts import Envelope, Fields, file_number, order, words
+from acidsql.streams.envelopes.parts import (
+    Envelope,
+    Fields,
+    file_number,
+    order,
+    whole_number,
+    words,
+)
 
 MARK = "type"
 _OPS = {
@@ -22,7 +29,7 @@ def envelope(fields: Fields) -> Envelope:
     """
     kind, place = fields.text("type"), fields.text("position")
     file = file_number(f"substring_index({place}, ':', 1)")
-    offset = f"try_cast(substring_index({place}, ':', -1) AS DECIMAL(38,0))"
+    offset = whole_number(f"substring_index({place}, ':', -1)")
     row = f"coalesce({fields.number('xoffset')}, {_LAST})"
     is_change = f"{kind} <> 'bootstrap-insert'"
     data = fields.image("data")
@@ -31,11 +38,14 @@ def envelope(fields: Fields) -> Envelope:
         before=fields.image("old"),
         same=data,
         after=data,
-        sequence=f"CASE WHEN {is_change} THEN {order(file, offset, row)} "
-        f"ELSE {order('0', '0', '0', is_change='false')} END",
+        sequence=f"CASE WHEN {is_change} THEN {order(file, offset, within=[row])} "
+        f"ELSE {order('0', '0', is_change='false', within=['0'])} END",
         table=f"concat_ws('.', {fields.text('database')}, {fields.text('table')})",
         txn=fields.text("xid"),
         fault=f"CASE WHEN {kind} IN ('insert', 'update', 'delete') "
-        f"AND ({file} IS NULL OR {offset} IS NULL) THEN "
-        "'it has no position: set output_binlog_position=true, or pass sequence=…' END",
+        f"THEN CASE WHEN {file} IS NULL OR {offset} IS NULL "
+        "THEN 'it has no position: set output_binlog_position=true, or pass sequence=…' "
+        # The rows of one event have one position, and UPDATE … SET id = id + 1 changes keys twice.
+        f"WHEN NOT ({fields.has('xoffset')} OR {fields.has('commit')}) "
+        "THEN 'it has no xoffset: set output_xoffset=true, or pass sequence=…' END END",
     )
