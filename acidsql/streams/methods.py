@@ -158,7 +158,8 @@ class StreamMethods:
         """The change records of a tool of replication, as rows for ``auto_cdc``, lazily.
 
         Records that are no changes are left out: Debezium's tombstones, heartbeats and messages,
-        and DDL. A record that cannot be read fails the query that reads it.
+        and DDL. A record that cannot be read fails the query that reads it, and so does a value that
+        is not exactly one of its column's type: nothing is rounded, cut, or shifted in time.
 
         Args:
             format: ``debezium``, ``dms`` (files in S3), ``goldengate`` or ``maxwell``.
@@ -171,7 +172,9 @@ class StreamMethods:
                 update with one order value. Needed for ``goldengate`` and ``maxwell``; Debezium
                 itself writes two records.
             sequence: SQL of the order value over the columns of ``rows``, if the format has none
-                (``dms`` without AR_H_CHANGE_SEQ), or if another one is wanted.
+                (``dms`` without AR_H_CHANGE_SEQ), or if another one is wanted. The format's own one
+                is a struct: the place of the transaction's commit in the source's log, 0 for a row
+                of a snapshot or else 1, and the place within the transaction.
             absent: What a column becomes that a record leaves out because it did not change, or
                 that is not available: ``error``, or ``null``. AUTO CDC writes such a NULL like
                 any other value.

@@ -37,46 +37,8 @@ def envelope(fields: Fields) -> Envelope:
     """Debezium's envelope. Its update of a key is two events: a delete and an insert."""
     op, connector = fields.text("op"), fields.text("source", "connector")
     is_change = f"{op} <> 'r'"
-    commit_lsn = whole_number(
-        f"get_json_object({fields.text('source', 'sequence')}, {literal('$[0]')})"
-    )
-    lsn, scn = fields.number("source", "lsn"), fields.number("source", "scn")
-    # For each connector: the place of the commit and the place within the transaction, both padded
-    # to the same number of parts, and the parts that each change must have.
-    orders = {
-        # Changes are sent when their transaction commits. So an LSN, or SCN, of a change may be
-        # below that of a snapshot which has not seen it; those of the commits are in order. (The
-        # first part of `sequence` is the commit before this transaction's, which is as good.)
-        ("postgresql",): (
-            [f"coalesce({commit_lsn}, CASE WHEN {is_change} THEN {lsn} END)", "0"],
-            [lsn, "0", "0"],
-            [lsn],
-        ),
-        ("mysql", "mariadb"): (
-            [file_number(fields.text("source", "file")), fields.number("source", "pos")],
-            [fields.number("source", "row"), "0", "0"],
-            [file_number(fields.text("source", "file")), fields.number("source", "pos")],
-        ),
-        ("sqlserver",): (
-            [hexadecimal(fields.text("source", "commit_lsn")), "0"],
-            [
-                hexadecimal(fields.text("source", "change_lsn")),
-                fields.number("source", "event_serial_no"),
-                "0",
-            ],
-            [
-                hexadecimal(fields.text("source", "commit_lsn")),
-                hexadecimal(fields.text("source", "change_lsn")),
-            ],
-        ),
-        ("oracle",): (
-            [f"coalesce({fields.number('source', 'commit_scn')}, {scn})", "0"],
-            [scn, hexadecimal(fields.text("source", "rs_id")), fields.number("source", "ssn")],
-            [scn, hexadecimal(fields.text("source", "rs_id"))],
-        ),
-    }
     cases, known = [], []
-    for names, (commit, within, needed) in orders.items():
+    for names, (commit, within, needed) in _places(fields, is_change).items():
         listed = ", ".join(map(literal, names))
         value = order(*commit, is_change=is_change, within=within)
         cases.append(f"WHEN {connector} IN ({listed}) THEN {value}")
@@ -101,6 +63,36 @@ def envelope(fields: Fields) -> Envelope:
         unavailable=_UNAVAILABLE,
         days=True,
     )
+
+
+def _places(
+    fields: Fields, is_change: str
+) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
+    """For each connector: the places of the commit, those within its transaction, and those that
+    each change must have. All order values are structs of one type, so places are padded.
+
+    Changes are sent when their transaction commits. So an LSN, or SCN, of a change may be below
+    that of a snapshot which has not seen the change; but those of commits are in order. The first
+    part of PostgreSQL's ``sequence`` is the commit before this transaction's, which is as good. It
+    is not known before the first commit that the connector has seen.
+    """
+    sequence = fields.text("source", "sequence")
+    commit = whole_number(f"get_json_object({sequence}, {literal('$[0]')})")
+    lsn, scn = fields.number("source", "lsn"), fields.number("source", "scn")
+    commit_scn = fields.number("source", "commit_scn")
+    rs_id = hexadecimal(fields.text("source", "rs_id"))
+    file = file_number(fields.text("source", "file"))
+    pos, row = fields.number("source", "pos"), fields.number("source", "row")
+    commit_lsn = hexadecimal(fields.text("source", "commit_lsn"))
+    change_lsn = hexadecimal(fields.text("source", "change_lsn"))
+    serial, ssn = fields.number("source", "event_serial_no"), fields.number("source", "ssn")
+    first = f"coalesce({commit}, CASE WHEN {is_change} THEN {lsn} END)"
+    return {
+        ("postgresql",): ([first, "0"], [lsn, "0", "0"], [lsn]),
+        ("mysql", "mariadb"): ([file, pos], [row, "0", "0"], [file, pos]),
+        ("sqlserver",): ([commit_lsn, "0"], [change_lsn, serial, "0"], [commit_lsn, change_lsn]),
+        ("oracle",): ([f"coalesce({commit_scn}, {scn})", "0"], [scn, rs_id, ssn], [scn, rs_id]),
+    }
 
 
 def _is_no_change(fields: Fields) -> str:
