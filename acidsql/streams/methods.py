@@ -158,8 +158,8 @@ class StreamMethods:
         """The change records of a tool of replication, as rows for ``auto_cdc``, lazily.
 
         Records that are no changes are left out: Debezium's tombstones, heartbeats and messages,
-        and DDL. A record that cannot be read fails the query that reads it, and so does a value that
-        is not exactly one of its column's type: nothing is rounded, cut, or shifted in time.
+        and DDL. A record that cannot be read fails the query that reads it. So does a value that is
+        not exactly one of its column's type: nothing is rounded, cut, or shifted in time.
 
         Args:
             format: ``debezium``, ``dms`` (files in S3), ``goldengate`` or ``maxwell``.
