@@ -15,6 +15,7 @@ from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.statements.unit_of_work import SameRows, Transaction
+from acidsql.statements.work import Work
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
 
 
@@ -144,6 +145,12 @@ class Transactions:
             return
         with self.own(text) as transaction:
             yield transaction
+
+    @contextmanager
+    def statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
+        """One statement of ``changing``. ``operation``: see ``Transaction.statement``."""
+        with self.changing(text) as transaction, transaction.statement(operation, text) as work:
+            yield transaction, work
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 

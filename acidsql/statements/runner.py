@@ -46,12 +46,20 @@ from acidsql.statements.result import (
     receipt,
     rows_frame,
 )
-from acidsql.statements.said import Args, Said, by_name, has_double_quoted_names, is_utc
+from acidsql.statements.said import (
+    Args,
+    Said,
+    by_name,
+    has_double_quoted_names,
+    is_utc,
+    name_of,
+)
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
-from acidsql.statements.unit_of_work import Transaction, Work, file_errors
+from acidsql.statements.unit_of_work import Transaction, file_errors
+from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.spark import jvm
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -288,7 +296,7 @@ class Runner:
         with clock("say"):
             prepared = self._preparer.at_a_glance(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
-            with transaction.statement() as work:
+            with transaction.statement(name_of(statement), said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
                 self._writer.write(transaction, held, said, clock, work)
@@ -305,7 +313,8 @@ class Runner:
             if self._tables.exists(statement, table.name):
                 return nothing(self._spark)
         self._warm_workers()
-        with self.transactions.own(said.text) as transaction, transaction.statement() as work:
+        operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
+        with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
                 locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
                 transaction.txn.lock(locks, agent_info=said.text)
