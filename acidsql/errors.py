@@ -228,6 +228,13 @@ class SnapshotTooOldError(AcidSqlError):
     sqlstate = "72000"
 
 
+class VersionNotFoundError(AcidSqlError):
+    """A table never had the version, or there was no version at the time."""
+
+    condition = "VERSION_NOT_FOUND"
+    sqlstate = "22003"
+
+
 class FormatError(AcidSqlError):
     """A directory or a file breaks the rules of Hive's ACID format."""
 
