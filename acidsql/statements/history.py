@@ -27,9 +27,9 @@ _UNKNOWN = 12  # columns between the version and isAvailable
 class HistoryStatements(Family):
     """Runs these statements for one session."""
 
-    def __init__(self, context: Context, tables: TableRows) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._tables = tables
+        self._tables = TableRows(context)
 
     @runs(st.DescribeHistory)
     def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:

@@ -27,7 +27,7 @@ from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
 from acidsql.statements.table_rows import TableRows, shaped
-from acidsql.statements.time_travel import TimeTravel, When
+from acidsql.statements.time_travel import When
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
@@ -80,18 +80,14 @@ class Events:
 
 
 class Reader:
-    """Fills the stand-ins of one session's statements.
-
-    Attributes:
-        tables: Reads one table.
-    """
+    """Fills the stand-ins of one session's statements."""
 
     def __init__(self, context: Context) -> None:
         self._spark, self._metastore, self._names = context.spark, context.metastore, context.names
         self._txns, self._transactions = context.txns, context.transactions
         self._sparks = context.databases
-        self._travel = TimeTravel(context.spark, context.metastore)
-        self.tables = TableRows(context, self._travel)
+        self._tables = TableRows(context)
+        self._travel = self._tables.travel
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
@@ -131,7 +127,7 @@ class Reader:
                 return known.also(of_target(known)) if standin.is_target else known
 
             few_of_target = few if standin.is_target else 0
-            return self.tables.rows(
+            return self._tables.rows(
                 standin, snapshot, self._when(standin, said), of_all, few_of_target
             )
 
@@ -239,7 +235,7 @@ class Reader:
         timestamp: datetime | str | None = None,
     ) -> DataFrame:
         """A table's live rows, perhaps of an older version. See ``Session.table``."""
-        return self.tables.of(table, row_id=row_id, when=self._travel.at(version, timestamp))
+        return self._tables.of(table, row_id=row_id, when=self._travel.at(version, timestamp))
 
     def moment(self, timestamp: datetime | str | None, txn_id: int | None) -> When | None:
         """The moment of ``acid.snapshot(…)``; None: the present."""
@@ -330,7 +326,7 @@ class Reader:
     ) -> str:
         """The files that a plan reads of ACID tables, and the plan, as text."""
         shown = {
-            (one.table.name, when): (one.table, *self.tables.listed(one.table, snapshot, when))
+            (one.table.name, when): (one.table, *self._tables.listed(one.table, snapshot, when))
             for one in standins
             if one.table.is_transactional
             for when in [self._when(one, said)]

@@ -121,7 +121,7 @@ class Runner:
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)
-        self._history = HistoryStatements(context, self._reader.tables)
+        self._history = HistoryStatements(context)
         self._handlers = all_handlers(
             [
                 self._tables,

@@ -25,12 +25,16 @@ from acidsql.txn import Snapshot
 
 
 class TableRows:
-    """Reads the tables of one session."""
+    """Reads the tables of one session.
 
-    def __init__(self, context: Context, travel: TimeTravel) -> None:
+    Attributes:
+        travel: Finds the write ids of older versions.
+    """
+
+    def __init__(self, context: Context) -> None:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
-        self._travel = travel
+        self.travel = TimeTravel(context.spark, context.metastore)
 
     def of(self, table: Table, *, row_id: bool, when: When | None = None) -> DataFrame:
         """A table's live rows.
@@ -78,7 +82,7 @@ class TableRows:
         def still_there() -> None:
             self._transactions.need_unchanged(table, names, snapshot, lost)
             if is_old:
-                self._travel.need_kept(table, seen)
+                self.travel.need_kept(table, seen)
 
         try:
             rows = read_rows(
@@ -111,7 +115,7 @@ class TableRows:
             fs, table.location, where, seen, snapshot.valid_txns, history_is_kept=True
         )
         if is_old:
-            self._travel.need_kept(table, seen)
+            self.travel.need_kept(table, seen)
         return listings, seen
 
     def _seen(
@@ -121,7 +125,7 @@ class TableRows:
         seen, when = snapshot.write_ids[table.name], when or self._transactions.when
         if when is None:
             return seen, False
-        return self._travel.write_ids(table, when, seen), True
+        return self.travel.write_ids(table, when, seen), True
 
     def _plain(self, table: Table) -> DataFrame:
         found = self._metastore.foreign_table(table.name)

@@ -178,8 +178,8 @@ class TimeTravel:
     def _need_versions(self, of: object) -> None:
         if not self._metastore.abilities.keeps_versions:
             raise UnsupportedError(
-                "This metastore does not note which files were deleted, so rows of an older version "
-                f"of {of} could be missing. Time travel needs acidsql's own metastore.",
+                f"An older version of {of} could lack rows, because this metastore does not note "
+                "which files were deleted. Time travel needs acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
             )
 
