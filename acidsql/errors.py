@@ -20,6 +20,7 @@
     │   └── StreamError              a batch of a stream is out of order
     ├── WriteError                   files could not be written
     ├── SnapshotTooOldError          the files or the table of a snapshot or DataFrame are gone
+    ├── VersionNotFoundError         a table never had a version, or none at a time
     ├── FormatError                  a directory or file breaks the rules of Hive's format
     ├── SettingError                 a setting has an unknown name or a bad value
     └── MetastoreError               the metastore cannot be reached or is not acidsql's
@@ -226,6 +227,13 @@ class SnapshotTooOldError(AcidSqlError):
 
     condition = "ACID_NOT_ENOUGH_HISTORY"
     sqlstate = "72000"
+
+
+class VersionNotFoundError(AcidSqlError):
+    """A table never had the version, or there was no version at the time."""
+
+    condition = "VERSION_NOT_FOUND"
+    sqlstate = "22003"
 
 
 class FormatError(AcidSqlError):

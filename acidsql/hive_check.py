@@ -30,6 +30,7 @@ _ABILITIES = {
     "remembers_changes": "transactions of several statements notice each change of the catalog",
     "queues_cleanups": "directories of dropped tables are queued for deletion",
     "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
+    "keeps_versions": "history and time travel: COMMIT notes what it changed",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",
 }
 

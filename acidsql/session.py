@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
 from acidsql.errors import CatalogError, SettingError
+from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.migration import Migration
@@ -92,7 +93,7 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods):
+class Session(Migration, StreamMethods, HistoryMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:
@@ -164,19 +165,6 @@ class Session(Migration, StreamMethods):
             return self._numbered(text, args, left, txn_app_id, txn_version)
         with self._lock:
             return self._runner.run(text, sql_values(args), left)
-
-    def table(self, name: str, *, row_id: bool = False) -> DataFrame:
-        """The live rows of a table in one snapshot, lazily.
-
-        Args:
-            name: ``table`` or ``database.table``.
-            row_id: Add ``row__id`` (struct of writeid, bucketid, rowid) as the first column.
-
-        Raises:
-            CatalogError: There is no such table.
-            UnsupportedError: ``row_id`` is true, and the table is insert-only.
-        """
-        return self._runner.read_table(self._table(name), row_id=row_id)
 
     def files(self, table: str) -> DataFrame:
         """All files and directories below a table's directory, and what each of them is.
@@ -329,17 +317,6 @@ class Session(Migration, StreamMethods):
         finally:
             with self._lock:
                 self._runner.transactions.end_block(transaction, failed=failed)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Let all reads in the block see one snapshot of all tables. Changes are refused.
-
-        Raises:
-            TxnError: A transaction or another snapshot is open.
-        """
-        self._need_open()
-        with self._runner.transactions.pinned():
-            yield
 
     def txn_state(self, txn_id: int) -> str | None:
         """The state of a transaction: ``open``, ``committed`` or ``aborted``.

@@ -26,7 +26,7 @@ ROWS = [
     {"statements"},  # runs each statement
     {"streams"},  # sinks of streaming queries: they run statements
     {"opening"},  # the needs of a new session
-    {"hive_check", "migration"},  # what acidsql can do with a Hive Metastore; moves of tables
+    {"hive_check", "migration", "history"},  # a look at a Hive Metastore; moves; older versions
     {"render", "session"},  # rows as text; the public API
     {"magic", "cli"},  # notebook and command line
 ]
@@ -64,7 +64,8 @@ HOMES = {
     # them.
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
-        "render.py", "session.py", "opening.py", "hive_check.py", "magic.py", "cli.py",
+        "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "magic.py",
+        "cli.py",
     },
 }  # fmt: skip
 JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
@@ -85,6 +86,7 @@ COLLECTS = {
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/partition_columns.py": "names of partitions",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
+    "statements/time_travel.py": "one time",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",

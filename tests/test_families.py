@@ -9,6 +9,7 @@ import pytest
 from acidsql.sql import statements as st
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
+from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
@@ -20,6 +21,7 @@ FAMILIES = [
     LoadStatements,
     CompactionStatements,
     ShowStatements,
+    HistoryStatements,
 ]
 THE_RUNNERS_OWN = {*get_args(st.Dml), st.AutoCdc, st.Explain, st.SparkStatement}
 

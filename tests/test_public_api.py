@@ -24,7 +24,9 @@ SIGNATURES = {
     "column_list=None, except_column_list=None, stored_as_scd_type=1, txn_app_id=None, retries=3)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
-    "Session.table": "(self, name, *, row_id=False)",
+    "Session.table": "(self, name, *, row_id=False, version=None, timestamp=None)",
+    "Session.history": "(self, table, limit=None)",
+    "Session.snapshot": "(self, *, timestamp=None, txn_id=None)",
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
     "Session.close": "(self)",
@@ -56,11 +58,13 @@ def test_signatures(name, expected):
 
 
 def public_members(cls: type) -> list[str]:
-    return [name for name in vars(cls) if not name.startswith("_")]
+    """Those of its own, and of the classes of acidsql that it inherits from."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("acidsql")]
+    return [name for base in ours for name in vars(base) if not name.startswith("_")]
 
 
 def test_a_session_has_what_is_promised():
-    assert {"sql", "last", "table", "files", "events", "close"} <= set(
+    assert {"sql", "last", "table", "history", "files", "events", "close"} <= set(
         public_members(acidsql.Session)
     )
 
@@ -72,7 +76,7 @@ def test_every_public_name_has_a_docstring():
             continue
         assert inspect.getdoc(thing), name
         for member in public_members(thing) if inspect.isclass(thing) else ():
-            value = vars(thing)[member]
+            value = inspect.getattr_static(thing, member)
             if inspect.isfunction(value) or isinstance(value, property):
                 assert inspect.getdoc(value), f"{name}.{member}"
 
@@ -80,7 +84,7 @@ def test_every_public_name_has_a_docstring():
 @pytest.mark.parametrize(
     "name",
     [
-        "connect", "read", "Session.sql", "Session.table", "Session.events",
+        "connect", "read", "Session.sql", "Session.table", "Session.events", "Session.history",
         "Session.changes_from", "Session.export_to_hive", "Session.import_from_hive",
     ],
 )  # fmt: skip

@@ -6,8 +6,8 @@ Source: Hive ``ValidReadTxnList``, ``ValidReaderWriteIdList`` (storage-api) and 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from acidsql.errors import FormatError
@@ -74,6 +74,10 @@ class _Snapshot:
         """True if one of ``first..last`` was aborted."""
         return _count(self.aborted, first, last) > 0
 
+    def is_any_open(self, first: int, last: int) -> bool:
+        """True if one of ``first..last`` is open, or begun after the snapshot."""
+        return last > self.high_water_mark or any(first <= number <= last for number in self.open)
+
     def _text(self) -> str:
         ids = (",".join(map(str, sorted(part))) for part in (self.open, self.aborted))
         return ":".join([str(self.high_water_mark), str(self.min_open), *ids])
@@ -110,6 +114,22 @@ class ValidWriteIdList(_Snapshot):
         """True if a compacted base of this id is usable: the snapshot knows the id, and no id up
         to it is open (``isValidBase``)."""
         return write_id < self.min_open and write_id <= self.high_water_mark
+
+    @property
+    def complete_up_to(self) -> int:
+        """The highest id up to which nothing is hidden, except what was aborted."""
+        return min(self.high_water_mark, self.min_open - 1)
+
+    def up_to(self, write_id: int) -> ValidWriteIdList:
+        """The list without the ids above this one."""
+        mark = min(write_id, self.high_water_mark)
+        parts = (self.open, self.aborted)
+        open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
+        return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
+
+    def hiding(self, write_ids: Iterable[int]) -> ValidWriteIdList:
+        """The list as if these ids were still open."""
+        return replace(self, open=tuple(sorted({*self.open, *write_ids})))
 
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"

@@ -17,12 +17,12 @@ Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from acidsql.acid.layout import Kind, parse_directory
-from acidsql.acid.state import acid_state
+from acidsql.acid.state import AcidState, acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
@@ -155,11 +155,25 @@ class Cleaner:
         if table.is_insert_only:
             # Files beside the deltas do not belong to the table: no reader takes them.
             names -= {name for name in names if parse_directory(name) is None}
+        self._note_oldest(table.name, state, names)
         return [
             _delete(fs, table.name, one, "aborted" if one.name in state.aborted else "obsolete")
             for one in entries
             if one.name in names
         ]
+
+    def _note_oldest(self, name: TableName, state: AcidState, gone: Collection[str]) -> None:
+        """Note which versions cannot be read any more, before their files are deleted.
+
+        Older versions than the base need all that the base has replaced. A wider delta has the same
+        events as the deltas that it hides, so every version can be read from it.
+        """
+        if state.base is None or not self._metastore.abilities.keeps_versions:
+            return
+        base = state.base.min_write_id
+        directories = [parse_directory(one) for one in gone if one not in state.aborted]
+        if any(one is None or one.min_write_id <= base for one in directories):
+            self._metastore.forget_versions(name, base)
 
     # ── after aborted transactions ───────────────────────────────────────────────────────────
 

@@ -25,6 +25,7 @@ class Abilities:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.
         keeps_streams: COMMIT can record which batch of a stream it commits.
+        keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
         keeps_state_tables: DROP and RENAME of a table take its state table (``acid.cdc``) along.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """
@@ -38,6 +39,7 @@ class Abilities:
     queues_cleanups: bool = True
     shared_with_hive: bool = False
     keeps_streams: bool = True
+    keeps_versions: bool = True
     keeps_state_tables: bool = True
     txn_timeout_ms: int | None = None
 

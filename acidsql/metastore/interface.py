@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -29,6 +29,7 @@ from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
 from acidsql.metastore.streams import NextBatch, StreamLedger
+from acidsql.metastore.versions import Change, VersionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,21 @@ class TxnInfo:
     meta_info: str = ""
 
 
+class CommitSteps(TypedDict, total=False):
+    """What happens in one step with a COMMIT: the arguments of ``TxnStore.commit_txn``."""
+
+    resolved: Collection[int]
+    add_partitions: Mapping[TableName, Sequence[Partition]] | None
+    drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None
+    create_table: Table | None
+    first_write_id: int
+    cleaned: int | None
+    compacted: Compacted | None
+    row_changes: RowChanges | None
+    batch: NextBatch | None
+    changed: Sequence[Change]
+
+
 class TxnStore(CatalogHistory, Protocol):
     """Transactions, locks and write ids, as in Hive's ``TxnStore``."""
 
@@ -304,6 +320,7 @@ class TxnStore(CatalogHistory, Protocol):
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
+        changed: Sequence[Change] = (),
     ) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -320,7 +337,8 @@ class TxnStore(CatalogHistory, Protocol):
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
         * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
-          StreamError STREAM_TAKEN_OVER, and the transaction is open.
+          StreamError STREAM_TAKEN_OVER, and the transaction is open,
+        * the versions of tables learn ``changed``.
 
         ``row_changes`` is for metastores that keep statistics and notifications for other programs.
 
@@ -357,7 +375,7 @@ class TxnStore(CatalogHistory, Protocol):
         """
 
 
-class Metastore(Catalog, TxnStore, CompactionQueue, StreamLedger, Protocol):
+class Metastore(Catalog, TxnStore, CompactionQueue, StreamLedger, VersionLog, Protocol):
     """The whole metastore."""
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ from acidsql.sql.statements import (
     Update,
     UpdateAction,
 )
+from acidsql.sql.time_travel import AsOf, time_travel
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
 
@@ -54,12 +55,14 @@ class StandIn:
         row_id: The view's first column is ``row__id``.
         is_target: The view has all columns of ``reading.scan``, because the statement changes the
             table.
+        as_of: The view shows an older version. None: what the transaction sees.
     """
 
     view: str
     table: Table
     row_id: bool = False
     is_target: bool = False
+    as_of: AsOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,11 @@ class Rewritten:
     source_view: str | None = None
 
 
-def new_standin(table: Table, *, row_id: bool = False, is_target: bool = False) -> StandIn:
+def new_standin(
+    table: Table, *, row_id: bool = False, is_target: bool = False, as_of: AsOf | None = None
+) -> StandIn:
     """A stand-in under a new name. It has ``row__id`` only if the table is full-ACID."""
-    return StandIn(view_name(), table, row_id and table.has_row_ids, is_target)
+    return StandIn(view_name(), table, row_id and table.has_row_ids, is_target, as_of)
 
 
 def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
@@ -103,8 +108,9 @@ def rewrite(
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        UnsupportedError: The statement uses time travel, or names ``row__id`` beside something
-            from which ``row__id`` cannot be left out.
+        SqlSyntaxError: What follows AS OF is no version.
+        UnsupportedError: The statement travels in time in a table without versions, or names
+            ``row__id`` beside something from which ``row__id`` cannot be left out.
     """
     edits: list[Edit] = []
     standins: list[StandIn] = []
@@ -246,9 +252,9 @@ def _rewrite_slice(
         table = tables.get(reference.span.start)
         if table is None:
             continue
-        _refuse_time_travel(text, reference)
         row_id = reference.block in shown and table.has_row_ids
-        standins.append(new_standin(table, row_id=row_id))
+        as_of = _as_of(text, table, reference)
+        standins.append(new_standin(table, row_id=row_id, as_of=as_of))
         alias = namesakes.alias(reference)
         edits += _replaced(reference, standins[-1].view, alias)
         if row_id:
@@ -272,6 +278,8 @@ def _rewrite_slice(
 
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
     edits = [Edit(reference.span.start, reference.span.end, view)]
+    if (clause := reference.time_travel) is not None:
+        edits.append(Edit(clause.start, clause.end, ""))
     if reference.alias is None and reference.alias_at is not None:
         name = f" AS {quote(alias or reference.parts[-1])}"
         edits.append(Edit(reference.alias_at, reference.alias_at, name))
@@ -309,14 +317,22 @@ def left_out(star: Star, names: str) -> Edit:
     return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")
 
 
-def _refuse_time_travel(text: str, reference: Reference) -> None:
-    for span, what in ((reference.time_travel, "Time travel"), (reference.options, "WITH (…)")):
-        if span is not None:
-            raise UnsupportedError(
-                f"{what} is not supported for ACID tables.",
-                text, span.start, span.end,
-                condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-            )  # fmt: skip
+def _as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
+    if (span := reference.options) is not None:
+        raise UnsupportedError(
+            "WITH (…) is not supported for ACID tables.",
+            text, span.start, span.end,
+            condition="UNSUPPORTED_FEATURE.TABLE_OPTIONS",
+        )  # fmt: skip
+    if (span := reference.time_travel) is None:
+        return None
+    if not table.is_transactional:
+        raise UnsupportedError(
+            f"{table.name} is no ACID table, so it has no older versions.",
+            text, span.start, span.end,
+            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+        )  # fmt: skip
+    return time_travel(text, span)
 
 
 def _mentions_row_id(text: str) -> bool:

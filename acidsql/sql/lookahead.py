@@ -19,6 +19,8 @@ RELATION_ENDS = (
 )
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 TRAVEL = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
+# After an operand these words go on with the expression.
+_GO_ON = words("AND OR IS IN BETWEEN LIKE DIV COLLATE AT TO")
 # A word before one of these is a column or a table, not the start of a query.
 AFTER_NAME = words(". , ) = < > + / % <=> <= >= != <> || ; -> => ::")
 INSERT_TARGET_WORDS = frozenset({"INTO", "OVERWRITE", "TABLE", "LOCAL", "DIRECTORY"})
@@ -159,11 +161,20 @@ class Lookahead:
 
     def _ends_travel(self, i: int) -> bool:
         token = self.tokens[i]
-        before = self.tokens[i - 1]
-        if token.is_name and before.kind in (Kind.STRING, Kind.NUMBER) and i >= 3:
-            # `OF '2024' x` has the alias x. In INTERVAL '1' DAY the word is not an alias.
-            return self._word(i - 2) == "OF"
+        if token.is_name and self._word(i) not in _GO_ON and self._ends_operand(i - 1):
+            return True  # the alias in `OF '2024' x` and `OF now() x`
         return token.text in (")", ",", "|>") or self._word(i) in RELATION_ENDS | {"AS"}
+
+    def _ends_operand(self, i: int) -> bool:
+        """Whether no operand can go on after ``i``, as ``INTERVAL 1`` does with ``DAY``."""
+        token, before = self.tokens[i], self.tokens[i - 1]
+        if token.kind in (Kind.STRING, Kind.NUMBER):
+            is_next_unit = before.is_name and self.tokens[i - 2].kind in (Kind.STRING, Kind.NUMBER)
+            return self._word(i - 1) != "INTERVAL" and not is_next_unit
+        if token.is_name:  # a parameter, or the unit of an interval
+            is_unit = before.kind in (Kind.STRING, Kind.NUMBER) or self._word(i - 1) == "TO"
+            return is_unit or before.text == ":"
+        return token.text in (")", "?")
 
     def _is_star(self, i: int) -> bool:
         """Whether ``*`` is at the place of an operand, and so does not multiply."""

@@ -8,6 +8,7 @@ from acidsql.sql.insert import IsAcid, partition_clause
 from acidsql.sql.properties import property_key
 from acidsql.sql.statements import (
     CreateDatabase,
+    DescribeHistory,
     DescribeTable,
     DropDatabase,
     Name,
@@ -128,9 +129,12 @@ def _pattern(c: Cursor) -> str | None:
     return pattern
 
 
-def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | None:
-    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t``; None if it is Spark's."""
+def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
+    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t`` or ``DESCRIBE HISTORY t``; None if it is
+    Spark's."""
     c.take()
+    if c.at("HISTORY") and c.peek().is_name:
+        return _describe_history(c, is_acid)
     if c.at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
         c.take()
     extended = c.at_any(("EXTENDED", "FORMATTED")) and c.peek().is_name
@@ -149,6 +153,16 @@ def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | None:
         c.refuse("DESCRIBE of a single column is not supported")
     c.end()
     return DescribeTable(name, extended)
+
+
+def _describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
+    c.take()
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    limit = c.number() if c.accept("LIMIT") else None
+    c.end("LIMIT or the end of the statement")
+    return DescribeHistory(name, limit)
 
 
 # ── databases ────────────────────────────────────────────────────────────────────────────────

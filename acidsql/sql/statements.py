@@ -1,8 +1,8 @@
 """The parsed statements, as frozen dataclasses. Names are not resolved and types not known.
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
-module also exports the classes of ``parts``, ``transaction_statements`` and
-``compaction_statements``.
+module also exports the classes of ``parts``, ``transaction_statements``, ``history_statements``
+and ``compaction_statements``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from acidsql.sql.compaction_statements import AbortCompactions as AbortCompactio
 from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
 from acidsql.sql.compaction_statements import CompactTable as CompactTable
 from acidsql.sql.compaction_statements import ShowCompactions as ShowCompactions
+from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
 from acidsql.sql.parts import Check as Check
@@ -392,5 +393,5 @@ Statement = (
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
-    | ShowCompactions | AbortCompactions | Explain | SparkStatement
+    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip

@@ -33,7 +33,8 @@ from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import COUNT_COLUMNS, Clock, Counts, Receipt, receipt, rows_frame
 from acidsql.statements.said import Said
 from acidsql.statements.tables import TableStatements
-from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.views import temp_views
@@ -108,7 +109,7 @@ class AutoCdcStatements:
         with clock("say"):
             prepared = self._prepared(statement, said, resolve)
         with self._context.transactions.changing(said.text) as transaction:
-            with transaction.statement() as work:
+            with transaction.statement("AUTO CDC", said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
                 tally = self._apply(transaction, held, said, clock, work)

@@ -14,7 +14,9 @@ from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import NextBatch, StreamEntry
+from acidsql.statements.time_travel import When
 from acidsql.statements.unit_of_work import SameRows, Transaction
+from acidsql.statements.work import Work
 from acidsql.txn import Phase, Snapshot, Txn, TxnManager
 
 
@@ -30,6 +32,7 @@ class Transactions:
     Attributes:
         current: The transaction that BEGIN opened, until it ends; otherwise None.
         on_commit: Called with each transaction after its commit.
+        when: The moment that all reads see in ``acid.snapshot(…)``; None: the present.
     """
 
     def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
@@ -37,6 +40,7 @@ class Transactions:
         self.current: Transaction | None = None
         self.on_commit: Callable[[Transaction], None] = lambda _: None
         self._pinned: Txn | None = None
+        self.when: When | None = None
         self._thread = 0
 
     @property
@@ -145,6 +149,12 @@ class Transactions:
         with self.own(text) as transaction:
             yield transaction
 
+    @contextmanager
+    def statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
+        """One statement of ``changing``. ``operation``: see ``Transaction.statement``."""
+        with self.changing(text) as transaction, transaction.statement(operation, text) as work:
+            yield transaction, work
+
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def look(self, tables: Sequence[TableName]) -> Snapshot:
@@ -153,7 +163,7 @@ class Transactions:
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
-    def pinned(self) -> Iterator[None]:
+    def pinned(self, when: When | None = None) -> Iterator[None]:
         """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused."""
         self.need_plain("acid.snapshot()")
         txn = self._txns.open(
@@ -161,10 +171,10 @@ class Transactions:
         )
         try:
             txn.snapshot([])
-            self._thread, self._pinned = threading.get_ident(), txn
+            self._thread, self._pinned, self.when = threading.get_ident(), txn, when
             yield
         finally:
-            self._pinned = None
+            self._pinned = self.when = None
             txn.end_quietly()
 
     @property

@@ -31,7 +31,8 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.places import Places
 from acidsql.statements.result import Receipt, receipt
 from acidsql.statements.said import Said
-from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.work import Work
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record
 from acidsql.storage.files.filesystem import filesystem_for, real
@@ -90,7 +91,7 @@ class LoadStatements(Family):
         """
         what = self._say(statement, text, self._names.need(statement.name, text))
         left: list[str] = []
-        with self._transactions.changing(text) as transaction, transaction.statement() as work:
+        with self._transactions.statement("LOAD DATA", text) as (transaction, work):
             waited = self._lock(transaction, statement, what, text)
             if (now := self._again(what.table.name)) != what.table or waited:
                 what = self._say(statement, text, now)

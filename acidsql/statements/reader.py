@@ -6,15 +6,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
 from acidsql.acid.table import Column, Table
-from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
-from acidsql.metastore.interface import LockComponent, TxnState, WriteConflict
+from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery, Reduced
@@ -27,13 +26,10 @@ from acidsql.statements.explain import locks_section, plan_section, tables_secti
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
-from acidsql.storage.columns import quote
-from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import Listing, list_table
-from acidsql.storage.reading.plain_tables import read_plain
-from acidsql.storage.reading.read import read_rows
+from acidsql.statements.table_rows import TableRows, shaped
+from acidsql.statements.time_travel import When
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
-from acidsql.storage.reading.scan import ROW__ID, empty, unread
+from acidsql.storage.reading.scan import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.repeatable import (
@@ -90,6 +86,8 @@ class Reader:
         self._spark, self._metastore, self._names = context.spark, context.metastore, context.names
         self._txns, self._transactions = context.txns, context.transactions
         self._sparks = context.databases
+        self._tables = TableRows(context)
+        self._travel = self._tables.travel
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
@@ -128,7 +126,10 @@ class Reader:
                 known = demanded().get(standin.view, EVERYTHING)
                 return known.also(of_target(known)) if standin.is_target else known
 
-            return self._rows(standin, snapshot, of_all, few if standin.is_target else 0)
+            few_of_target = few if standin.is_target else 0
+            return self._tables.rows(
+                standin, snapshot, self._when(standin, said), of_all, few_of_target
+            )
 
         views.update({one.view: rows(one) for one in standins if not one.is_target})
         if source is not None:
@@ -138,6 +139,9 @@ class Reader:
             if standin.is_target:
                 views.target = views[standin.view] = rows(standin)
         return views
+
+    def _when(self, standin: StandIn, said: Said) -> When | None:
+        return None if standin.as_of is None else self._travel.when(standin.as_of, said)
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
@@ -164,7 +168,7 @@ class Reader:
     ) -> dict[str, Demand]:
         """The demands of the queries on the stand-ins' rows, by view. No job runs."""
         unfilled = {
-            standin.view: _shaped(unread(self._spark, standin.table, standin.view), standin)
+            standin.view: shaped(unread(self._spark, standin.table, standin.view), standin)
             for standin in standins
         }
         views = dict(unfilled)
@@ -186,63 +190,8 @@ class Reader:
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Views without rows for the stand-ins, to analyse a statement with."""
         return {
-            standin.view: _shaped(empty(self._spark, standin.table), standin)
-            for standin in standins
+            standin.view: shaped(empty(self._spark, standin.table), standin) for standin in standins
         }
-
-    def _rows(
-        self,
-        standin: StandIn,
-        snapshot: Snapshot,
-        demanded: Callable[[], Demand] = lambda: EVERYTHING,
-        few: int = 0,
-    ) -> DataFrame:
-        """The rows of one stand-in.
-
-        Raises:
-            SnapshotTooOldError: Another session changed the table in the catalog after the
-                transaction's snapshot was taken.
-            CatalogError: Another session changed the table while its files were listed.
-        """
-        table = standin.table
-        if not table.is_transactional:
-            return _shaped(self._plain_rows(table), standin)
-        lost = self._transactions.lost(table)
-        names = self._transactions.partition_names(table)
-
-        def still_there() -> None:
-            self._transactions.need_unchanged(table, names, snapshot, lost)
-
-        try:
-            rows = read_rows(
-                self._spark,
-                table,
-                names,
-                snapshot.write_ids[table.name],
-                snapshot.valid_txns,
-                demanded,
-                lambda: self._is_kept(snapshot),
-                few,
-                (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
-                is_fast=self._txns.settings.fast_paths,
-            )
-        except (AcidSqlError, OSError):
-            still_there()  # raises if the table was changed: this explains the error better
-            raise
-        still_there()
-        return _shaped(rows, standin)
-
-    def _plain_rows(self, table: Table) -> DataFrame:
-        found = self._metastore.foreign_table(table.name)
-        if found is None or found.table != table:
-            raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
-        text = found.text
-        return read_plain(self._spark, table, found.partitions, (text.field_end, text.null))
-
-    def _is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
-        holder = snapshot.held_by
-        return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
         """The lazy events of a query.
@@ -277,18 +226,20 @@ class Reader:
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
         return lower.frame(self._spark, text, lower.used(text, views), said.args)
 
-    def table(self, table: Table, *, row_id: bool) -> DataFrame:
-        """A table's live rows.
+    def table(
+        self,
+        table: Table,
+        *,
+        row_id: bool,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> DataFrame:
+        """A table's live rows, perhaps of an older version. See ``Session.table``."""
+        return self._tables.of(table, row_id=row_id, when=self._travel.at(version, timestamp))
 
-        Raises:
-            UnsupportedError: ``row_id`` is true, and the table is insert-only.
-        """
-        if row_id and table.is_insert_only:
-            raise UnsupportedError(
-                f"{table.name} is an insert-only table: its rows have no row__id.",
-                condition="UNSUPPORTED_FEATURE.ROW_ID",
-            )
-        return self._rows(StandIn("", table, row_id), self._transactions.look([table.name]))
+    def moment(self, timestamp: datetime | str | None, txn_id: int | None) -> When | None:
+        """The moment of ``acid.snapshot(…)``; None: the present."""
+        return self._travel.of_all_tables(timestamp, txn_id)
 
     def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         """Whether another transaction updated or deleted a row that this transaction changed, too.
@@ -335,7 +286,7 @@ class Reader:
         views = self._views(found.standins, snapshot, [query] if is_query else [], said)
         if statement.explained is not None:
             rows = lower.frame(self._spark, query, views, said.args)
-            plan = self._explained(rows, found.standins, snapshot, mode)
+            plan = self._explained(rows, found.standins, snapshot, mode, said)
             return rows_frame(self._spark, "plan string", [(plan,)])
         # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
         with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
@@ -361,38 +312,30 @@ class Reader:
             text = query.query.sql + named + (query.source.query.sql if query.source else "")
             standins = [standin for standin in prepared.standins if standin.view in text]
             rows = self.events(query, views, said).rows
-            plans.append(self._explained(rows, standins, snapshot, mode))
+            plans.append(self._explained(rows, standins, snapshot, mode, said))
         plans[0] = locks_section(locks) + plans[0]
         return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
 
     def _explained(
-        self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None
+        self,
+        rows: DataFrame,
+        standins: Iterable[StandIn],
+        snapshot: Snapshot,
+        mode: str | None,
+        said: Said,
     ) -> str:
         """The files that a plan reads of ACID tables, and the plan, as text."""
-        tables = acid_tables(standins).values()
-        listed = [(table, *self._listed(table, snapshot)) for table in tables]
+        shown = {
+            (one.table.name, when): (one.table, *self._tables.listed(one.table, snapshot, when))
+            for one in standins
+            if one.table.is_transactional
+            for when in [self._when(one, said)]
+        }
         plan = plan_section(jvm.explain(rows, mode))
-        return tables_section(listed, jvm.scans_of(rows)) + plan
-
-    def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
-        write_ids = snapshot.write_ids[table.name]
-        where = self._transactions.partition_names(table) if table.partition_columns else [""]
-        self._transactions.refuse_lost(table, where)
-        fs = filesystem_for(table.location)
-        listings = list_table(
-            fs, table.location, where, write_ids, snapshot.valid_txns, history_is_kept=True
-        )
-        return listings, write_ids
+        return tables_section([*shown.values()], jvm.scans_of(rows)) + plan
 
 
 def _has_few(known: Predicate, column: Column) -> bool:
     """Whether the predicate leaves only a few values for a column."""
     values = equals(known, column.name)
     return values is not None and len(values) <= _FEW_VALUES
-
-
-def _shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
-    if standin.is_target:
-        return rows
-    columns = (quote(column.name) for column in standin.table.all_columns)
-    return jvm.select(rows, *([ROW__ID] if standin.row_id else []), *columns)

@@ -13,7 +13,9 @@ the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +35,7 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
+from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
@@ -46,12 +49,20 @@ from acidsql.statements.result import (
     receipt,
     rows_frame,
 )
-from acidsql.statements.said import Args, Said, by_name, has_double_quoted_names, is_utc
+from acidsql.statements.said import (
+    Args,
+    Said,
+    by_name,
+    has_double_quoted_names,
+    is_utc,
+    name_of,
+)
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
-from acidsql.statements.unit_of_work import Transaction, Work, file_errors
+from acidsql.statements.unit_of_work import Transaction, file_errors
+from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.spark import jvm
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -110,6 +121,7 @@ class Runner:
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)
+        self._history = HistoryStatements(context)
         self._handlers = all_handlers(
             [
                 self._tables,
@@ -117,6 +129,7 @@ class Runner:
                 LoadStatements(context),
                 self.compactions,
                 self._shows,
+                self._history,
             ]
         )
         self._preparer = Preparer(context, self._reader, self._tables)
@@ -172,11 +185,29 @@ class Runner:
         """The full name of a table; None for a name that is Spark's."""
         return self._names.qualify(parts)
 
-    def read_table(self, table: Table, *, row_id: bool) -> DataFrame:
-        """A table's live rows, in the snapshot that a SELECT would see."""
+    def read_table(
+        self,
+        table: Table,
+        *,
+        row_id: bool,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> DataFrame:
+        """A table's live rows, in the snapshot that a SELECT would see, or of an older version."""
         self.transactions.need_thread()
         with file_errors():
-            return self._reader.table(table, row_id=row_id)
+            return self._reader.table(table, row_id=row_id, version=version, timestamp=timestamp)
+
+    def snapshot(
+        self, timestamp: datetime | str | None, txn_id: int | None
+    ) -> AbstractContextManager[None]:
+        """See ``Session.snapshot``."""
+        return self.transactions.pinned(self._reader.moment(timestamp, txn_id))
+
+    def history(self, table: Table, limit: int | None) -> DataFrame:
+        """See ``Session.history``."""
+        with file_errors():
+            return self._history.history(table, limit)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
@@ -288,7 +319,7 @@ class Runner:
         with clock("say"):
             prepared = self._preparer.at_a_glance(statement, said, resolve)
         with self.transactions.changing(said.text) as transaction:
-            with transaction.statement() as work:
+            with transaction.statement(name_of(statement), said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
                 self._writer.write(transaction, held, said, clock, work)
@@ -305,7 +336,8 @@ class Runner:
             if self._tables.exists(statement, table.name):
                 return nothing(self._spark)
         self._warm_workers()
-        with self.transactions.own(said.text) as transaction, transaction.statement() as work:
+        operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
+        with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
                 locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
                 transaction.txn.lock(locks, agent_info=said.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from acidsql.plan.query import argument_name
+from acidsql.sql.statements import MultiInsert, SparkStatement, Statement
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 
@@ -26,6 +28,15 @@ class Said:
     text: str
     args: dict[str, Any] | None
     double_quoted: bool
+
+
+def name_of(statement: Statement) -> str:
+    """``TruncateTable`` → TRUNCATE TABLE."""
+    if isinstance(statement, SparkStatement):
+        return statement.statement_name
+    if isinstance(statement, MultiInsert):
+        return "INSERT"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
 
 
 def by_name(args: Args) -> dict[str, Any] | None:

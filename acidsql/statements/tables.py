@@ -34,7 +34,8 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
-from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.work import Work
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for, real
 from acidsql.storage.writing.publish import Published
@@ -144,7 +145,7 @@ class TableStatements(Family):
         table = self._names.need(statement.name, text)
         name = table.name
         self._matching(table, [statement.partition], text)  # a wrong text opens nothing
-        with self._transactions.changing(text) as transaction, transaction.statement() as work:
+        with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
             self._lock_rows(transaction.txn, name, statement.partition, text)
             table = self._again(name)
             partitions = self._matching(table, [statement.partition], text)
@@ -233,7 +234,8 @@ class TableStatements(Family):
         table = self._names.need(statement.name, text)
         name = table.name
         self._matching(table, statement.specs, text, statement.if_exists)
-        with self._transactions.own(text) as transaction, transaction.statement() as work:
+        own = self._transactions.own(text)
+        with own as transaction, transaction.statement("DROP PARTITION", text) as work:
             txn = transaction.txn
             txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
             table = self._again(name)
@@ -242,11 +244,8 @@ class TableStatements(Family):
                 return None
             old = self._places.directories(table, partitions)
             published = self._empty(txn, work, table, partitions)
-            values = [
-                tuple(value for _, value in parse_partition_name(partition))
-                for partition in partitions
-            ]
-            txn.commit(drop_partitions={name: values})
+            gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
+            txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 

@@ -5,7 +5,6 @@ It also refuses the statements that cannot be part of a transaction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
 from acidsql.statements.result import Counts, Receipt, receipt, rows_frame
+from acidsql.statements.said import name_of
 
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
@@ -53,12 +53,12 @@ class TransactionStatements(Family):
             statement.effect is st.Effect.CHANGES
         )
         if isinstance(statement, _CHANGES) or spark_changes:
-            self._transactions.need_writable(_name(statement))
+            self._transactions.need_writable(name_of(statement))
         if isinstance(statement, _DDL) or spark_changes:
             transaction = self._transactions.need()
             raise UnsupportedError(
-                f"{_name(statement)} cannot be part of a transaction, because it cannot be undone: "
-                f"transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
+                f"{name_of(statement)} cannot be part of a transaction, because it cannot be "
+                f"undone: transaction {transaction.id} is open. COMMIT or ROLLBACK it first.",
                 condition="OP_NOT_ALLOWED_IN_TXN",
                 sqlstate="25001",
             )
@@ -181,10 +181,3 @@ def _targets(statement: st.Statement) -> list[st.Name]:
 def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:
     kind = LockType.EXCLUSIVE if exclusive else LockType.SHARED_READ
     return LockComponent(kind, name.database, name.name, partition)
-
-
-def _name(statement: Any) -> str:
-    """``CreateTable`` → CREATE TABLE."""
-    if isinstance(statement, st.SparkStatement):
-        return statement.statement_name
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from acidsql.acid.cdc import is_state
-from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import (
     AcidSqlError,
@@ -28,52 +26,16 @@ from acidsql.errors import (
     WriteConflictError,
     WriteError,
 )
-from acidsql.metastore.interface import RowChange, WriteConflict
+from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
+from acidsql.metastore.versions import Change
+from acidsql.statements.work import Work, changes, partitions, places, row_changes
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.writing.publish import Published, discard
-from acidsql.storage.writing.save import Writing
+from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, abort_quietly
 
 # (conflict, directories that our transaction published) → True if both changed a common row
 SameRows = Callable[[WriteConflict, Sequence[str]], bool]
-
-
-@dataclass(slots=True)
-class Work:
-    """The directories that one statement has published so far.
-
-    Attributes:
-        txn: The transaction of the statement.
-        mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
-        published: Each table, and what the statement published there.
-        when_committed: Functions to call after the transaction has committed.
-    """
-
-    txn: Txn
-    mark: int
-    published: list[tuple[Table, Published]] = field(default_factory=list)
-    when_committed: list[Callable[[], None]] = field(default_factory=list)
-    _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
-
-    def publish(self, table: Table, writing: Writing) -> Published:
-        """Publish the files of one write. Each directory is noted, even if publishing fails."""
-        self.txn.record_partitions(table.name, writing.partitions)
-        self._moved.append((table, writing.directories))
-        published = writing.publish()
-        self.add(table, published)
-        return published
-
-    def add(self, table: Table, published: Published) -> None:
-        """Note what the statement published in a table."""
-        self.published.append((table, published))
-
-    @property
-    def directories(self) -> list[tuple[Table, str]]:
-        """Each directory that the statement has renamed, or was about to rename, into place."""
-        done = [(table, one.directories) for table, one in self.published]
-        found = {path: table for table, paths in (*self._moved, *done) for path in paths}
-        return [(table, path) for path, table in found.items()]
 
 
 class Transaction:
@@ -137,10 +99,15 @@ class Transaction:
     # ── statements ───────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def statement(self) -> Iterator[Work]:
-        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone."""
+    def statement(self, operation: str, text: str) -> Iterator[Work]:
+        """Run one statement. Between BEGIN and COMMIT, a statement that fails is undone.
+
+        Args:
+            operation: What the history of its tables calls the statement: INSERT, MERGE ….
+            text: The statement.
+        """
         self._refuse_broken()
-        work = Work(self.txn, self.txn.mark)
+        work = Work(self.txn, self.txn.mark, operation, text)
         self.works.append(work)
         try:
             yield work
@@ -251,7 +218,8 @@ class Transaction:
                 self.txn.commit(
                     resolved=resolved,
                     add_partitions=self.partitions(),
-                    row_changes=self.row_changes(),
+                    row_changes=row_changes(self.works),
+                    changed=self.changed(),
                     batch=self.batch and self.batch.with_rows(rows),
                     **keywords,
                 )
@@ -300,36 +268,15 @@ class Transaction:
     @property
     def places(self) -> list[tuple[TableName, str | None]]:
         """The tables and partitions that it has written to (partition None: unpartitioned)."""
-        return [
-            (table.name, partition or None)
-            for work in self.works
-            for table, done in work.published
-            for partition in done.partitions
-        ]
+        return places(self.works)
 
     def partitions(self) -> dict[TableName, list[Partition]]:
         """The partitions that it has written to, by table; the catalog may know them already."""
-        found: dict[TableName, dict[str, Partition]] = {}
-        for work in self.works:
-            for table, done in work.published:
-                if table.partition_columns:
-                    found.setdefault(table.name, {}).update(
-                        (name, _partition(table, name)) for name in done.partitions
-                    )
-        return {name: list(partitions.values()) for name, partitions in found.items()}
+        return partitions(self.works)
 
-    def row_changes(self) -> dict[TableName, dict[str, RowChange]]:
-        """How it changes the numbers of rows, by table and partition."""
-        found: dict[TableName, dict[str, RowChange]] = {}
-        for work in self.works:
-            for table, done in work.published:
-                changes = found.setdefault(table.name, {})
-                for name, rows in done.rows.items():
-                    before = changes.get(name, RowChange(0))
-                    above = f"{table.location}/{name}".rstrip("/")
-                    there = [one for one in done.directories if one.rpartition("/")[0] == above]
-                    changes[name] = before.then(RowChange(rows, done.overwrote, tuple(there)))
-        return found
+    def changed(self) -> list[Change]:
+        """What each of its statements did, for the versions of the tables."""
+        return changes(self.works)
 
     @staticmethod
     def _directories(works: Sequence[Work]) -> list[tuple[Table, str]]:
@@ -385,11 +332,6 @@ def file_errors() -> Iterator[None]:
         raise WriteError(
             f"A file could not be read or written: {error}.", path=error.filename
         ) from error
-
-
-def _partition(table: Table, name: str) -> Partition:
-    values = tuple(value for _, value in parse_partition_name(name))
-    return Partition(values, f"{table.location}/{name}")
 
 
 def _delete(table: Table, directory: str) -> None:

@@ -18,7 +18,8 @@ from acidsql.statements.hold import Held
 from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import Clock
 from acidsql.statements.said import Said
-from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.work import Work
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.save import Save, Writing
 from acidsql.storage.writing.staging import staged

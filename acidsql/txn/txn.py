@@ -27,12 +27,13 @@ every transition. The phase that is kept here only saves questions to the store.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
+from typing import Unpack
 
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import (
     AcidSqlError,
@@ -45,14 +46,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.compaction_queue import Compacted
-from acidsql.metastore.interface import (
-    LockComponent,
-    RowChanges,
-    TxnState,
-    TxnStore,
-)
-from acidsql.metastore.streams import NextBatch
+from acidsql.metastore.interface import CommitSteps, LockComponent, TxnState, TxnStore
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.locks import Acquired, LockWaiter
 from acidsql.txn.snapshot import Snapshot, snapshot_of
@@ -203,19 +197,7 @@ class Txn:
             self._next_statement_id += 1
             return self._next_statement_id - 1
 
-    def commit(
-        self,
-        *,
-        resolved: Collection[int] = (),
-        add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
-        drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
-        create_table: Table | None = None,
-        first_write_id: int = 1,
-        cleaned: int | None = None,
-        compacted: Compacted | None = None,
-        row_changes: RowChanges | None = None,
-        batch: NextBatch | None = None,
-    ) -> None:
+    def commit(self, **steps: Unpack[CommitSteps]) -> None:
         """The commit point: returns only if the transaction is committed.
 
         The arguments are those of ``TxnStore.commit_txn``.
@@ -233,19 +215,7 @@ class Txn:
         with self._while_open():
             self._in_doubt = True  # after any interruption from here on it may be committed
             try:
-                self._store.commit_txn(
-                    self.id,
-                    snapshot=self._valid_txns,
-                    resolved=resolved,
-                    add_partitions=add_partitions,
-                    drop_partitions=drop_partitions,
-                    create_table=create_table,
-                    first_write_id=first_write_id,
-                    cleaned=cleaned,
-                    compacted=compacted,
-                    row_changes=row_changes,
-                    batch=batch,
-                )
+                self._store.commit_txn(self.id, snapshot=self._valid_txns, **steps)
             except MetastoreError as lost:
                 self._ask_what_became(lost)
             except WriteConflictError as error:

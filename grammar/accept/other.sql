@@ -22,6 +22,8 @@ SHOW TRANSACTIONS
 SHOW STREAMS
 -- case describe: extended
 DESCRIBE TABLE EXTENDED db.t
+-- case describe: the versions
+DESC HISTORY db.t LIMIT 5
 -- case explain, explained: of an update
 EXPLAIN FORMATTED UPDATE t SET a = 1
 -- case load: into a table

@@ -10,6 +10,10 @@ LOAD DATA INPATH '/x' INTO TABLE t INPUTFORMAT 'x' SERDE 'y'
 /* nothing */
 -- case UNSUPPORTED_FEATURE at 11-12: single column
 DESCRIBE t a
+-- case PARSE_SYNTAX_ERROR at 25-26: Expected a whole number
+DESCRIBE HISTORY t LIMIT x
+-- case PARSE_SYNTAX_ERROR at 19-24: Expected LIMIT or the end
+DESCRIBE HISTORY t ORDER BY 1
 -- case UNSUPPORTED_FEATURE at 20-22: AS SERDE
 SHOW CREATE TABLE t AS SERDE
 -- case PARSE_SYNTAX_ERROR at 18-19: Expected the end of the statement

@@ -21,7 +21,8 @@ from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import AcidSqlError, ConstraintError
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.unit_of_work import Transaction, Work
+from acidsql.statements.unit_of_work import Transaction
+from acidsql.statements.work import Work
 from acidsql.storage.event_records import VALUE
 from acidsql.storage.files.filesystem import filesystem_for, wrap_filesystems
 from acidsql.storage.writing.job import write_rows
@@ -115,7 +116,7 @@ class Side:
 
     def _write(self, step: Write) -> None:
         with self.transactions.changing(str(step)) as transaction:
-            with transaction.statement() as work:
+            with transaction.statement("INSERT", "") as work:
                 kind = LockType.EXCL_WRITE if step.overwrite else LockType.SHARED_READ
                 operation = Operation.OVERWRITE if step.overwrite else Operation.INSERT
                 transaction.txn.lock(

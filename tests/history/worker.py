@@ -205,7 +205,7 @@ class Worker:
         value = self._next_value = self._next_value + 1
         if kind == "insert":
             key = value  # no other process inserts this one
-        with self._going_on(), transaction.statement() as work:
+        with self._going_on(), transaction.statement("UPDATE", "") as work:
             transaction.txn.lock(self._locks(table, kind, key), agent_info=f"{kind} {table.name}")
             snapshot = transaction.txn.snapshot([table.name])
             rows = self._rows(table, snapshot, self._partitions(table, transaction))

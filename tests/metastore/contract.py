@@ -15,6 +15,7 @@ from contract_housekeeping import HousekeepingContract
 from contract_locks import LockContract
 from contract_streams import StreamContract
 from contract_txns import TxnContract
+from contract_versions import VersionContract
 
 __all__ = ["MetastoreContract"]
 
@@ -31,6 +32,7 @@ class MetastoreContract(
     CleaningContract,
     CandidateContract,
     StreamContract,
+    VersionContract,
     ContractBase,
 ):
     """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

@@ -120,7 +120,7 @@ def test_housekeeping_costs_one_question_while_it_is_not_due(meter):
     for _ in range(30):
         store.commit_txn(insert_begun(store)[0])
     meter.clock.now += 100
-    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 10
+    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 11
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 1
     meter.clock.now += 60_000
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 9

@@ -150,6 +150,31 @@ def test_time_travel_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    "time",
+    [
+        "'2024-01-01'",
+        "DATE'2024-01-01'",
+        "TIMESTAMP '2024-01-01 00:00:00'",
+        "now()",
+        "(now())",
+        ":time",
+        "?",
+        "now() - INTERVAL 1 DAY",
+        "now() - INTERVAL '1-2' YEAR TO MONTH",
+        "now() - INTERVAL 1 DAY 2 HOURS",
+        "date_sub(now(), 1)",
+    ],
+)
+@pytest.mark.parametrize("behind", ["", " x", " AS x", " JOIN u", " WHERE a", ", u", " x JOIN u"])
+def test_time_travel_ends_where_the_time_ends(time: str, behind: str) -> None:
+    text = f"SELECT * FROM t TIMESTAMP AS OF {time}{behind}"
+    found = references(text).references[0]
+    assert found.time_travel is not None
+    assert found.time_travel.of(text) == f"TIMESTAMP AS OF {time}"
+    assert found.alias == ("x" if "x" in behind else None)
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "ANALYZE TABLE db.t COMPUTE STATISTICS",

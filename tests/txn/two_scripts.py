@@ -323,7 +323,7 @@ class _Run:
         if name == "read":
             self._look(transaction)
             return
-        with transaction.statement() as work:
+        with transaction.statement("UPDATE", "") as work:
             transaction.txn.lock(self.script.components(number))
             found = self._look(transaction)
             write_id = transaction.txn.write_id(T)

@@ -48,6 +48,7 @@ from sqlalchemy import (
     update,
 )
 
+from acidsql.metastore.embedded import versions
 from acidsql.metastore.embedded.catalog_history import is_catalog_change
 from acidsql.metastore.embedded.schema import (
     AUX_TABLE,
@@ -88,6 +89,7 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
     old = T.TXN_LAST_HEARTBEAT < now_ms - retention_ms
     _forget_committed(connection, old, mark)
     _forget_aborted(connection, old)
+    versions.forget_old(connection, now_ms - retention_ms)
 
 
 def _bounds(connection: Connection) -> tuple[int, int]:

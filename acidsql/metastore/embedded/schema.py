@@ -2,8 +2,8 @@
 
 The transaction tables are Hive's. The catalog is Hive's without SDS and CDS: rows that belong to a
 storage descriptor in Hive (TBLS → SDS → CDS → COLUMNS_V2) belong to the table here. acidsql adds
-TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``) and STREAMS (see
-``streams``), and its own text in VERSION.
+TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``), TBLS.OLDEST_VERSION,
+TABLE_VERSIONS (see ``versions``), STREAMS (see ``streams``), and its own text in VERSION.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 6  # the last revision in ``migrations``
+SCHEMA_VERSION = 7  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -94,6 +94,7 @@ TBLS = Table(
     Column("INPUT_FORMAT", LOCATION),
     Column("OUTPUT_FORMAT", LOCATION),
     Column("SLIB", LOCATION),
+    Column("OLDEST_VERSION", BigInteger),
     UniqueConstraint("DB_ID", "TBL_NAME"),
 )
 
@@ -176,6 +177,27 @@ PARTITION_KEY_VALS = Table(
     Column("PART_ID", ForeignKey("PARTITIONS.PART_ID", ondelete="CASCADE"), primary_key=True),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("PART_KEY_VAL", Text),
+)
+
+TABLE_VERSIONS = Table(
+    "TABLE_VERSIONS",
+    metadata,
+    _id("TV_ID", primary_key=True),  # in the order of the commits
+    Column("TBL_ID", ForeignKey("TBLS.TBL_ID", ondelete="CASCADE"), nullable=False),
+    Column("TV_WRITEID", BigInteger, nullable=False),
+    Column("TV_TXNID", BigInteger, nullable=False, index=True),
+    Column("TV_COMMITTED_AT", BigInteger, nullable=False),
+    Column("TV_USER", PERSON, nullable=False),
+    Column("TV_HOST", PERSON, nullable=False),
+    Column("TV_OPERATION", String(64), nullable=False),
+    Column("TV_STATEMENT", AGENT, nullable=False),
+    Column("TV_INSERTED", BigInteger, nullable=False),
+    Column("TV_UPDATED", BigInteger, nullable=False),
+    Column("TV_DELETED", BigInteger, nullable=False),
+    Column("TV_FILES", BigInteger, nullable=False),
+    Column("TV_BYTES", BigInteger, nullable=False),
+    Column("TV_PARTITIONS", BigInteger, nullable=False),
+    Index("TABLE_VERSIONS_INDEX", "TBL_ID", "TV_ID"),
 )
 
 # ── transactions ─────────────────────────────────────────────────────────────────────────────

@@ -11,11 +11,17 @@ from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.locks import EmbeddedLocks
 from acidsql.metastore.embedded.streams import EmbeddedStreams
 from acidsql.metastore.embedded.txns import EmbeddedTxns
+from acidsql.metastore.embedded.versions import EmbeddedVersions
 from acidsql.settings import Settings
 
 
 class EmbeddedMetastore(
-    EmbeddedCatalog, EmbeddedTxns, EmbeddedLocks, EmbeddedCompactions, EmbeddedStreams
+    EmbeddedCatalog,
+    EmbeddedTxns,
+    EmbeddedLocks,
+    EmbeddedCompactions,
+    EmbeddedStreams,
+    EmbeddedVersions,
 ):
     """Tables, transactions, locks, compactions: one database, shared by any number of processes.
 

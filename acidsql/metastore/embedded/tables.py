@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from acidsql.acid.paths import overlap
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import cleanups, rows, write_ids
+from acidsql.metastore.embedded import cleanups, rows, versions, write_ids
 from acidsql.metastore.embedded.schema import DBS, TBLS
 from acidsql.metastore.owners import Owner
 
@@ -43,6 +43,7 @@ def create(
     write_ids.take(connection, table.name, table.location)
     first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
     rows.write_table(connection, db_id, table, first)
+    versions.begin(connection, table.name)
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:

@@ -40,6 +40,7 @@ from acidsql.metastore.embedded import (
     partitions,
     streams,
     tables,
+    versions,
     write_ids,
 )
 from acidsql.metastore.embedded.engine import Store, next_number
@@ -53,6 +54,7 @@ from acidsql.metastore.interface import (
     WriteConflict,
 )
 from acidsql.metastore.streams import NextBatch
+from acidsql.metastore.versions import Change
 
 T = TXNS.c
 _PERSON_LIMIT, _TEXT_LIMIT = 128, 1024  # widths of TXN_USER and TXN_AGENT_INFO
@@ -183,27 +185,30 @@ class EmbeddedTxns:
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
+        changed: Sequence[Change] = (),
     ) -> None:
         with self._store.write() as connection:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:
                 return  # the reply to the first COMMIT was lost
             txn = _refuse_ended(txn_id, row)
+            now_ms = self._store.now_ms(connection)
             if cleaned is not None:
                 cleanups.remove(connection, cleaned)
             if compacted is not None:
-                now_ms = self._store.now_ms(connection)
                 compaction_rows.commit(connection, txn_id, compacted, now_ms)
             if create_table is not None:
                 tables.create(connection, create_table, first_write_id, txn_id)
                 catalog_history.note(connection, txn_id, create_table.name)
             if batch is not None:
-                streams.record(connection, txn, batch, self._store.now_ms(connection))
+                streams.record(connection, txn, batch, now_ms)
             partitions.drop(connection, txn_id, drop_partitions or {})
+            versions.drop_partitions(connection, txn_id, drop_partitions or {})
+            versions.record(connection, txn, changed, create_table, now_ms)
             partitions.add(connection, add_partitions or {})
-            changed = changes.recorded(connection, txn_id)
-            if changed:
-                narrowed = changes.narrowed(connection, changed, add_partitions or {})
+            components = changes.recorded(connection, txn_id)
+            if components:
+                narrowed = changes.narrowed(connection, components, add_partitions or {})
                 if snapshot is not None:
                     conflicts.refuse(connection, txn_id, snapshot, narrowed, resolved)
                 changes.complete(connection, txn_id, narrowed)

@@ -20,6 +20,7 @@ ABILITIES = Abilities(
     queues_cleanups=False,
     shared_with_hive=True,
     keeps_streams=False,
+    keeps_versions=False,
     keeps_state_tables=False,
 )
 

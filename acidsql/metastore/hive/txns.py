@@ -43,6 +43,7 @@ from acidsql.metastore.interface import (
     TxnType,
 )
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+from acidsql.metastore.versions import Change, Version
 
 _STATES = {
     hive.TxnState.OPEN: TxnState.OPEN,
@@ -182,6 +183,7 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
         compacted: Compacted | None = None,
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
+        changed: Sequence[Change] = (),
     ) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
@@ -227,6 +229,21 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         return 0
+
+    def versions(self, table: TableName) -> list[Version]:
+        return []  # see ``Abilities.keeps_versions``
+
+    def oldest_version(self, table: TableName) -> int:
+        raise AssertionError("a Hive Metastore keeps no versions")
+
+    def forget_versions(self, table: TableName, oldest: int) -> None:
+        raise AssertionError("a Hive Metastore keeps no versions")
+
+    def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
+        return None
+
+    def now_ms(self) -> int:
+        raise AssertionError("a Hive Metastore does not tell its clock")
 
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
         """Tell the server the files of a transaction; its listeners tell others at the commit."""

@@ -14,7 +14,7 @@ from acidsql.acid.layout import (
     is_original,
     parse_directory,
 )
-from acidsql.acid.state import AcidState, acid_state
+from acidsql.acid.state import AcidState, acid_state, history_is_gone
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.files.entries import visible_entries
@@ -166,6 +166,13 @@ def list_plain(
     state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
     by_name = {entry.name: entry for entry in entries}
     _refuse_partitions(by_name[name] for name in state.originals)
+    folded = [
+        one.name
+        for one in state.directories
+        if write_ids.is_any_open(one.min_write_id, one.max_write_id)
+    ]
+    if folded:  # the rows of a file without events have no write ids
+        raise history_is_gone(folded, write_ids)
     groups = [
         _raw_files(list(_walk(fs, by_name[directory.name])), directory)
         for directory in state.directories

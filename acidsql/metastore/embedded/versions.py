@@ -1,0 +1,155 @@
+"""TABLE_VERSIONS and TBLS.OLDEST_VERSION: the versions of tables (``metastore/versions.py``).
+
+Both are acidsql's own. TV_ID grows in the order of the commits, because a store transaction that
+writes waits for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+
+from acidsql.acid.table import Table, TableName
+from acidsql.metastore.embedded import rows, write_ids
+from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.schema import TABLE_VERSIONS, TBLS
+from acidsql.metastore.versions import Change, Version
+
+V = TABLE_VERSIONS.c
+_STATEMENT_LIMIT, _OPERATION_LIMIT = 1024, 64  # widths of the columns
+
+
+class EmbeddedVersions:
+    """The ``VersionLog`` of the embedded metastore; the methods are described there."""
+
+    _store: Store
+
+    def versions(self, table: TableName) -> list[Version]:
+        with self._store.read() as connection:
+            ours = V.TBL_ID == rows.table_id(connection, table)
+            found = select(TABLE_VERSIONS).where(ours).order_by(V.TV_ID.desc())
+            return [_version(table, row) for row in connection.execute(found)]
+
+    def oldest_version(self, table: TableName) -> int:
+        with self._store.read() as connection:
+            table_id = rows.need_table(connection, table)
+            found = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
+            return int(connection.execute(found).scalar_one())
+
+    def forget_versions(self, table: TableName, oldest: int) -> None:
+        with self._store.write() as connection:
+            _forget(connection, rows.table_id(connection, table), oldest)
+
+    def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
+        found = select(func.max(V.TV_ID))
+        if until_ms is not None:
+            found = found.where(V.TV_COMMITTED_AT <= until_ms)
+        if txn_id is not None:
+            found = found.where(V.TV_TXNID == txn_id)
+        with self._store.read() as connection:
+            number = connection.execute(found).scalar()
+            return None if number is None else int(number)
+
+    def now_ms(self) -> int:
+        with self._store.read() as connection:
+            return self._store.now_ms(connection)
+
+
+def begin(connection: Connection, table: TableName) -> None:
+    """Let the history of a new table begin: no version below its first one can be read."""
+    first = write_ids.next_write_id(connection, table) - 1
+    table_id = rows.need_table(connection, table)
+    connection.execute(update(TBLS).where(TBLS.c.TBL_ID == table_id).values(OLDEST_VERSION=first))
+
+
+def record(
+    connection: Connection,
+    txn: Row[Any],
+    changes: Sequence[Change],
+    created: Table | None,
+    now_ms: int,
+) -> None:
+    """Note the changes of a transaction, in the store transaction that commits them.
+
+    Args:
+        connection: The connection of the store transaction.
+        txn: The transaction's row of TXNS.
+        changes: The changes, in the order of the statements.
+        created: The table that the transaction creates. If no statement has written to it, its
+            first version is the empty table.
+        now_ms: The time.
+    """
+    if created is not None and all(change.table != created.name for change in changes):
+        changes = [*changes, Change(created.name, "CREATE TABLE", txn.TXN_AGENT_INFO or "")]
+    for change in changes:
+        write_id = write_ids.find(connection, txn.TXN_ID, change.table)
+        if write_id is None:
+            write_id = write_ids.next_write_id(connection, change.table) - 1
+        connection.execute(
+            insert(TABLE_VERSIONS).values(
+                TBL_ID=rows.need_table(connection, change.table),
+                TV_WRITEID=write_id,
+                TV_TXNID=txn.TXN_ID,
+                TV_COMMITTED_AT=now_ms,
+                TV_USER=txn.TXN_USER,
+                TV_HOST=txn.TXN_HOST,
+                TV_OPERATION=change.operation[:_OPERATION_LIMIT],
+                TV_STATEMENT=change.statement[:_STATEMENT_LIMIT],
+                TV_INSERTED=change.inserted,
+                TV_UPDATED=change.updated,
+                TV_DELETED=change.deleted,
+                TV_FILES=change.files,
+                TV_BYTES=change.bytes,
+                TV_PARTITIONS=change.partitions,
+            )
+        )
+
+
+def drop_partitions(
+    connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[object]]
+) -> None:
+    """Dropped partitions are deleted at once, so no older version can be read."""
+    for table, gone in dropped.items():
+        write_id = write_ids.find(connection, txn_id, table)
+        if gone and write_id is not None:
+            _forget(connection, rows.table_id(connection, table), write_id)
+
+
+def forget_old(connection: Connection, before_ms: int) -> None:
+    """Forget the changes that were committed before, except the newest one of each table."""
+    # MySQL refuses a subquery over the table itself, unless it is in another subquery.
+    newest = select(func.max(V.TV_ID).label("newest")).group_by(V.TBL_ID).subquery()
+    is_old = and_(V.TV_COMMITTED_AT < before_ms, V.TV_ID.not_in(select(newest.c.newest)))
+    connection.execute(delete(TABLE_VERSIONS).where(is_old))
+
+
+def _forget(connection: Connection, table_id: int | None, oldest: int) -> None:
+    older = or_(TBLS.c.OLDEST_VERSION.is_(None), TBLS.c.OLDEST_VERSION < oldest)
+    connection.execute(
+        update(TBLS).where(TBLS.c.TBL_ID == table_id, older).values(OLDEST_VERSION=oldest)
+    )
+
+
+def _version(table: TableName, row: Row[Any]) -> Version:
+    change = Change(
+        table,
+        row.TV_OPERATION,
+        row.TV_STATEMENT,
+        row.TV_INSERTED,
+        row.TV_UPDATED,
+        row.TV_DELETED,
+        row.TV_FILES,
+        row.TV_BYTES,
+        row.TV_PARTITIONS,
+    )
+    return Version(
+        row.TV_WRITEID,
+        row.TV_ID,
+        row.TV_TXNID,
+        row.TV_COMMITTED_AT,
+        row.TV_USER,
+        row.TV_HOST,
+        change,
+    )

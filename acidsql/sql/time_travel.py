@@ -1,0 +1,53 @@
+"""Parses ``VERSION AS OF n`` and ``TIMESTAMP AS OF e`` after the name of a table.
+
+The clause is Spark's: ``FOR`` may stand before it, and SYSTEM_VERSION and SYSTEM_TIME are the SQL
+standard's words for the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.errors import SqlSyntaxError
+from acidsql.sql.tokens import Kind, Span, tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The clause.
+
+    Attributes:
+        span: The place of the whole clause.
+        version: The number after VERSION AS OF; None for TIMESTAMP AS OF.
+        timestamp: The place of the expression after TIMESTAMP AS OF; None for VERSION AS OF.
+    """
+
+    span: Span
+    version: int | None = None
+    timestamp: Span | None = None
+
+
+def time_travel(text: str, span: Span) -> AsOf:
+    """Parse the clause at a place that a scan has found.
+
+    Raises:
+        SqlSyntaxError: The version is no whole number, or the timestamp is missing.
+    """
+    tokens = tokenize(span.of(text))
+    words = [token.upper for token in tokens]
+    said = words.index("OF") + 1
+    left = tokens[said:]
+    if not left:
+        raise SqlSyntaxError("Expected a value after AS OF.", text, span.start, span.end)
+    inside = Span(span.start + left[0].start, span.start + left[-1].end)
+    if not words[said - 3].endswith("VERSION"):
+        return AsOf(span, timestamp=inside)
+    (value, *more) = left
+    number = value.value if value.kind in (Kind.NUMBER, Kind.STRING) else ""
+    if more or not (number.isascii() and number.isdigit()):
+        raise SqlSyntaxError(
+            "Expected the number of a version: a write id of the table, as DESCRIBE HISTORY shows "
+            "it.",
+            text, inside.start, inside.end,
+        )  # fmt: skip
+    return AsOf(span, version=int(number))

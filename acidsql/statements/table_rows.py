@@ -1,0 +1,148 @@
+"""The rows, and the files, of one table in a snapshot or in an older version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from acidsql.acid.predicate import EVERYTHING, Demand
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
+from acidsql.metastore.interface import TxnState
+from acidsql.plan.query import StandIn
+from acidsql.statements.family import Context
+from acidsql.statements.time_travel import TimeTravel, When
+from acidsql.storage.columns import quote
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import Listing, list_table
+from acidsql.storage.reading.plain_tables import read_plain
+from acidsql.storage.reading.read import read_rows
+from acidsql.storage.reading.scan import ROW__ID
+from acidsql.storage.spark import jvm
+from acidsql.txn import Snapshot
+
+
+class TableRows:
+    """Reads the tables of one session.
+
+    Attributes:
+        travel: Finds the write ids of older versions.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._spark, self._metastore = context.spark, context.metastore
+        self._txns, self._transactions = context.txns, context.transactions
+        self.travel = TimeTravel(context.spark, context.metastore)
+
+    def of(self, table: Table, *, row_id: bool, when: When | None = None) -> DataFrame:
+        """A table's live rows.
+
+        Raises:
+            UnsupportedError: ``row_id`` is true, and the table is insert-only.
+        """
+        if row_id and table.is_insert_only:
+            raise UnsupportedError(
+                f"{table.name} is an insert-only table: its rows have no row__id.",
+                condition="UNSUPPORTED_FEATURE.ROW_ID",
+            )
+        return self.rows(StandIn("", table, row_id), self._transactions.look([table.name]), when)
+
+    def rows(
+        self,
+        standin: StandIn,
+        snapshot: Snapshot,
+        when: When | None = None,
+        demanded: Callable[[], Demand] = lambda: EVERYTHING,
+        few: int = 0,
+    ) -> DataFrame:
+        """The rows of one stand-in.
+
+        Args:
+            standin: The stand-in.
+            snapshot: What the transaction sees.
+            when: An older version; None: that of ``acid.snapshot(…)``, or what the snapshot shows.
+            demanded: See ``read_rows``.
+            few: See ``read_rows``.
+
+        Raises:
+            SnapshotTooOldError: Another session changed the table in the catalog after the
+                transaction's snapshot was taken, or files of the version were deleted.
+            VersionNotFoundError: There is no such version.
+            CatalogError: Another session changed the table while its files were listed.
+        """
+        table = standin.table
+        if not table.is_transactional:
+            return shaped(self._plain(table), standin)
+        lost = self._transactions.lost(table)
+        names = self._transactions.partition_names(table)
+        seen, is_old = self._seen(table, snapshot, when)
+
+        def still_there() -> None:
+            self._transactions.need_unchanged(table, names, snapshot, lost)
+            if is_old:
+                self.travel.need_kept(table, seen)
+
+        try:
+            rows = read_rows(
+                self._spark,
+                table,
+                names,
+                seen,
+                snapshot.valid_txns,
+                demanded,
+                lambda: is_old or self._is_kept(snapshot),
+                few,
+                (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
+                is_fast=self._txns.settings.fast_paths,
+            )
+        except (AcidSqlError, OSError):
+            still_there()  # raises if the table was changed: this explains the error better
+            raise
+        still_there()
+        return shaped(rows, standin)
+
+    def listed(
+        self, table: Table, snapshot: Snapshot, when: When | None = None
+    ) -> tuple[list[Listing], ValidWriteIdList]:
+        """The files of a table, and the write ids that are visible in them."""
+        seen, is_old = self._seen(table, snapshot, when)
+        where = self._transactions.partition_names(table) if table.partition_columns else [""]
+        self._transactions.refuse_lost(table, where)
+        fs = filesystem_for(table.location)
+        listings = list_table(
+            fs, table.location, where, seen, snapshot.valid_txns, history_is_kept=True
+        )
+        if is_old:
+            self.travel.need_kept(table, seen)
+        return listings, seen
+
+    def _seen(
+        self, table: Table, snapshot: Snapshot, when: When | None
+    ) -> tuple[ValidWriteIdList, bool]:
+        """The visible write ids, and whether they are those of an older version."""
+        seen, when = snapshot.write_ids[table.name], when or self._transactions.when
+        if when is None:
+            return seen, False
+        return self.travel.write_ids(table, when, seen), True
+
+    def _plain(self, table: Table) -> DataFrame:
+        found = self._metastore.foreign_table(table.name)
+        if found is None or found.table != table:
+            raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
+        text = found.text
+        return read_plain(self._spark, table, found.partitions, (text.field_end, text.null))
+
+    def _is_kept(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
+        holder = snapshot.held_by
+        return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
+
+
+def shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
+    """The columns of a stand-in, of all columns of ``scan``."""
+    if standin.is_target:
+        return rows
+    columns = (quote(column.name) for column in standin.table.all_columns)
+    return jvm.select(rows, *([ROW__ID] if standin.row_id else []), *columns)

@@ -1,0 +1,221 @@
+"""Time travel: the write ids that an older version of a table shows.
+
+*Version n* shows the events of all committed write ids up to n. *A time* shows what was committed
+until then, in all tables at one moment. Both are a snapshot's list of write ids with some of them
+left out, so the same reader reads them. The store knows which files were deleted
+(``VersionLog.oldest_version``): a version that needs a deleted file is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import (
+    AnalysisError,
+    SettingError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.versions import Version
+from acidsql.plan import lower
+from acidsql.plan.query import placeholders
+from acidsql.plan.sqltext import Text
+from acidsql.sql.time_travel import AsOf
+from acidsql.statements.said import Said
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A version of one table, or a moment of all tables; one attribute is given.
+
+    Attributes:
+        version: A write id of the table.
+        timestamp_ms: A time, in milliseconds since the epoch, by the store's clock.
+        commit: The number of a commit, as in ``Version``.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    commit: int | None = None
+
+
+class TimeTravel:
+    """Finds the write ids of older versions, for one session."""
+
+    def __init__(self, spark: SparkSession, metastore: Metastore) -> None:
+        self._spark, self._metastore = spark, metastore
+
+    def when(self, as_of: AsOf, said: Said) -> When:
+        """What a clause of a statement means. Spark evaluates a timestamp once.
+
+        Raises:
+            SqlError: Spark's error about the timestamp, or it is no time.
+        """
+        if (span := as_of.timestamp) is None:
+            return When(version=as_of.version)
+        text = Text(said.text, placeholders(said.text))
+        text.raw("SELECT unix_millis(try_cast(").user(span).raw(" AS TIMESTAMP))")
+        with lower.mapped_errors(text):
+            (row,) = lower.frame(self._spark, text, {}, said.args).collect()
+        if row[0] is None:
+            raise AnalysisError(
+                "This is no time.",
+                said.text, span.start, span.end,
+                condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
+            )  # fmt: skip
+        return When(timestamp_ms=int(row[0]))
+
+    def at(self, version: int | None, timestamp: datetime | str | None) -> When | None:
+        """The version or the time of a call; None if neither is given.
+
+        Raises:
+            SettingError: Both are given, or the version is no number.
+            VersionNotFoundError: The timestamp is no time.
+        """
+        if timestamp is None:
+            if version is None:
+                return None
+            if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+                raise SettingError(f"version={version!r} is no number from 0 on.", name="version")
+            return When(version=version)
+        if version is not None:
+            raise SettingError("Pass version=… or timestamp=…, not both.", name="version")
+        query = "SELECT unix_millis(try_cast(:at AS TIMESTAMP))"
+        (row,) = self._spark.sql(query, args={"at": timestamp}).collect()
+        if row[0] is None:
+            raise VersionNotFoundError(f"timestamp={timestamp!r} is no time.")
+        return When(timestamp_ms=int(row[0]))
+
+    def of_all_tables(self, timestamp: datetime | str | None, txn_id: int | None) -> When | None:
+        """One moment of all tables: a time, or when a transaction committed; None: the present.
+
+        Raises:
+            SettingError: Both are given.
+            VersionNotFoundError: The timestamp is no time or after now, the transaction changed no
+                table, or its changes were forgotten.
+            UnsupportedError: The metastore does not keep versions.
+        """
+        if timestamp is None and txn_id is None:
+            return None
+        if timestamp is not None and txn_id is not None:
+            raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
+        self._need_versions("all tables")
+        if txn_id is None:
+            when = self.at(None, timestamp)
+            assert when is not None
+            return self.moment(when)
+        commit = self._metastore.last_commit(txn_id=txn_id)
+        if commit is None:
+            raise VersionNotFoundError(
+                f"Transaction {txn_id} committed no change, or it did so longer ago than "
+                "acidsql.txn.history.retention.",
+                txnId=txn_id,
+            )
+        return When(commit=commit)
+
+    def moment(self, when: When) -> When:
+        """The same as the number of a commit, so that it is one moment for all tables.
+
+        Raises:
+            VersionNotFoundError: The time is after now.
+        """
+        if when.timestamp_ms is None:
+            return when
+        now_ms = self._metastore.now_ms()
+        if when.timestamp_ms > now_ms:
+            raise VersionNotFoundError(
+                f"{_time(when.timestamp_ms)} is after now: the metastore's clock says "
+                f"{_time(now_ms)}.",
+                timestamp=_time(when.timestamp_ms),
+            )
+        return When(commit=self._metastore.last_commit(until_ms=when.timestamp_ms) or 0)
+
+    def write_ids(self, table: Table, when: When, seen: ValidWriteIdList) -> ValidWriteIdList:
+        """The write ids that a version shows: some of those that the snapshot sees.
+
+        Raises:
+            VersionNotFoundError: The table never had this version, or did not exist at the time.
+            UnsupportedError: The metastore does not keep versions.
+        """
+        self._need_versions(table.name)
+        if when.version is not None:
+            return _at_version(table, when.version, seen)
+        versions = self._metastore.versions(table.name)
+        commit = self.moment(when).commit
+        assert commit is not None
+        if not versions or versions[-1].commit > commit:
+            raise _before_all(table, versions)
+        later = {version.write_id for version in versions if version.commit > commit}
+        return _without(seen, later)
+
+    def need_kept(self, table: Table, shown: ValidWriteIdList) -> None:
+        """Check, after files were listed, that none of them had been deleted before.
+
+        The cleaner notes what is gone before it deletes it.
+
+        Raises:
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
+        """
+        oldest = self._metastore.oldest_version(table.name)
+        if (needed := shown.complete_up_to) < oldest:
+            raise SnapshotTooOldError(
+                f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
+                f"after a compaction, or a partition was dropped. The oldest version that can be "
+                f"read is {oldest}.",
+                table=table.name,
+                version=needed,
+                oldest=oldest,
+            )
+
+    def _need_versions(self, of: object) -> None:
+        if not self._metastore.abilities.keeps_versions:
+            raise UnsupportedError(
+                f"An older version of {of} could lack rows, because this metastore does not note "
+                "which files were deleted. Time travel needs acidsql's own metastore.",
+                condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+            )
+
+
+def _at_version(table: Table, version: int, seen: ValidWriteIdList) -> ValidWriteIdList:
+    if version > seen.high_water_mark:
+        raise VersionNotFoundError(
+            f"{table.name} has no version {version}: the newest one is {seen.high_water_mark}.",
+            table=table.name, version=version,
+        )  # fmt: skip
+    if not seen.is_valid(version):
+        why = "was rolled back" if seen.is_aborted(version) else "is not committed"
+        raise VersionNotFoundError(
+            f"{table.name} has no version {version}: its transaction {why}.",
+            table=table.name, version=version,
+        )  # fmt: skip
+    return seen.up_to(version)
+
+
+def _before_all(table: Table, versions: Sequence[Version]) -> VersionNotFoundError:
+    since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
+    return VersionNotFoundError(
+        f"Nothing is known of {table.name}{since}: it was made then, or what happened before was "
+        "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
+        table=table.name,
+    )
+
+
+def _without(seen: ValidWriteIdList, later: set[int]) -> ValidWriteIdList:
+    """The list without some committed write ids."""
+    mark = seen.high_water_mark
+    while mark in later or (mark > 0 and not seen.is_valid(mark)):
+        mark -= 1
+    shown = seen.up_to(mark)
+    return shown.hiding(number for number in later if number < mark)
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,116 @@
+"""What one statement has published, and what a transaction's statements have published together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.table import Partition, Table, TableName
+from acidsql.metastore.interface import RowChange
+from acidsql.metastore.versions import Change
+from acidsql.storage.writing.publish import Published
+from acidsql.storage.writing.save import Writing
+from acidsql.txn import Txn
+
+
+@dataclass(slots=True)
+class Work:
+    """The directories that one statement has published so far.
+
+    Attributes:
+        txn: The transaction of the statement.
+        mark: ``Txn.mark`` before the statement, for ``Txn.undo``.
+        operation: INSERT, MERGE …: see ``Change``.
+        text: The statement.
+        published: Each table, and what the statement published there.
+        when_committed: Functions to call after the transaction has committed.
+    """
+
+    txn: Txn
+    mark: int
+    operation: str = ""
+    text: str = ""
+    published: list[tuple[Table, Published]] = field(default_factory=list)
+    when_committed: list[Callable[[], None]] = field(default_factory=list)
+    _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
+
+    def publish(self, table: Table, writing: Writing) -> Published:
+        """Publish the files of one write. Each directory is noted, even if publishing fails."""
+        self.txn.record_partitions(table.name, writing.partitions)
+        self._moved.append((table, writing.directories))
+        published = writing.publish()
+        self.add(table, published)
+        return published
+
+    def add(self, table: Table, published: Published) -> None:
+        """Note what the statement published in a table."""
+        self.published.append((table, published))
+
+    @property
+    def directories(self) -> list[tuple[Table, str]]:
+        """Each directory that the statement has renamed, or was about to rename, into place."""
+        done = [(table, one.directories) for table, one in self.published]
+        found = {path: table for table, paths in (*self._moved, *done) for path in paths}
+        return [(table, path) for path, table in found.items()]
+
+
+def places(works: Sequence[Work]) -> list[tuple[TableName, str | None]]:
+    """The tables and partitions that were written to (partition None: unpartitioned)."""
+    return [
+        (table.name, partition or None)
+        for work in works
+        for table, done in work.published
+        for partition in done.partitions
+    ]
+
+
+def partitions(works: Sequence[Work]) -> dict[TableName, list[Partition]]:
+    """The partitions that were written to, by table; the catalog may know them already."""
+    found: dict[TableName, dict[str, Partition]] = {}
+    for work in works:
+        for table, done in work.published:
+            if table.partition_columns:
+                found.setdefault(table.name, {}).update(
+                    (name, _partition(table, name)) for name in done.partitions
+                )
+    return {name: list(of_table.values()) for name, of_table in found.items()}
+
+
+def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
+    """How the numbers of rows change, by table and partition."""
+    found: dict[TableName, dict[str, RowChange]] = {}
+    for work in works:
+        for table, done in work.published:
+            of_table = found.setdefault(table.name, {})
+            for name, rows in done.rows.items():
+                before = of_table.get(name, RowChange(0))
+                above = f"{table.location}/{name}".rstrip("/")
+                there = [one for one in done.directories if one.rpartition("/")[0] == above]
+                of_table[name] = before.then(RowChange(rows, done.overwrote, tuple(there)))
+    return found
+
+
+def changes(works: Sequence[Work]) -> list[Change]:
+    """What each statement did, for the versions of the tables."""
+    return [
+        Change(
+            table.name,
+            "INSERT OVERWRITE" if done.overwrote and work.operation == "INSERT" else work.operation,
+            work.text,
+            done.inserted,
+            done.updated,
+            done.deleted,
+            done.files,
+            done.bytes,
+            len(done.partitions),
+        )
+        for work in works
+        for table, done in work.published
+        if done.write_id is not None
+    ]
+
+
+def _partition(table: Table, name: str) -> Partition:
+    values = tuple(value for _, value in parse_partition_name(name))
+    return Partition(values, f"{table.location}/{name}")
