@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from acidsql.acid.table import Column, Table
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.plan.cdc_order import struct_sql
 from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import (
@@ -24,7 +25,7 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import literal, quote
 
 APPLIED, DUPLICATE, STALE = "applied", "duplicate", "stale"
 ROW = f"{ew.PREFIX}row"  # the row id of the state table's row
@@ -130,12 +131,36 @@ def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
     """The value of each column of the target after an insert or an update, by name."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
+    fields = {column: i for i, column in enumerate(rules.columns)}
     types = default_fields(planned, rules.kept)
     for i, column in enumerate(planned.table.all_columns):
         if column in rules.kept:
             default = omitted_value(planned, column, types)
-            new[column.name] = f"CASE WHEN {ew.PARTITION} IS NULL THEN {default} ELSE o{i} END"
+            new[column.name] = f"CASE WHEN blank THEN {default} ELSE o{i} END"
+        elif column in rules.ignoring:
+            old = f"CASE WHEN NOT blank THEN o{i} END"
+            new[column.name] = newest(f"v{fields[column]}", old, parse_type(column.type))
     return new
+
+
+def newest(path: str, old: str, kind: HiveType) -> str:
+    """SQL of the newest value that is not NULL since the newest delete, or else the old one.
+
+    The parts of a struct are such values, too.
+
+    Args:
+        path: The field of each of the records ``news``.
+        old: SQL of the value before these records.
+        kind: The value's type.
+    """
+    found = f"try_element_at(filter(news, r -> r.d OR r.{path} IS NOT NULL), -1).{path}"
+    if kind.kind != "struct":
+        return f"coalesce({found}, {old})"
+    parts = ", ".join(
+        f"{literal(name)}, {newest(f'{path}.{quote(name)}', f'({old}).{quote(name)}', child)}"
+        for name, child in zip(kind.names, kind.children, strict=True)
+    )
+    return f"CASE WHEN {found} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
 
 
 def _query(rules: Rules, planned: Planned, sides: Sides, new: dict[str, str], joined: Text) -> Text:
@@ -159,7 +184,14 @@ def _query(rules: Rules, planned: Planned, sides: Sides, new: dict[str, str], jo
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
     text = planned.new().raw("SELECT\n").commas(columns)
-    text.raw("\nFROM (SELECT *, coalesce(s > v, true) AS fresh FROM (").add(joined)
+    facts = [
+        "*",
+        "coalesce(s > v, true) AS fresh",
+        # Before the newest record there is no row, or a record deletes it.
+        f"{ew.PARTITION} IS NULL OR coalesce(gone > v, gone IS NOT NULL) AS blank",
+        *(["filter(recs, r -> coalesce(r.s > v, true)) AS news"] if rules.ignoring else []),
+    ]
+    text.raw(f"\nFROM (SELECT {', '.join(facts)} FROM (").add(joined)
     return text.raw("\n))")
 
 

@@ -5,6 +5,9 @@
     k0 …    the key, in the types of the target's columns
     s       the newest order value
     top     the newest record: ``d``, whether it deletes, and ``v0`` …, the columns that it sets
+    gone    the newest order value of a record that deletes, or NULL
+    recs    only with IGNORE NULL UPDATES: all records, each with ``s`` and the fields of ``top``,
+            in their order
     n       the number of records
     m       the number of different order values
     nulls   the number of records without an order value, or with NULL in a part of it
@@ -85,7 +88,7 @@ def fold(
             for i, sql in enumerate(plain[len(keys) :])
         ),
     ]
-    text = planned.new().raw("SELECT\n").commas(_of_key(keys, has_null("s", kind)))
+    text = planned.new().raw("SELECT\n").commas(_of_key(rules, keys, has_null("s", kind)))
     text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
     by = ", ".join(keys)
@@ -121,17 +124,24 @@ def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
     ]
 
 
-def _of_key(keys: list[str], is_null: str) -> list[Text | str]:
-    return [
+def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+    found: list[Text | str] = [
         *keys,
         "max(s) AS s",
         "max_by(top, s) AS top",
+        "max(CASE WHEN top.d THEN s END) AS gone",
         "sum(n) AS n",
         "count(*) AS m",
         f"sum(CASE WHEN {is_null} THEN n ELSE 0 END) AS nulls",
         "count_if(tie) AS ties",
         "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
     ]
+    if rules.ignoring:
+        fields = "".join(f", 'v{i}', top.v{i}" for i in range(len(rules.columns)))
+        by_order = "(a, b) -> CASE WHEN a.s < b.s THEN -1 WHEN a.s > b.s THEN 1 ELSE 0 END"
+        record = f"named_struct('s', s, 'd', top.d{fields})"
+        found.append(f"array_sort(collect_list({record}), {by_order}) AS recs")
+    return found
 
 
 def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:

@@ -16,6 +16,7 @@ from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.cdc_order import keeps_order
 from acidsql.plan.event_query import Fields, Planned, refuse_window, single
 from acidsql.plan.sqltext import Text
+from acidsql.sql.cdc_statements import EVERY, Choice
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import AutoCdc, Name
@@ -54,6 +55,7 @@ class Rules:
             holds it.
         is_struct: The order is that of a struct of these columns.
         delete_when: Whether a record deletes its row; None: no record does.
+        ignoring: Those of ``columns`` that a NULL does not set: the record leaves them out.
         place: The place of the source, for errors.
     """
 
@@ -64,6 +66,7 @@ class Rules:
     order: tuple[Column, ...]
     is_struct: bool
     delete_when: Expression | None
+    ignoring: tuple[Column, ...]
     place: Span
 
 
@@ -102,17 +105,18 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
     order, is_struct = _order(sequence, statement.source_alias, exact)
+    ignoring = _chosen(statement.ignore_nulls, planned, columns)
     return Rules(
-        keys, columns, kept, sequence, order, is_struct, delete_when, statement.source
+        keys, columns, kept, sequence, order, is_struct, delete_when, ignoring, statement.source
     )  # fmt: skip
 
 
 def names_in(text: str) -> tuple[str, ...]:
     """The names in a list of columns, ``a, `b c` ``, in lower case. Raises SqlError."""
     c = Cursor(text, tokenize(text))
-    names = [c.name("the name of a column").parts[-1].lower()]
+    names = [c.name_part("the name of a column").value.lower()]
     while c.accept(","):
-        names.append(c.name("the name of a column").parts[-1].lower())
+        names.append(c.name_part("the name of a column").value.lower())
     c.end("',' or the end of the list")
     return tuple(names)
 
@@ -179,12 +183,13 @@ def _columns(
     """The target's columns, but for the keys, that get the source's columns of their names."""
     known = {column.name: column for column in planned.table.all_columns}
     wanted = list(source)
-    named = [(name.parts[-1].lower(), name.span) for name in statement.columns or ()]
+    choice = statement.columns or EVERY
+    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in named:
         if name not in source:
             raise _no_column(planned, span, name, "The source has no column")
-    left_out = {name for name, _ in named} if statement.all_but else set()
-    if statement.columns is not None and not statement.all_but:
+    left_out = {name for name, _ in named} if choice.all_but else set()
+    if not choice.all_but:
         wanted = list(dict.fromkeys(name for name, _ in named))
     for key in keys:
         if key.name in left_out or key.name not in source:
@@ -199,6 +204,21 @@ def _columns(
             )  # fmt: skip
     names = set(wanted) - left_out - {key.name for key in keys}
     return tuple(column for column in planned.table.all_columns if column.name in names)
+
+
+def _chosen(
+    choice: Choice | None, planned: Planned, columns: Sequence[Column]
+) -> tuple[Column, ...]:
+    """Those of the columns that records set which a clause chooses; none without the clause."""
+    if choice is None:
+        return ()
+    known = {column.name for column in columns}
+    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
+    for name, span in named:
+        if name not in known:
+            raise _no_column(planned, span, name, "Except for the keys, the records set no column")
+    chosen = {name for name, _ in named}
+    return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
 
 
 # ── expressions ──────────────────────────────────────────────────────────────────────────────

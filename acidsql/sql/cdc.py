@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acidsql.errors import SqlError
+from acidsql.sql.cdc_statements import EVERY, Choice
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list
 from acidsql.sql.modify import table_or_query
@@ -31,7 +32,9 @@ def auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
     source, name = table_or_query(c, "AUTO CDC")
     alias = _alias(c, name)
     keys = _list(c, "'('") if c.accept("KEYS") else None
-    _refuse(c, "IGNORE", "NULL", "UPDATES")
+    ignore_nulls = None
+    if c.accept("IGNORE", "NULL", "UPDATES"):
+        ignore_nulls = _choice(c) if c.accept("ON") else EVERY
     delete_when = None
     if c.accept("APPLY", "AS", "DELETE", "WHEN"):
         delete_when = c.expression(_CLAUSES, what="a condition")
@@ -39,11 +42,12 @@ def auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
     sequence_by = None
     if c.accept("SEQUENCE", "BY"):
         sequence_by = c.expression(_CLAUSES, what="an expression")
-    columns, all_but = _columns(c)
+    columns = _choice(c) if c.accept("COLUMNS") else None
     _stored(c)
     _refuse(c, "TRACK", "HISTORY", "ON")
-    c.end(_expected(keys, delete_when, sequence_by, columns))
-    return AutoCdc(target, source, alias, name, keys, delete_when, sequence_by, columns, all_but)
+    clauses = (keys, ignore_nulls, delete_when, sequence_by, columns)
+    c.end(_expected(*clauses))
+    return AutoCdc(target, source, alias, name, *clauses)
 
 
 def is_expression(text: str) -> bool:
@@ -68,19 +72,23 @@ def _alias(c: Cursor, name: Name | None) -> str | None:
     return None if name is None else name.parts[-1]
 
 
-def _columns(c: Cursor) -> tuple[tuple[Name, ...] | None, bool]:
-    if not c.accept("COLUMNS"):
-        return None, False
+def _choice(c: Cursor) -> Choice:
+    """Parse ``(a, …)`` or ``* EXCEPT (a, …)``."""
     if not c.accept("*"):
-        return _list(c, "'(' or '*'"), False
+        return Choice(_list(c, "'(' or '*'"))
     c.expect("EXCEPT")
-    return _list(c, "'('"), True
+    return Choice(_list(c, "'('"), all_but=True)
 
 
 def _list(c: Cursor, expected: str) -> tuple[Name, ...]:
+    """Parse ``(a, b, …)``. The names have no qualifiers: a part of them would be ignored."""
     if not c.at("("):
         c.fail(f"Expected {expected}")
-    return column_list(c)
+    names = column_list(c)
+    for name in names:
+        if len(name.parts) > 1:
+            c.refuse("A column with a qualifier in a list of AUTO CDC is not supported", name.span)
+    return names
 
 
 def _stored(c: Cursor) -> None:
@@ -103,6 +111,6 @@ def _refuse(c: Cursor, *words: str) -> None:
 
 def _expected(*clauses: object) -> str:
     """The clauses that may follow, for an error about a clause at a wrong place."""
-    names = ("KEYS", "APPLY AS DELETE WHEN", "SEQUENCE BY", "COLUMNS")
+    names = ("KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "SEQUENCE BY", "COLUMNS")
     given = max((i for i, clause in enumerate(clauses, 1) if clause is not None), default=0)
     return f"{', '.join([*names[given:], 'STORED AS'])} or the end of the statement"

@@ -85,18 +85,14 @@ class StreamMethods:
         )
 
     def auto_cdc(
-        self,
-        target: str,
-        *,
-        keys: Sequence[str] | str | None = None,
-        sequence_by: str | None = None,
-        apply_as_deletes: str | None = None,
-        column_list: Sequence[str] | None = None,
-        except_column_list: Sequence[str] | None = None,
-        stored_as_scd_type: int | str = 1,
-        txn_app_id: str | None = None,
-        retries: int = 3,
-    ) -> AutoCdc:
+        self, target: str, *, keys: Sequence[str] | str | None = None,
+        sequence_by: str | None = None, ignore_null_updates: bool = False,
+        ignore_null_updates_column_list: Sequence[str] | None = None,
+        ignore_null_updates_except_column_list: Sequence[str] | None = None,
+        apply_as_deletes: str | None = None, column_list: Sequence[str] | None = None,
+        except_column_list: Sequence[str] | None = None, stored_as_scd_type: int | str = 1,
+        txn_app_id: str | None = None, retries: int = 3,
+    ) -> AutoCdc:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
 
         The names are those of Spark's ``create_auto_cdc_flow``. A record changes the row of its key
@@ -107,8 +103,10 @@ class StreamMethods:
             target: ``table`` or ``database.table``.
             keys: The columns that name a row. Default: the property ``acidsql.cdc.keys``.
             sequence_by: SQL of a record's order value. Default: ``acidsql.cdc.sequence.by``.
-            apply_as_deletes: SQL of a condition: the record deletes its row. Default:
-                ``acidsql.cdc.delete.when``.
+            ignore_null_updates: A NULL leaves a column, or a field of a struct, as it is.
+            ignore_null_updates_column_list: This holds for these columns.
+            ignore_null_updates_except_column_list: This holds for all columns but these.
+            apply_as_deletes: SQL: the record deletes its row. Default: ``acidsql.cdc.delete.when``.
             column_list: The columns that a record sets. Default: all columns of the records.
             except_column_list: Columns of the records to leave out.
             stored_as_scd_type: 1.
@@ -127,23 +125,15 @@ class StreamMethods:
         self._need_ledger()
         _check(txn_app_id, retries)
         clauses = Clauses(
-            _listed(keys),
-            sequence_by,
-            apply_as_deletes,
-            column_list,
-            except_column_list,
-            stored_as_scd_type,
-        )
+            _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
+            ignore_null_updates_except_column_list, apply_as_deletes, column_list,
+            except_column_list, stored_as_scd_type,
+        )  # fmt: skip
         clauses.check()
         return AutoCdc(
-            self.spark,
-            self.metastore,
-            self._runner_for_batch,
-            self._full_name(target),
-            clauses,
-            app_id=txn_app_id,
-            retries=retries,
-        )
+            self.spark, self.metastore, self._runner_for_batch, self._full_name(target), clauses,
+            app_id=txn_app_id, retries=retries,
+        )  # fmt: skip
 
     def changes_from(
         self,
@@ -173,8 +163,8 @@ class StreamMethods:
             sequence: SQL of the order value over the columns of ``rows``, if the format has none
                 (``dms`` without AR_H_CHANGE_SEQ), or if another one is wanted.
             absent: What a column becomes that a record leaves out because it did not change, or
-                that is not available: ``error``, or ``null``. AUTO CDC writes such a NULL like
-                any other value.
+                that is not available: ``error``, or ``null``. Then IGNORE NULL UPDATES keeps the
+                old value; without this clause AUTO CDC writes the NULL like any other value.
 
         Returns:
             The columns of the table, and ``_op`` string (insert, update, delete, truncate, and
