@@ -8,7 +8,7 @@ from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list
 from acidsql.sql.modify import table_or_query
 from acidsql.sql.statements import AutoCdc, Name
-from acidsql.sql.tokens import Span, tokenize
+from acidsql.sql.tokens import tokenize
 
 _STARTS = ("KEYS (", "IGNORE NULL", "APPLY AS", "SEQUENCE BY", "STORED AS", "TRACK HISTORY")
 _CLAUSES = (*_STARTS, "COLUMNS")
@@ -38,16 +38,17 @@ def auto_cdc(c: Cursor, is_acid: IsAcid) -> AutoCdc | None:
     delete_when = None
     if c.accept("APPLY", "AS", "DELETE", "WHEN"):
         delete_when = c.expression(_CLAUSES, what="a condition")
-    _refuse(c, "APPLY", "AS", "TRUNCATE", "WHEN")
+    truncate_when = None
+    if c.accept("APPLY", "AS", "TRUNCATE", "WHEN"):
+        truncate_when = c.expression(_CLAUSES, what="a condition")
     sequence_by = None
     if c.accept("SEQUENCE", "BY"):
         sequence_by = c.expression(_CLAUSES, what="an expression")
     columns = _choice(c) if c.accept("COLUMNS") else None
-    _stored(c)
-    _refuse(c, "TRACK", "HISTORY", "ON")
-    clauses = (keys, ignore_nulls, delete_when, sequence_by, columns)
-    c.end(_expected(*clauses))
-    return AutoCdc(target, source, alias, name, *clauses)
+    scd_type, tracked = _stored(c)
+    clauses = (keys, ignore_nulls, delete_when, truncate_when, sequence_by, columns)
+    c.end(_expected(*clauses, scd_type, tracked))
+    return AutoCdc(target, source, alias, name, *clauses, scd_type or 1, tracked)
 
 
 def is_expression(text: str) -> bool:
@@ -91,26 +92,33 @@ def _list(c: Cursor, expected: str) -> tuple[Name, ...]:
     return names
 
 
-def _stored(c: Cursor) -> None:
+def _stored(c: Cursor) -> tuple[int | None, Choice | None]:
+    """Parse ``STORED AS SCD TYPE 2 TRACK HISTORY ON …``."""
     start = c.index
-    if not c.accept("STORED"):
-        return
-    c.expect("AS")
-    c.expect("SCD")
-    c.expect("TYPE")
-    kind = c.number()
-    if kind != 1:
-        c.refuse(f"AUTO CDC … STORED AS SCD TYPE {kind} is not supported", c.span_from(start))
-
-
-def _refuse(c: Cursor, *words: str) -> None:
-    if c.at(*words):
-        last = c.peek(len(words) - 1)
-        c.refuse(f"AUTO CDC … {' '.join(words)} is not supported", Span(c.token.start, last.end))
+    kind = None
+    if c.accept("STORED"):
+        for word in ("AS", "SCD", "TYPE"):
+            c.expect(word)
+        kind = c.number()
+        if kind not in (1, 2):
+            c.refuse(f"AUTO CDC … STORED AS SCD TYPE {kind} is not supported", c.span_from(start))
+    start = c.index
+    if not c.accept("TRACK", "HISTORY", "ON"):
+        return kind, None
+    if kind != 2:
+        c.refuse(
+            "TRACK HISTORY ON without STORED AS SCD TYPE 2 is not supported", c.span_from(start)
+        )
+    return kind, _choice(c)
 
 
 def _expected(*clauses: object) -> str:
     """The clauses that may follow, for an error about a clause at a wrong place."""
-    names = ("KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "SEQUENCE BY", "COLUMNS")
+    names = (
+        "KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "APPLY AS TRUNCATE WHEN",
+        "SEQUENCE BY", "COLUMNS", "STORED AS", "TRACK HISTORY ON",
+    )  # fmt: skip
     given = max((i for i, clause in enumerate(clauses, 1) if clause is not None), default=0)
-    return f"{', '.join([*names[given:], 'STORED AS'])} or the end of the statement"
+    # TRACK HISTORY ON follows STORED AS SCD TYPE 2 only.
+    last = len(names) if given == names.index("STORED AS") + 1 else len(names) - 1
+    return f"{', '.join(names[given:last])} or the end of the statement".removeprefix(" or ")

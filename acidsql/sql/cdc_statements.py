@@ -27,7 +27,7 @@ class AutoCdc:
     source's columns: the alias, or the last part of a table's name; None for a query without an
     alias. ``source_name`` is the name of the source, if the source is a table or view.
     The clauses are None if they are missing. ``ignore_nulls`` are the columns of IGNORE NULL
-    UPDATES, which without ON are all.
+    UPDATES, which without ON are all. ``track_history`` are the columns of TRACK HISTORY ON.
     """
 
     target: Name
@@ -37,5 +37,8 @@ class AutoCdc:
     keys: tuple[Name, ...] | None
     ignore_nulls: Choice | None
     delete_when: Span | None
+    truncate_when: Span | None
     sequence_by: Span | None
     columns: Choice | None
+    scd_type: int = 1
+    track_history: Choice | None = None

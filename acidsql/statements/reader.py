@@ -370,11 +370,12 @@ class Reader:
     ) -> str:
         """The files that a plan reads of ACID tables, and the plan, as text."""
         tables = acid_tables(standins).values()
-        listed = [(table, *self._listed(table, snapshot)) for table in tables]
+        listed = [(table, *self.listed(table, snapshot)) for table in tables]
         plan = plan_section(jvm.explain(rows, mode))
         return tables_section(listed, jvm.scans_of(rows)) + plan
 
-    def _listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+    def listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+        """The files of all partitions that a snapshot reads, and the write ids that it sees."""
         write_ids = snapshot.write_ids[table.name]
         where = self._transactions.partition_names(table) if table.partition_columns else [""]
         self._transactions.refuse_lost(table, where)

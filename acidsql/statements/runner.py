@@ -49,7 +49,7 @@ from acidsql.statements.result import (
 from acidsql.statements.said import Args, Said, by_name, has_double_quoted_names, is_utc
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.statements.tables import TableStatements
+from acidsql.statements.state_tables import StateTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, Work, file_errors
 from acidsql.statements.write import Writer
@@ -106,7 +106,7 @@ class Runner:
             host,
         )
         self._reader = Reader(context)
-        self._tables = TableStatements(context)
+        self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)

@@ -20,6 +20,7 @@ from acidsql.txn.retry import again
 
 _EXCLUSIVE = (
     ("column_list", "except_column_list"),
+    ("track_history_column_list", "track_history_except_column_list"),
     (
         "ignore_null_updates",
         "ignore_null_updates_column_list",
@@ -38,24 +39,27 @@ class Clauses:
     ignore_null_updates_column_list: Sequence[str] | None = None
     ignore_null_updates_except_column_list: Sequence[str] | None = None
     apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
     column_list: Sequence[str] | None = None
     except_column_list: Sequence[str] | None = None
     stored_as_scd_type: int | str = 1
+    track_history_column_list: Sequence[str] | None = None
+    track_history_except_column_list: Sequence[str] | None = None
 
     def check(self) -> None:
         """Refuse clauses that AUTO CDC does not have.
 
         Raises:
             SettingError: An expression is none, or arguments exclude each other.
-            UnsupportedError: The SCD type is not 1.
+            UnsupportedError: The SCD type is neither 1 nor 2.
         """
-        if str(self.stored_as_scd_type) != "1":
+        if str(self.stored_as_scd_type) not in ("1", "2"):
             raise UnsupportedError(f"SCD TYPE {self.stored_as_scd_type} is not supported.")
         for names in _EXCLUSIVE:
             given = [name for name in names if getattr(self, name) not in (None, False)]
             if len(given) > 1:
                 raise SettingError(f"Pass {given[0]}=… or {given[1]}=…, not both.", name=given[0])
-        for name in ("sequence_by", "apply_as_deletes"):
+        for name in ("sequence_by", "apply_as_deletes", "apply_as_truncates"):
             text = getattr(self, name)
             if text is not None and not is_expression(text):
                 raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
@@ -70,9 +74,13 @@ class Clauses:
         parts += self._choice("IGNORE NULL UPDATES ON", "ignore_null_updates_")
         if self.apply_as_deletes is not None:
             parts.append(f"APPLY AS DELETE WHEN {self.apply_as_deletes}")
+        if self.apply_as_truncates is not None:
+            parts.append(f"APPLY AS TRUNCATE WHEN {self.apply_as_truncates}")
         if self.sequence_by is not None:
             parts.append(f"SEQUENCE BY {self.sequence_by}")
         parts += self._choice("COLUMNS")
+        parts.append(f"STORED AS SCD TYPE {self.stored_as_scd_type}")
+        parts += self._choice("TRACK HISTORY ON", "track_history_")
         return "\n".join(parts)
 
     def _choice(self, words: str, prefix: str = "") -> list[str]:

@@ -89,8 +89,11 @@ class StreamMethods:
         sequence_by: str | None = None, ignore_null_updates: bool = False,
         ignore_null_updates_column_list: Sequence[str] | None = None,
         ignore_null_updates_except_column_list: Sequence[str] | None = None,
-        apply_as_deletes: str | None = None, column_list: Sequence[str] | None = None,
-        except_column_list: Sequence[str] | None = None, stored_as_scd_type: int | str = 1,
+        apply_as_deletes: str | None = None, apply_as_truncates: str | None = None,
+        column_list: Sequence[str] | None = None, except_column_list: Sequence[str] | None = None,
+        stored_as_scd_type: int | str = 1,
+        track_history_column_list: Sequence[str] | None = None,
+        track_history_except_column_list: Sequence[str] | None = None,
         txn_app_id: str | None = None, retries: int = 3,
     ) -> AutoCdc:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
@@ -107,9 +110,13 @@ class StreamMethods:
             ignore_null_updates_column_list: This holds for these columns.
             ignore_null_updates_except_column_list: This holds for all columns but these.
             apply_as_deletes: SQL: the record deletes its row. Default: ``acidsql.cdc.delete.when``.
+            apply_as_truncates: SQL: the record deletes all rows, but newer ones. Default:
+                ``acidsql.cdc.truncate.when``.
             column_list: The columns that a record sets. Default: all columns of the records.
             except_column_list: Columns of the records to leave out.
-            stored_as_scd_type: 1.
+            stored_as_scd_type: 1, or 2: the target has a row for each version of a key.
+            track_history_column_list: A new value of these makes a new version. Default: of any.
+            track_history_except_column_list: A new value of all columns but these does.
             txn_app_id: As in ``sink``.
             retries: As in ``sink``.
 
@@ -119,15 +126,16 @@ class StreamMethods:
 
         Raises:
             SettingError: An argument is wrong.
-            UnsupportedError: The metastore keeps no streams, or the SCD type is not 1.
+            UnsupportedError: The metastore keeps no streams, or the SCD type is unknown.
         """
         self._need_open()
         self._need_ledger()
         _check(txn_app_id, retries)
         clauses = Clauses(
             _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
-            ignore_null_updates_except_column_list, apply_as_deletes, column_list,
-            except_column_list, stored_as_scd_type,
+            ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
+            column_list, except_column_list, stored_as_scd_type, track_history_column_list,
+            track_history_except_column_list,
         )  # fmt: skip
         clauses.check()
         return AutoCdc(
