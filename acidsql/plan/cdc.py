@@ -309,8 +309,9 @@ def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Ta
     for column in cdc.values_of(wanted):
         before = known.get(column.name)
         if before is None or before.type != column.type:
-            what = f"`{column.name}` {column.type.upper()}"
-            way = f"ADD COLUMNS ({what})" if before is None else f"CHANGE COLUMN {what}"
+            name = quote(column.name)
+            what = f"{name} {column.type.upper()}"
+            way = f"ADD COLUMNS ({what})" if before is None else f"CHANGE COLUMN {name} {what}"
             raise AnalysisError(
                 f"{found.name} keeps earlier records, which had no column {what}. Give it the "
                 f"column first: ALTER TABLE {found.name} {way}.",

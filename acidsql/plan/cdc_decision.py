@@ -100,9 +100,8 @@ def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuer
     by_state = " AND ".join(
         f"x.{quote(key.name)} <=> {sql}" for key, sql in zip(rules.keys, given, strict=True)
     )
-    joined = (
-        planned.new().raw("SELECT\n").commas([*columns, *_joined_columns(rules, planned, sides)])
-    )
+    columns += _joined_columns(rules, planned, sides)
+    joined = planned.new().raw("SELECT\n").commas(columns)
     joined.raw(f"\nFROM {sides.files} AS f\nFULL OUTER JOIN {sides.target} AS t")
     joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
     # The floor belongs to the record that truncates.
@@ -125,21 +124,25 @@ def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -
     nothing |= {f"o{i}": column.type for i, column in enumerate(planned.table.all_columns)}
     nothing |= {ROW: "bigint", "v": str(kind)}
     columns = [f"CAST(NULL AS {shown_type(one)}) AS {name}" for name, one in nothing.items()]
-    joined = (
-        planned.new().raw("SELECT\n").commas(["f.*", *columns]).raw(f" FROM {sides.files} AS f")
+    joined = planned.new().raw("SELECT\n").commas(["f.*", *columns])
+    joined.raw(f"\nFROM {sides.files} AS f")
+    return EventQuery(
+        planned.table, _query(rules, planned, joined, "SELECT NULL AS below", _truncated(sides))
     )
-    return EventQuery(planned.table, _query(rules, planned, joined, "NULL", _truncated(sides)))
+
+
+# Relations of one row. As such, and not as values, they tell which rows of a table they need.
 
 
 def _floor(rules: Rules, sides: Sides) -> str:
-    """SQL of the floor before this batch."""
-    key = quote(rules.keys[0].name)
-    return f"(SELECT max({quote(sides.sequence)}) FROM {sides.floor} WHERE {key} IS NULL)"
+    """``below``: the floor before this batch."""
+    key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
+    return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
 
 
 def _truncated(sides: Sides) -> str:
-    """SQL of the order value of the newest record that truncates."""
-    return f"(SELECT max(s) FROM {sides.files} WHERE tr)"
+    """``newest``: the order value of the newest record that truncates."""
+    return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
 
 
 def _joined(rules: Rules, planned: Planned, sides: Sides, hint: str | None) -> Text:
@@ -228,15 +231,17 @@ def newest(path: str, old: str, kind: HiveType) -> str:
     return f"CASE WHEN {found} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
 
 
-def _query(rules: Rules, planned: Planned, joined: Text, below: str, newest: str = "NULL") -> Text:
+def _query(
+    rules: Rules, planned: Planned, joined: Text, below: str, newest: str = "SELECT NULL AS newest"
+) -> Text:
     """What becomes of each key.
 
     Args:
         rules: The statement's rules.
         planned: The facts about the statement.
         joined: The query over the joined records.
-        below: SQL of the floor before this batch.
-        newest: SQL of the order value of the newest record that truncates.
+        below: A query for the floor before this batch.
+        newest: A query for the floor that this batch brings.
     """
     table, new = planned.table, _new_values(rules, planned)
     stays = [
@@ -258,16 +263,21 @@ def _query(rules: Rules, planned: Planned, joined: Text, below: str, newest: str
         "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
-    text = planned.new().raw("SELECT\n").commas(columns)
-    for facts in reversed(_facts(rules, below, newest)):
-        text.raw(f"\nFROM (SELECT *, {', '.join(facts)}")
-    return text.raw(" FROM (").add(joined).raw("\n))))")
+    relation = planned.new().raw("SELECT * FROM (").add(joined).raw("\n)")
+    relation.raw(f"\nCROSS JOIN ({below})\nCROSS JOIN ({newest})")
+    return in_steps(planned.new().raw("SELECT\n").commas(columns), _facts(rules), relation)
 
 
-def _facts(rules: Rules, below: str, newest: str) -> list[list[str]]:
+def in_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
+    """Add FROM to a query: a relation to which each step adds columns, from those before it."""
+    for columns in reversed(steps):
+        text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
+    return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
+
+
+def _facts(rules: Rules) -> list[list[str]]:
     """What the decision needs to know of each key, in steps. ``v`` is its order value before.
 
-    ``below``   the floor before this batch
     ``sweep``   the floor that this batch brings, if it is a higher one
     ``bar``     records up to this order value are stale
     ``fresh``   whether the newest record is not
@@ -276,7 +286,6 @@ def _facts(rules: Rules, below: str, newest: str) -> list[list[str]]:
     ``news``    those of ``recs`` that are not stale
     """
     return [
-        [f"{below} AS below", f"{newest} AS newest"],
         [
             "CASE WHEN coalesce(newest > below, newest IS NOT NULL) THEN newest END AS sweep",
             "CASE WHEN tr THEN v ELSE greatest(v, below, newest) END AS bar",
@@ -284,8 +293,9 @@ def _facts(rules: Rules, below: str, newest: str) -> list[list[str]]:
         [
             "coalesce(s > bar, s IS NOT NULL) AS fresh",
             "sweep IS NOT NULL AND coalesce(v <= sweep, true) AS swept",
-            f"{ew.PARTITION} IS NULL OR coalesce(gone > bar, gone IS NOT NULL)"
-            " OR (sweep IS NOT NULL AND coalesce(v <= sweep, true)) AS blank",
+        ],
+        [
+            f"{ew.PARTITION} IS NULL OR swept OR coalesce(gone > bar, gone IS NOT NULL) AS blank",
             *(["filter(recs, r -> coalesce(r.s > bar, true)) AS news"] if rules.ignoring else []),
         ],
     ]

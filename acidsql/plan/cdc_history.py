@@ -27,6 +27,7 @@ from acidsql.plan.cdc_decision import (
     Act,
     Sides,
     defaults,
+    in_steps,
     of_keys,
     side,
 )
@@ -52,9 +53,12 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
     known = {column.name: column for column in table.all_columns}
     for name in cdc.VERSION:
         column = known.get(name)
-        if column is None or not _keeps(sequence, parse_type(column.type)):
+        # A partition reads a text as NULL if it is empty.
+        is_lossy = column in table.partition_columns and sequence.kind == "string"
+        if column is None or is_lossy or not _keeps(sequence, parse_type(column.type)):
             wanted = ", ".join(f"{one.upper()} {str(sequence).upper()}" for one in cdc.VERSION)
             found = "has no such column" if column is None else f"has {column.type.upper()}"
+            found += ", by which it is partitioned" if is_lossy else ""
             raise AnalysisError(
                 f"SCD TYPE 2 needs the columns {wanted} in {table.name}, for the order values of "
                 f"each version; {name.upper()}: the table {found}.",
@@ -193,10 +197,9 @@ def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Tex
         ],
     ]
     text = planned.new().raw("SELECT * FROM (SELECT\n").commas(found)
-    for facts in reversed(steps):
-        text.raw(f"\nFROM (SELECT *, {', '.join(facts)}")
-    text.raw(" FROM (").add(records).raw("\n)))))")
-    return text.raw(") WHERE act <> 0 OR note <> 0 OR n IS NOT NULL OR twice")
+    return in_steps(text, steps, records).raw(
+        ") WHERE act <> 0 OR note <> 0 OR n IS NOT NULL OR twice"
+    )
 
 
 def _begins(rules: Rules) -> str:
