@@ -67,8 +67,9 @@ class Sides:
 
 def decide(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records."""
+    floor = _floor(rules, sides)
     whole, reduced = (
-        _query(rules, planned, _joined(rules, planned, sides, hint), _floor(rules, sides))
+        _query(rules, planned, _joined(rules, planned, sides, hint), below=floor, newest=None)
         for hint in (None, BROADCAST)
     )
     return of_keys(rules, planned, sides, whole, reduced)
@@ -106,8 +107,8 @@ def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuer
     joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
     # The floor belongs to the record that truncates.
     joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
-    query = _query(rules, planned, joined, _floor(rules, sides), _truncated(sides))
-    return EventQuery(planned.table, query)
+    floor, newest = _floor(rules, sides), _truncated(sides)
+    return EventQuery(planned.table, _query(rules, planned, joined, below=floor, newest=newest))
 
 
 def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
@@ -126,9 +127,8 @@ def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -
     columns = [f"CAST(NULL AS {shown_type(one)}) AS {name}" for name, one in nothing.items()]
     joined = planned.new().raw("SELECT\n").commas(["f.*", *columns])
     joined.raw(f"\nFROM {sides.files} AS f")
-    return EventQuery(
-        planned.table, _query(rules, planned, joined, "SELECT NULL AS below", _truncated(sides))
-    )
+    newest = _truncated(sides) if rules.truncate_when else None
+    return EventQuery(planned.table, _query(rules, planned, joined, below=None, newest=newest))
 
 
 # Relations of one row. As such, and not as values, they tell which rows of a table they need.
@@ -232,7 +232,7 @@ def newest(path: str, old: str, kind: HiveType) -> str:
 
 
 def _query(
-    rules: Rules, planned: Planned, joined: Text, below: str, newest: str = "SELECT NULL AS newest"
+    rules: Rules, planned: Planned, joined: Text, *, below: str | None, newest: str | None
 ) -> Text:
     """What becomes of each key.
 
@@ -240,8 +240,8 @@ def _query(
         rules: The statement's rules.
         planned: The facts about the statement.
         joined: The query over the joined records.
-        below: A query for the floor before this batch.
-        newest: A query for the floor that this batch brings.
+        below: A query for the floor before this batch; None: there is none.
+        newest: A query for the floor that this batch brings; None: it brings none.
     """
     table, new = planned.table, _new_values(rules, planned)
     stays = [
@@ -263,8 +263,11 @@ def _query(
         "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
-    relation = planned.new().raw("SELECT * FROM (").add(joined).raw("\n)")
-    relation.raw(f"\nCROSS JOIN ({below})\nCROSS JOIN ({newest})")
+    floors = {"below": below, "newest": newest}
+    missing = "".join(f", NULL AS {name}" for name, one in floors.items() if one is None)
+    relation = planned.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
+    for one in filter(None, floors.values()):
+        relation.raw(f"\nCROSS JOIN ({one})")
     return in_steps(planned.new().raw("SELECT\n").commas(columns), _facts(rules), relation)
 
 
