@@ -6,7 +6,7 @@ Source: Hive ``TypeInfoUtils.TypeInfoParser``, Spark's ``DataType.catalogString`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acidsql.errors import FormatError
 
@@ -36,12 +36,15 @@ class HiveType:
         parameters: char and varchar: (length,); decimal: (precision, scale); otherwise empty.
         children: array: (element,); map: (key, value); struct: its fields; otherwise empty.
         names: The names of a struct's fields; otherwise empty.
+        collation: The collation of a text in a query, unless the text compares byte by byte. It is
+            no part of the type: columns of tables have none.
     """
 
     kind: str
     parameters: tuple[int, ...] = ()
     children: tuple[HiveType, ...] = ()
     names: tuple[str, ...] = ()
+    collation: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """Hive's text; field names are back-quoted if necessary."""

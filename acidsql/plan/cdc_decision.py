@@ -1,7 +1,8 @@
 """The decision of AUTO CDC: what becomes of each key's newest record, in both tables.
 
 The query gives one row for each key. ``Act`` names the values of its columns ``act`` (of the
-target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE.
+target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE. ``twice`` tells
+that the target has several rows for one record; rows with one key also tell this.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from acidsql.acid import cdc
 from acidsql.acid.table import Column, Table
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.plan.cdc_order import struct_sql
 from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import (
@@ -24,10 +27,11 @@ from acidsql.plan.event_query import (
 )
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import literal, quote, shown_type
 
 APPLIED, DUPLICATE, STALE = "applied", "duplicate", "stale"
 ROW = f"{ew.PREFIX}row"  # the row id of the state table's row
+BROADCAST = "/*+ BROADCAST(f) */ "
 
 
 class Act(IntEnum):
@@ -44,34 +48,35 @@ class Act(IntEnum):
 class Sides:
     """The views that the query reads, and the state table.
 
-    ``folded`` is a view over ``files``, which is a view over the folded records' files.
+    ``folded`` is a view over ``files``, which is a view over the folded records' files. ``floor``
+    and ``state_view`` are views of the state table; each is read in its own way.
     """
 
     files: str
     folded: str
     target: str
     state_view: str
+    floor: str
     state: Table
 
     @property
     def sequence(self) -> str:
         """The state table's column of order values."""
-        return state_columns(self.state)[0]
-
-
-def state_columns(state: Table) -> tuple[str, str, str]:
-    """The state table's columns: the order value, whether the key is deleted, since when."""
-    sequence, deleted, at = (column.name for column in state.columns[-3:])
-    return sequence, deleted, at
+        return cdc.state_columns(self.state)[0].name
 
 
 def decide(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
     """Compose the query. Its ``source`` is the view over the folded records."""
-    new = _new_values(rules, planned)
+    floor = _floor(rules, sides)
     whole, reduced = (
-        _query(rules, planned, sides, new, _joined(rules, planned, sides, is_reduced=is_reduced))
-        for is_reduced in (False, True)
+        _query(rules, planned, _joined(rules, planned, sides, hint), below=floor, newest=None)
+        for hint in (None, BROADCAST)
     )
+    return of_keys(rules, planned, sides, whole, reduced)
+
+
+def of_keys(rules: Rules, planned: Planned, sides: Sides, whole: Text, reduced: Text) -> EventQuery:
+    """The query over the folded records' keys, and the one that sends these to all tasks."""
     partitions = tuple(
         (key, f"k{i}") for i, key in enumerate(rules.keys) if key in planned.table.partition_columns
     )
@@ -82,35 +87,94 @@ def decide(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
     )
 
 
-def _joined(rules: Rules, planned: Planned, sides: Sides, *, is_reduced: bool) -> Text:
+def decide_truncation(rules: Rules, planned: Planned, sides: Sides) -> EventQuery:
+    """The query if a record truncates: then each row of the target and of the state table counts.
+
+    A row without a record has NULLs for the columns of the fold, but for its key.
+    """
+    keys = [
+        f"coalesce(f.k{i}, t.{quote(key.name)}, x.{quote(key.name)}) AS k{i}"
+        for i, key in enumerate(rules.keys)
+    ]
+    columns = [*keys, f"f.* EXCEPT ({', '.join(f'k{i}' for i in range(len(keys)))})"]
+    given = [f"coalesce(f.k{i}, t.{quote(key.name)})" for i, key in enumerate(rules.keys)]
+    by_state = " AND ".join(
+        f"x.{quote(key.name)} <=> {sql}" for key, sql in zip(rules.keys, given, strict=True)
+    )
+    columns += _joined_columns(rules, planned, sides)
+    joined = planned.new().raw("SELECT\n").commas(columns)
+    joined.raw(f"\nFROM {sides.files} AS f\nFULL OUTER JOIN {sides.target} AS t")
+    joined.raw(f" ON {_on(rules.keys, 't')}\nFULL OUTER JOIN {sides.state_view} AS x")
+    # The floor belongs to the record that truncates.
+    joined.raw(f" ON {by_state} AND (f.tr OR x.{quote(rules.keys[0].name)} IS NOT NULL)")
+    floor, newest = _floor(rules, sides), _truncated(sides)
+    return EventQuery(planned.table, _query(rules, planned, joined, below=floor, newest=newest))
+
+
+def decide_first(rules: Rules, planned: Planned, sides: Sides, kind: HiveType) -> EventQuery:
+    """The query if both tables are empty: there is nothing to join.
+
+    Args:
+        rules: The statement's rules.
+        planned: The facts about the statement.
+        sides: The views.
+        kind: The type of order values.
+    """
+    ids = ("bigint", "int", "bigint", "string")
+    nothing = dict(zip(ew.KEYS, ids, strict=True))
+    nothing |= {f"o{i}": column.type for i, column in enumerate(planned.table.all_columns)}
+    nothing |= {ROW: "bigint", "v": str(kind)}
+    columns = [f"CAST(NULL AS {shown_type(one)}) AS {name}" for name, one in nothing.items()]
+    joined = planned.new().raw("SELECT\n").commas(["f.*", *columns])
+    joined.raw(f"\nFROM {sides.files} AS f")
+    newest = _truncated(sides) if rules.truncate_when else None
+    return EventQuery(planned.table, _query(rules, planned, joined, below=None, newest=newest))
+
+
+# Relations of one row. As such, and not as values, they tell which rows of a table they need.
+
+
+def _floor(rules: Rules, sides: Sides) -> str:
+    """``below``: the floor before this batch."""
+    key, sequence = quote(rules.keys[0].name), quote(sides.sequence)
+    return f"SELECT max({sequence}) AS below FROM {sides.floor} WHERE {key} IS NULL"
+
+
+def _truncated(sides: Sides) -> str:
+    """``newest``: the order value of the newest record that truncates."""
+    return f"SELECT max(s) AS newest FROM {sides.files} WHERE tr"
+
+
+def _joined(rules: Rules, planned: Planned, sides: Sides, hint: str | None) -> Text:
     """The folded records, each with its row in the target and in the state table."""
-    table = planned.table
-    by_target = _on(rules.keys, "t")
-    by_state = _on(rules.keys, "x")
-    columns: list[Text | str] = [
-        "f.*",
+    text = planned.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, planned, sides)])
+    text.raw(f"\nFROM {sides.folded} AS f")
+    for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
+        text.raw(f"\nLEFT OUTER JOIN {side(view, alias, sides.folded, rules.keys, hint)}")
+        text.raw(f" ON {_on(rules.keys, alias)}")
+    return text
+
+
+def _joined_columns(rules: Rules, planned: Planned, sides: Sides) -> list[str]:
+    """The columns of the target's row and of the state table's."""
+    return [
         *key_columns("t"),
-        *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(table.all_columns)),
+        *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(planned.table.all_columns)),
         f"x.row__id AS {ROW}",
         f"{_kept_order(rules, sides)} AS v",
     ]
-    text = planned.new().raw("SELECT\n").commas(columns)
-    text.raw(f"\nFROM {sides.folded} AS f\nLEFT OUTER JOIN ")
-    text.raw(_side(sides.target, "t", sides.folded, by_target, is_reduced=is_reduced))
-    text.raw(f" ON {by_target}\nLEFT OUTER JOIN ")
-    text.raw(_side(sides.state_view, "x", sides.folded, by_state, is_reduced=is_reduced))
-    return text.raw(f" ON {by_state}")
 
 
 def _on(keys: Sequence[Column], alias: str) -> str:
     return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
 
 
-def _side(view: str, alias: str, folded: str, on: str, *, is_reduced: bool) -> str:
-    """A table's rows or, reduced, only those with a record. Spark broadcasts the keys for that."""
-    if not is_reduced:
+def side(view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None) -> str:
+    """A table's rows or, with a hint of Spark's, only those whose keys have records."""
+    if hint is None:
         return f"{view} AS {alias}"
-    sent = f"(SELECT /*+ BROADCAST(f) */ * FROM {folded} AS f) AS f"
+    sent = f"(SELECT {hint}* FROM {folded} AS f) AS f"
+    on = _on(keys, alias)
     return f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {sent} ON {on}) AS {alias}"
 
 
@@ -130,16 +194,56 @@ def _new_values(rules: Rules, planned: Planned) -> dict[str, str]:
     """The value of each column of the target after an insert or an update, by name."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
-    types = default_fields(planned, rules.kept)
+    fields = {column: i for i, column in enumerate(rules.columns)}
+    default = defaults(rules, planned)
     for i, column in enumerate(planned.table.all_columns):
         if column in rules.kept:
-            default = omitted_value(planned, column, types)
-            new[column.name] = f"CASE WHEN {ew.PARTITION} IS NULL THEN {default} ELSE o{i} END"
+            new[column.name] = f"CASE WHEN blank THEN {default[column.name]} ELSE o{i} END"
+        elif column in rules.ignoring:
+            old = f"CASE WHEN NOT blank THEN o{i} END"
+            new[column.name] = newest(f"v{fields[column]}", old, parse_type(column.type))
     return new
 
 
-def _query(rules: Rules, planned: Planned, sides: Sides, new: dict[str, str], joined: Text) -> Text:
-    table = planned.table
+def defaults(rules: Rules, planned: Planned) -> dict[str, str]:
+    """The value of each column that no record sets in a new row, by name."""
+    types = default_fields(planned, rules.kept)
+    return {column.name: omitted_value(planned, column, types) for column in rules.kept}
+
+
+def newest(path: str, old: str, kind: HiveType) -> str:
+    """SQL of the newest value that is not NULL since the newest delete, or else the old one.
+
+    The parts of a struct are such values, too.
+
+    Args:
+        path: The field of each of the records ``news``.
+        old: SQL of the value before these records.
+        kind: The value's type.
+    """
+    found = f"try_element_at(filter(news, r -> r.d OR r.{path} IS NOT NULL), -1).{path}"
+    if kind.kind != "struct":
+        return f"coalesce({found}, {old})"
+    parts = ", ".join(
+        f"{literal(name)}, {newest(f'{path}.{quote(name)}', f'({old}).{quote(name)}', child)}"
+        for name, child in zip(kind.names, kind.children, strict=True)
+    )
+    return f"CASE WHEN {found} IS NOT NULL OR {old} IS NOT NULL THEN named_struct({parts}) END"
+
+
+def _query(
+    rules: Rules, planned: Planned, joined: Text, *, below: str | None, newest: str | None
+) -> Text:
+    """What becomes of each key.
+
+    Args:
+        rules: The statement's rules.
+        planned: The facts about the statement.
+        joined: The query over the joined records.
+        below: A query for the floor before this batch; None: there is none.
+        newest: A query for the floor that this batch brings; None: it brings none.
+    """
+    table, new = planned.table, _new_values(rules, planned)
     stays = [
         f"{new[column.name]} <=> o{i}"
         for i, column in enumerate(table.all_columns)
@@ -153,24 +257,65 @@ def _query(rules: Rules, planned: Planned, sides: Sides, new: dict[str, str], jo
         "n",
         "m",
         ROW,
-        f"{_fate()} AS fate",
+        f"{_FATE} AS fate",
         f"{_act(' AND '.join(stays) or 'true')} AS act",
         f"{_note(is_in_target=bool(rules.order))} AS note",
+        "false AS twice",
         *(f"{new[column.name]} AS c{i}" for i, column in enumerate(table.all_columns)),
     ]
-    text = planned.new().raw("SELECT\n").commas(columns)
-    text.raw("\nFROM (SELECT *, coalesce(s > v, true) AS fresh FROM (").add(joined)
-    return text.raw("\n))")
+    floors = {"below": below, "newest": newest}
+    missing = "".join(f", NULL AS {name}" for name, one in floors.items() if one is None)
+    relation = planned.new().raw(f"SELECT *{missing} FROM (").add(joined).raw("\n)")
+    for one in filter(None, floors.values()):
+        relation.raw(f"\nCROSS JOIN ({one})")
+    return in_steps(planned.new().raw("SELECT\n").commas(columns), _facts(rules), relation)
 
 
-def _fate() -> str:
-    return f"CASE WHEN fresh THEN '{APPLIED}' WHEN s = v THEN '{DUPLICATE}' ELSE '{STALE}' END"
+def in_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
+    """Add FROM to a query: a relation to which each step adds columns, from those before it."""
+    for columns in reversed(steps):
+        text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
+    return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
+
+
+def _facts(rules: Rules) -> list[list[str]]:
+    """What the decision needs to know of each key, in steps. ``v`` is its order value before.
+
+    ``sweep``   the floor that this batch brings, if it is a higher one
+    ``bar``     records up to this order value are stale
+    ``fresh``   whether the newest record is not
+    ``swept``   a record truncates, and the key's row is not newer
+    ``blank``   before the newest record there is no row, or a record of the batch removes it
+    ``news``    those of ``recs`` that are not stale
+    """
+    return [
+        [
+            "CASE WHEN coalesce(newest > below, newest IS NOT NULL) THEN newest END AS sweep",
+            "CASE WHEN tr THEN v ELSE greatest(v, below, newest) END AS bar",
+        ],
+        [
+            "coalesce(s > bar, s IS NOT NULL) AS fresh",
+            "sweep IS NOT NULL AND coalesce(v <= sweep, true) AS swept",
+        ],
+        [
+            f"{ew.PARTITION} IS NULL OR swept OR coalesce(gone > bar, gone IS NOT NULL) AS blank",
+            *(["filter(recs, r -> coalesce(r.s > bar, true)) AS news"] if rules.ignoring else []),
+        ],
+    ]
+
+
+_FATE = (
+    f"CASE WHEN fresh THEN '{APPLIED}' WHEN s = v THEN '{DUPLICATE}' "
+    f"WHEN s IS NOT NULL THEN '{STALE}' END"
+)
 
 
 def _act(stays: str) -> str:
     is_new = f"{ew.PARTITION} IS NULL"
     return (
-        f"CASE WHEN NOT fresh OR (top.d AND {is_new}) THEN {Act.NOTHING.value} "
+        f"CASE WHEN {is_new} AND (NOT fresh OR top.d) THEN {Act.NOTHING.value} "
+        f"WHEN NOT fresh THEN CASE WHEN swept THEN {Act.DELETE.value} "
+        f"ELSE {Act.NOTHING.value} END "
         f"WHEN top.d THEN {Act.DELETE.value} WHEN {is_new} THEN {Act.INSERT.value} "
         f"WHEN {stays} THEN {Act.UPDATE.value} ELSE {Act.MOVE.value} END"
     )
@@ -178,8 +323,11 @@ def _act(stays: str) -> str:
 
 def _note(*, is_in_target: bool) -> str:
     """The change of the state table. With order values in the target it has deleted keys only."""
-    put = f"WHEN {ROW} IS NULL THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"
-    if not is_in_target:
-        return f"CASE WHEN NOT fresh THEN {Act.NOTHING.value} {put}"
-    dropped = f"CASE WHEN {ROW} IS NULL THEN {Act.NOTHING.value} ELSE {Act.DELETE.value} END"
-    return f"CASE WHEN NOT fresh THEN {Act.NOTHING.value} WHEN NOT top.d THEN {dropped} {put}"
+    is_new = f"{ROW} IS NULL"
+    gone = f"NOT fresh AND (NOT swept OR {is_new}) THEN {Act.NOTHING.value} WHEN NOT fresh"
+    if is_in_target:
+        gone += f" OR NOT top.d THEN CASE WHEN {is_new} THEN {Act.NOTHING.value} "
+        gone += f"ELSE {Act.DELETE.value} END"
+    else:
+        gone += f" THEN {Act.DELETE.value}"
+    return f"CASE WHEN {gone} WHEN {is_new} THEN {Act.INSERT.value} ELSE {Act.UPDATE.value} END"

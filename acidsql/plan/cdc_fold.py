@@ -3,8 +3,12 @@
 ::
 
     k0 …    the key, in the types of the target's columns
+    tr      whether the records truncate: they have one row, with NULLs for the key
     s       the newest order value
     top     the newest record: ``d``, whether it deletes, and ``v0`` …, the columns that it sets
+    gone    the newest order value of a record that deletes, or NULL
+    recs    with IGNORE NULL UPDATES and with SCD type 2: all records, each with ``s``, ``n`` and
+            the fields of ``top``, in their order
     n       the number of records
     m       the number of different order values
     nulls   the number of records without an order value, or with NULL in a part of it
@@ -24,7 +28,7 @@ from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored
-from acidsql.plan.cdc_rules import Rules
+from acidsql.plan.cdc_rules import Expression, Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
@@ -33,6 +37,7 @@ from acidsql.storage.columns import literal, quote, shown_type
 # Columns of the query over the source. Reserved names: no user's expression can mean them.
 _GIVEN = f"{ew.PREFIX}r"  # + ordinal
 _DELETES = f"{ew.PREFIX}d"
+_TRUNCATES = f"{ew.PREFIX}t"
 _ORDER = f"{ew.PREFIX}q"
 
 
@@ -66,7 +71,10 @@ def fold(
     given = [f"{prefix}{quote(by_name[column.name])}" for column in columns]
     rows = _records(rules, planned, source, given)
     fields = planned.analyse(rows)
-    _check_condition(rules, planned, fields)
+    _check_condition(rules.delete_when, "APPLY AS DELETE WHEN", planned, rules, _DELETES, fields)
+    _check_condition(
+        rules.truncate_when, "APPLY AS TRUNCATE WHEN", planned, rules, _TRUNCATES, fields
+    )
     values = {
         column.name: _value(planned, f"{_GIVEN}{i}", kind, column, rules)
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=False))
@@ -75,17 +83,20 @@ def fold(
     keys = [f"k{i}" for i in range(len(rules.keys))]
     # Texts with a collation would compare by it.
     plain = [f"CAST({values[one.name]} AS {shown_type(one.type)})" for one in columns]
+    given_keys = [f"CASE WHEN {_TRUNCATES} THEN NULL ELSE {sql} END" for sql in plain[: len(keys)]]
     converted = [
-        f"/*+ REPARTITION({', '.join(keys)}) */ {plain[0]} AS k0",
-        *(f"{sql} AS k{i}" for i, sql in enumerate(plain) if i),
+        f"/*+ REPARTITION({', '.join(keys)}) */ {given_keys[0]} AS k0",
+        *(f"{sql} AS k{i}" for i, sql in enumerate(given_keys) if i),
+        f"coalesce({_TRUNCATES}, false) AS tr",
         f"{sequence} AS s",
-        f"coalesce({_DELETES}, false) AS d",
+        f"coalesce({_DELETES} OR {_TRUNCATES}, false) AS d",
         *(
-            f"CASE WHEN {_DELETES} THEN NULL ELSE {sql} END AS v{i}"
+            f"CASE WHEN {_DELETES} OR {_TRUNCATES} THEN NULL ELSE {sql} END AS v{i}"
             for i, sql in enumerate(plain[len(keys) :])
         ),
     ]
-    text = planned.new().raw("SELECT\n").commas(_of_key(keys, has_null("s", kind)))
+    keys.append("tr")
+    text = planned.new().raw("SELECT\n").commas(_of_key(rules, keys, has_null("s", kind)))
     text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
     by = ", ".join(keys)
@@ -93,12 +104,11 @@ def fold(
 
 
 def _records(rules: Rules, planned: Planned, source: Text, given: Sequence[str]) -> Text:
-    """The source's columns as they are, the condition and, unless columns hold it, the order."""
+    """The source's columns as they are, the conditions and, unless columns hold it, the order."""
     found: list[Text | str] = [f"{sql} AS {_GIVEN}{i}" for i, sql in enumerate(given)]
-    if rules.delete_when is None:
-        found.append(f"false AS {_DELETES}")
-    else:
-        found.append(rules.delete_when.value(planned).raw(f" AS {_DELETES}"))
+    for condition, name in ((rules.delete_when, _DELETES), (rules.truncate_when, _TRUNCATES)):
+        value = planned.new().raw("false") if condition is None else condition.value(planned)
+        found.append(value.raw(f" AS {name}"))
     if not rules.order:
         found.append(rules.sequence.value(planned).raw(f" AS {_ORDER}"))
     return planned.new().raw("SELECT\n").commas(found).raw("\nFROM ").add(source)
@@ -121,17 +131,24 @@ def _of_order(rules: Rules, keys: list[str]) -> list[Text | str]:
     ]
 
 
-def _of_key(keys: list[str], is_null: str) -> list[Text | str]:
-    return [
+def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
+    found: list[Text | str] = [
         *keys,
         "max(s) AS s",
         "max_by(top, s) AS top",
+        "max(CASE WHEN top.d THEN s END) AS gone",
         "sum(n) AS n",
         "count(*) AS m",
         f"sum(CASE WHEN {is_null} THEN n ELSE 0 END) AS nulls",
         "count_if(tie) AS ties",
         "CAST(max(CASE WHEN tie THEN s END) AS STRING) AS tie",
     ]
+    if rules.ignoring or rules.history is not None:
+        fields = "".join(f", 'v{i}', top.v{i}" for i in range(len(rules.columns)))
+        by_order = "(a, b) -> CASE WHEN a.s < b.s THEN -1 WHEN a.s > b.s THEN 1 ELSE 0 END"
+        record = f"named_struct('s', s, 'd', top.d, 'n', n{fields})"
+        found.append(f"array_sort(collect_list({record}), {by_order}) AS recs")
+    return found
 
 
 def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
@@ -158,20 +175,27 @@ def _sequence(
         span = rules.sequence.span or rules.place
         raise AnalysisError(
             f"SEQUENCE BY gives values of type {str(given).upper()}, which have no order that "
-            "AUTO CDC can keep. Use a number, a time, a text, or a struct of these.",
+            "AUTO CDC can keep. Use a number, a time, a text without a collation (… COLLATE "
+            "UTF8_BINARY), or a struct of these.",
             planned.text, span.start, span.end,
             condition="AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", sqlstate="42000",
         )  # fmt: skip
     return found
 
 
-def _check_condition(rules: Rules, planned: Planned, fields: Fields) -> None:
-    kind = dict(fields)[_DELETES].kind
+def _check_condition(
+    condition: Expression | None,
+    words: str,
+    planned: Planned,
+    rules: Rules,
+    column: str,
+    fields: Fields,
+) -> None:
+    kind = dict(fields)[column].kind
     if kind not in ("boolean", "void"):  # void: the word NULL
-        place = rules.delete_when.span if rules.delete_when else None
-        place = place or rules.place
+        place = (condition and condition.span) or rules.place
         raise AnalysisError(
-            f"APPLY AS DELETE WHEN needs a BOOLEAN condition, not a {kind.upper()}.",
+            f"{words} needs a BOOLEAN condition, not a {kind.upper()}.",
             planned.text, place.start, place.end,
             condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
         )  # fmt: skip

@@ -28,6 +28,8 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
     Returns:
         None if values of this type have no order, or cannot be stored.
     """
+    if kind.collation:
+        return None  # columns of tables compare byte by byte
     if kind.kind in _WHOLE:
         return f"CAST({sql} AS BIGINT)", _BIGINT
     if kind.kind == "float":
@@ -56,7 +58,7 @@ def keeps_order(given: HiveType, column: Column) -> bool:
     the column's range is an error.
     """
     kept = parse_type(column.type)
-    if given.children or kept.children:
+    if given.children or kept.children or given.collation:
         return False
     digits, kept_digits = _scale(given), _scale(kept)
     if digits is not None and kept_digits is not None:

@@ -16,6 +16,7 @@ from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.cdc_order import keeps_order
 from acidsql.plan.event_query import Fields, Planned, refuse_window, single
 from acidsql.plan.sqltext import Text
+from acidsql.sql.cdc_statements import EVERY, Choice
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.statements import AutoCdc, Name
@@ -54,6 +55,10 @@ class Rules:
             holds it.
         is_struct: The order is that of a struct of these columns.
         delete_when: Whether a record deletes its row; None: no record does.
+        truncate_when: Whether a record deletes all rows; None: no record does.
+        history: With SCD type 2, those of ``columns`` of which a new value begins a new version.
+            None: SCD type 1.
+        ignoring: Those of ``columns`` that a NULL does not set: the record leaves them out.
         place: The place of the source, for errors.
     """
 
@@ -64,6 +69,9 @@ class Rules:
     order: tuple[Column, ...]
     is_struct: bool
     delete_when: Expression | None
+    truncate_when: Expression | None
+    history: tuple[Column, ...] | None
+    ignoring: tuple[Column, ...]
     place: Span
 
 
@@ -93,7 +101,12 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
     delete_when = _expression(
         statement, planned, statement.delete_when, cdc.DELETE_WHEN, "APPLY AS DELETE WHEN"
     )
-    kept = tuple(c for c in table.all_columns if c not in keys and c not in columns)
+    truncate_when = _expression(
+        statement, planned, statement.truncate_when, cdc.TRUNCATE_WHEN, "APPLY AS TRUNCATE WHEN"
+    )
+    versions = cdc.VERSION if statement.scd_type == 2 else ()
+    set_names = {*versions, *(column.name for column in (*keys, *columns))}
+    kept = tuple(column for column in table.all_columns if column.name not in set_names)
     for column in kept:
         if column in table.partition_columns and column.default is None:
             raise _error(
@@ -102,17 +115,41 @@ def bind_rules(statement: AutoCdc, planned: Planned, fields: Fields) -> Rules:
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
     order, is_struct = _order(sequence, statement.source_alias, exact)
+    ignoring = _chosen(statement.ignore_nulls, planned, columns)
+    history = None
+    if versions:
+        _refuse_with_history(statement, planned, truncate_when)
+        order, is_struct = (), False  # __START_AT and __END_AT hold it
+        history = _chosen(statement.track_history or EVERY, planned, columns)
     return Rules(
-        keys, columns, kept, sequence, order, is_struct, delete_when, statement.source
+        keys, columns, kept, sequence, order, is_struct, delete_when, truncate_when, history,
+        ignoring, statement.source,
     )  # fmt: skip
+
+
+def _refuse_with_history(
+    statement: AutoCdc, planned: Planned, truncate_when: Expression | None
+) -> None:
+    """Refuse what would need other records than those that the versions tell."""
+    found: list[tuple[str, Span | None]] = []
+    if statement.ignore_nulls is not None:
+        found.append(("IGNORE NULL UPDATES", None))
+    if truncate_when is not None:
+        found.append(("APPLY AS TRUNCATE WHEN", truncate_when.span))
+    for words, span in found:
+        place = span or statement.target.span
+        raise UnsupportedError(
+            f"{words} with STORED AS SCD TYPE 2 is not supported.",
+            planned.text, place.start, place.end,
+        )  # fmt: skip
 
 
 def names_in(text: str) -> tuple[str, ...]:
     """The names in a list of columns, ``a, `b c` ``, in lower case. Raises SqlError."""
     c = Cursor(text, tokenize(text))
-    names = [c.name("the name of a column").parts[-1].lower()]
+    names = [c.name_part("the name of a column").value.lower()]
     while c.accept(","):
-        names.append(c.name("the name of a column").parts[-1].lower())
+        names.append(c.name_part("the name of a column").value.lower())
     c.end("',' or the end of the list")
     return tuple(names)
 
@@ -179,18 +216,25 @@ def _columns(
     """The target's columns, but for the keys, that get the source's columns of their names."""
     known = {column.name: column for column in planned.table.all_columns}
     wanted = list(source)
-    named = [(name.parts[-1].lower(), name.span) for name in statement.columns or ()]
+    choice = statement.columns or EVERY
+    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in named:
         if name not in source:
             raise _no_column(planned, span, name, "The source has no column")
-    left_out = {name for name, _ in named} if statement.all_but else set()
-    if statement.columns is not None and not statement.all_but:
+    left_out = {name for name, _ in named} if choice.all_but else set()
+    if not choice.all_but:
         wanted = list(dict.fromkeys(name for name, _ in named))
     for key in keys:
         if key.name in left_out or key.name not in source:
             place = next((span for name, span in named if name == key.name), statement.source)
             raise _no_column(planned, place, key.name, "The records have no key column")
     for name in wanted:
+        if statement.scd_type == 2 and name in cdc.VERSION and name not in left_out:
+            raise _error(
+                planned, dict(named).get(name, statement.source), "AUTOCDC_RESERVED_COLUMN",
+                "42000", f"AUTO CDC itself sets the column '{name}', not the records. Leave it "
+                "out by COLUMNS * EXCEPT (…).",
+            )  # fmt: skip
         if name not in known and name not in left_out:
             raise _no_column(
                 planned, dict(named).get(name, statement.source), name,
@@ -199,6 +243,21 @@ def _columns(
             )  # fmt: skip
     names = set(wanted) - left_out - {key.name for key in keys}
     return tuple(column for column in planned.table.all_columns if column.name in names)
+
+
+def _chosen(
+    choice: Choice | None, planned: Planned, columns: Sequence[Column]
+) -> tuple[Column, ...]:
+    """Those of the columns that records set which a clause chooses; none without the clause."""
+    if choice is None:
+        return ()
+    known = {column.name for column in columns}
+    named = [(name.parts[-1].lower(), name.span) for name in choice.names]
+    for name, span in named:
+        if name not in known:
+            raise _no_column(planned, span, name, "Except for the keys, the records set no column")
+    chosen = {name for name, _ in named}
+    return tuple(column for column in columns if (column.name in chosen) != choice.all_but)
 
 
 # ── expressions ──────────────────────────────────────────────────────────────────────────────

@@ -168,6 +168,8 @@ def hive_type(kind: T.DataType) -> HiveType:
     ``timestamp_ltz`` is Spark's TIMESTAMP."""
     if isinstance(kind, T.DecimalType):
         return HiveType("decimal", (kind.precision, kind.scale))
+    if isinstance(kind, T.StringType) and kind.collation != "UTF8_BINARY":
+        return HiveType("string", collation=kind.collation)
     if isinstance(kind, T.ArrayType):
         return HiveType("array", children=(hive_type(kind.elementType),))
     if isinstance(kind, T.MapType):

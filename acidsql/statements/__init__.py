@@ -8,13 +8,13 @@ a module here.
 runner              one statement, start to finish: say, hold, do, keep
 prepare, hold,      the phases *say*, *hold* and *do* of a statement that changes rows; ``write``
 write               also publishes
-auto_cdc            AUTO CDC, which does this in several steps
+auto_cdc            AUTO CDC, which does this in several steps; ``cdc_records`` judges the records
 family              what the modules below share: the session's context, ``@runs``
 reader              SELECT and everything else that only Spark runs; the rows of stand-ins
 current_txn         which transaction the session's statements run in, and what its reads see
 unit_of_work        what a transaction's statements have published, and how to undo one of them
 partition_specs     which partitions a statement means
-tables, create      CREATE, ALTER, DROP, TRUNCATE TABLE, databases, USE
+tables, create      CREATE, ALTER, DROP, TRUNCATE TABLE, databases, USE; AUTO CDC: ``state_tables``
 columns             ALTER TABLE … COLUMNS
 load                LOAD DATA
 transactions        BEGIN, COMMIT, SAVEPOINT, LOCK, SET, ABORT TRANSACTIONS

@@ -63,7 +63,8 @@ class Family:
         """The method for each type of statement that this family runs."""
         return {
             kind: getattr(self, name)
-            for name, method in vars(type(self)).items()
+            for family in type(self).__mro__
+            for name, method in vars(family).items()
             for kind in getattr(method, "statement_types", ())
         }
 

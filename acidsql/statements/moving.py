@@ -42,7 +42,7 @@ from acidsql.txn import Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
 
 # A lock that others hold is not waited for: somebody uses the table.
-_AT_ONCE = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"}
+AT_ONCE = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Move:
 
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
-        settings = Settings.of(_AT_ONCE)
+        settings = Settings.of(AT_ONCE)
         self._managers = [
             TxnManager(one.store, settings, user=user, host=host) for one in (old, new)
         ]

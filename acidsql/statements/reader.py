@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, Predicate, any_of, equals
 from acidsql.acid.table import Column, Table
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
@@ -28,6 +29,7 @@ from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
+from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
@@ -333,6 +335,10 @@ class Reader:
         }
         plan = plan_section(jvm.explain(rows, mode))
         return tables_section([*shown.values()], jvm.scans_of(rows)) + plan
+
+    def listed(self, table: Table, snapshot: Snapshot) -> tuple[list[Listing], ValidWriteIdList]:
+        """The files of all partitions that a snapshot reads, and the write ids that it sees."""
+        return self._tables.listed(table, snapshot)
 
 
 def _has_few(known: Predicate, column: Column) -> bool:

@@ -59,7 +59,7 @@ from acidsql.statements.said import (
 )
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.statements.tables import TableStatements
+from acidsql.statements.state_tables import StateTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.work import Work
@@ -117,7 +117,7 @@ class Runner:
             host,
         )
         self._reader = Reader(context)
-        self._tables = TableStatements(context)
+        self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)

@@ -97,8 +97,11 @@ class ShowStatements(Family):
         if ours:
             tables = self._metastore.tables(database)
             others = frozenset(tables)
-            shown = [name for name in tables if not cdc.is_state_of(name, others)]
-            rows += [(database, name, False, _OURS) for name in shown]
+            rows += [
+                (database, name, False, _OURS)
+                for name in tables
+                if not (cdc.is_state_of(name, others) and self._is_state(database, name))
+            ]
         if sparks:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
@@ -109,6 +112,11 @@ class ShowStatements(Family):
             "namespace string, tableName string, isTemporary boolean, catalog string",
             sorted(found),
         )
+
+    def _is_state(self, database: str, name: str) -> bool:
+        """Whether a table is a state table, and does not just have the name of one."""
+        table = self._metastore.get_table(TableName(database, name))
+        return table is not None and cdc.is_state(table)
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from acidsql.acid import cdc
@@ -23,7 +22,7 @@ from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, overwriting, read_lock, taking
+from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -117,15 +116,6 @@ class TableStatements(Family):
             transaction.when_abandoned.append(lambda: self._clean(place))
         self._places.make(table)
         return table, None if place is None else place.id
-
-    def create_beside(self, owner: Table, table: Table, text: str) -> None:
-        """Create the state table of another table, unless it exists. It gets its directory here."""
-        place = st.CreateTable(st.Name((table.name.name,), Span(0, 0)))
-        table = replace(table, location=self._location(place, table.name))
-        with self._transactions.own(text) as transaction:
-            transaction.txn.lock([read_lock(owner.name), exclusive(table.name)], agent_info=text)
-            if self._again(owner.name).lies_as(owner) and not self._metastore.get_table(table.name):
-                self._create(table, transaction, adopt=False)
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:

@@ -18,6 +18,16 @@ from acidsql.streams.identity import numbered
 from acidsql.streams.sink import Sink, run, table_name, view_of
 from acidsql.txn.retry import again
 
+_EXCLUSIVE = (
+    ("column_list", "except_column_list"),
+    ("track_history_column_list", "track_history_except_column_list"),
+    (
+        "ignore_null_updates",
+        "ignore_null_updates_column_list",
+        "ignore_null_updates_except_column_list",
+    ),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
@@ -25,25 +35,31 @@ class Clauses:
 
     keys: Sequence[str] | None = None
     sequence_by: str | None = None
+    ignore_null_updates: bool = False
+    ignore_null_updates_column_list: Sequence[str] | None = None
+    ignore_null_updates_except_column_list: Sequence[str] | None = None
     apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
     column_list: Sequence[str] | None = None
     except_column_list: Sequence[str] | None = None
     stored_as_scd_type: int | str = 1
+    track_history_column_list: Sequence[str] | None = None
+    track_history_except_column_list: Sequence[str] | None = None
 
     def check(self) -> None:
         """Refuse clauses that AUTO CDC does not have.
 
         Raises:
-            SettingError: An expression is none, or both lists of columns are given.
-            UnsupportedError: The SCD type is not 1.
+            SettingError: An expression is none, or arguments exclude each other.
+            UnsupportedError: The SCD type is neither 1 nor 2.
         """
-        if str(self.stored_as_scd_type) != "1":
+        if str(self.stored_as_scd_type) not in ("1", "2"):
             raise UnsupportedError(f"SCD TYPE {self.stored_as_scd_type} is not supported.")
-        if self.column_list is not None and self.except_column_list is not None:
-            raise SettingError(
-                "Pass column_list=… or except_column_list=…, not both.", name="column_list"
-            )
-        for name in ("sequence_by", "apply_as_deletes"):
+        for names in _EXCLUSIVE:
+            given = [name for name in names if getattr(self, name) not in (None, False)]
+            if len(given) > 1:
+                raise SettingError(f"Pass {given[0]}=… or {given[1]}=…, not both.", name=given[0])
+        for name in ("sequence_by", "apply_as_deletes", "apply_as_truncates"):
             text = getattr(self, name)
             if text is not None and not is_expression(text):
                 raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
@@ -53,15 +69,27 @@ class Clauses:
         parts = [f"AUTO CDC INTO {target} FROM {source}"]
         if self.keys is not None:
             parts.append(f"KEYS {_list(self.keys)}")
+        if self.ignore_null_updates:
+            parts.append("IGNORE NULL UPDATES")
+        parts += self._choice("IGNORE NULL UPDATES ON", "ignore_null_updates_")
         if self.apply_as_deletes is not None:
             parts.append(f"APPLY AS DELETE WHEN {self.apply_as_deletes}")
+        if self.apply_as_truncates is not None:
+            parts.append(f"APPLY AS TRUNCATE WHEN {self.apply_as_truncates}")
         if self.sequence_by is not None:
             parts.append(f"SEQUENCE BY {self.sequence_by}")
-        if self.column_list is not None:
-            parts.append(f"COLUMNS {_list(self.column_list)}")
-        if self.except_column_list is not None:
-            parts.append(f"COLUMNS * EXCEPT {_list(self.except_column_list)}")
+        parts += self._choice("COLUMNS")
+        parts.append(f"STORED AS SCD TYPE {self.stored_as_scd_type}")
+        parts += self._choice("TRACK HISTORY ON", "track_history_")
         return "\n".join(parts)
+
+    def _choice(self, words: str, prefix: str = "") -> list[str]:
+        """The clause with a list of columns, if it is given."""
+        names: Sequence[str] | None = getattr(self, f"{prefix}column_list")
+        but: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
+        if names is None and but is None:
+            return []
+        return [f"{words} {_list(names)}" if but is None else f"{words} * EXCEPT {_list(but)}"]
 
 
 class AutoCdc(Sink):
@@ -126,5 +154,5 @@ class AutoCdc(Sink):
             run(runner, self._clauses.text(table_name(table), view))
 
 
-def _list(names: Sequence[str]) -> str:
-    return f"({', '.join(map(quote, names))})"
+def _list(names: Sequence[str] | None) -> str:
+    return f"({', '.join(map(quote, names or ()))})"

@@ -317,7 +317,8 @@ def _fault(format: str, held: dict[str, Image]) -> str:
 def _is_good(format: str, absent: str) -> str:
     """SQL of the filter: false for what is no change; it fails at a record that is bad."""
     advice = "" if absent == "null" else (
-        " (if the tool leaves out columns that did not change, absent='null' makes them NULL)"
+        " (if the tool leaves out columns that did not change, absent='null' makes them NULL, and "
+        "IGNORE NULL UPDATES of AUTO CDC keeps their old values)"
     )  # fmt: skip
     fault = f"coalesce({_PREFIX}fault, {_PREFIX}before.bad, {_PREFIX}row.r.bad)"
     record = f"coalesce(concat(': ', {_PREFIX}excerpt), '')"

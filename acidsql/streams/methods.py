@@ -85,18 +85,17 @@ class StreamMethods:
         )
 
     def auto_cdc(
-        self,
-        target: str,
-        *,
-        keys: Sequence[str] | str | None = None,
-        sequence_by: str | None = None,
-        apply_as_deletes: str | None = None,
-        column_list: Sequence[str] | None = None,
-        except_column_list: Sequence[str] | None = None,
+        self, target: str, *, keys: Sequence[str] | str | None = None,
+        sequence_by: str | None = None, ignore_null_updates: bool = False,
+        ignore_null_updates_column_list: Sequence[str] | None = None,
+        ignore_null_updates_except_column_list: Sequence[str] | None = None,
+        apply_as_deletes: str | None = None, apply_as_truncates: str | None = None,
+        column_list: Sequence[str] | None = None, except_column_list: Sequence[str] | None = None,
         stored_as_scd_type: int | str = 1,
-        txn_app_id: str | None = None,
-        retries: int = 3,
-    ) -> AutoCdc:
+        track_history_column_list: Sequence[str] | None = None,
+        track_history_except_column_list: Sequence[str] | None = None,
+        txn_app_id: str | None = None, retries: int = 3,
+    ) -> AutoCdc:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
 
         The names are those of Spark's ``create_auto_cdc_flow``. A record changes the row of its key
@@ -107,11 +106,17 @@ class StreamMethods:
             target: ``table`` or ``database.table``.
             keys: The columns that name a row. Default: the property ``acidsql.cdc.keys``.
             sequence_by: SQL of a record's order value. Default: ``acidsql.cdc.sequence.by``.
-            apply_as_deletes: SQL of a condition: the record deletes its row. Default:
-                ``acidsql.cdc.delete.when``.
+            ignore_null_updates: A NULL leaves a column, or a field of a struct, as it is.
+            ignore_null_updates_column_list: This holds for these columns.
+            ignore_null_updates_except_column_list: This holds for all columns but these.
+            apply_as_deletes: SQL: the record deletes its row. Default: ``acidsql.cdc.delete.when``.
+            apply_as_truncates: SQL: the record deletes all rows, but newer ones. Default:
+                ``acidsql.cdc.truncate.when``.
             column_list: The columns that a record sets. Default: all columns of the records.
             except_column_list: Columns of the records to leave out.
-            stored_as_scd_type: 1.
+            stored_as_scd_type: 1, or 2: the target has a row for each version of a key.
+            track_history_column_list: A new value of these makes a new version. Default: of any.
+            track_history_except_column_list: A new value of all columns but these does.
             txn_app_id: As in ``sink``.
             retries: As in ``sink``.
 
@@ -121,29 +126,22 @@ class StreamMethods:
 
         Raises:
             SettingError: An argument is wrong.
-            UnsupportedError: The metastore keeps no streams, or the SCD type is not 1.
+            UnsupportedError: The metastore keeps no streams, or the SCD type is unknown.
         """
         self._need_open()
         self._need_ledger()
         _check(txn_app_id, retries)
         clauses = Clauses(
-            _listed(keys),
-            sequence_by,
-            apply_as_deletes,
-            column_list,
-            except_column_list,
-            stored_as_scd_type,
-        )
+            _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
+            ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
+            column_list, except_column_list, stored_as_scd_type, track_history_column_list,
+            track_history_except_column_list,
+        )  # fmt: skip
         clauses.check()
         return AutoCdc(
-            self.spark,
-            self.metastore,
-            self._runner_for_batch,
-            self._full_name(target),
-            clauses,
-            app_id=txn_app_id,
-            retries=retries,
-        )
+            self.spark, self.metastore, self._runner_for_batch, self._full_name(target), clauses,
+            app_id=txn_app_id, retries=retries,
+        )  # fmt: skip
 
     def changes_from(
         self,
@@ -176,8 +174,8 @@ class StreamMethods:
                 is a struct: the place of the transaction's commit in the source's log, 0 for a row
                 of a snapshot or else 1, and the place within the transaction.
             absent: What a column becomes that a record leaves out because it did not change, or
-                that is not available: ``error``, or ``null``. AUTO CDC writes such a NULL like
-                any other value.
+                that is not available: ``error``, or ``null``. Then IGNORE NULL UPDATES keeps the
+                old value; without this clause AUTO CDC writes the NULL like any other value.
 
         Returns:
             The columns of the table, and ``_op`` string (insert, update, delete, truncate, and

@@ -81,10 +81,11 @@ class TxnManager:
         agent_info: str | None = None,
         txn_type: TxnType = TxnType.DEFAULT,
         several: bool = False,
+        waits: Settings | None = None,
     ) -> Txn:
         """Begin a transaction. Sessions that wait for it see ``agent_info``, the statement.
 
-        ``several``: it may have several statements.
+        ``several``: it may have several statements. ``waits``: other limits for its locks.
         """
         info = self._agent_info if agent_info is None else agent_info
         txn_id = self._store.open_txn(
@@ -95,7 +96,7 @@ class TxnManager:
             timeout_ms=self.settings.txn_timeout_ms,
             max_open_txns=self.settings.max_open_txns,
         )
-        waiter = LockWaiter(self._store, self.settings, self._sleep)
+        waiter = LockWaiter(self._store, waits or self.settings, self._sleep)
         txn = Txn(txn_id, self._store, self.heartbeat, waiter, several=several)
         self.heartbeat.watch(txn)
         self._txns.add(txn)

@@ -11,3 +11,15 @@ AUTO CDC INTO t FROM s keys KEYS (id) SEQUENCE BY keys.sequence
 AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN sequence = 1 OR s.apply IS NULL SEQUENCE BY sequence
 -- case explained: what it will do
 EXPLAIN AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n
+-- case auto_cdc: a record deletes all rows
+AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' APPLY AS TRUNCATE WHEN op = 't' SEQUENCE BY n
+-- case auto_cdc: a NULL leaves a column as it is
+AUTO CDC INTO t FROM s KEYS (id) IGNORE NULL UPDATES SEQUENCE BY n
+-- case auto_cdc, choice, names: a NULL leaves some columns as they are
+AUTO CDC INTO t FROM s KEYS (id) IGNORE NULL UPDATES ON (a) SEQUENCE BY n
+-- case auto_cdc, choice: a NULL leaves all columns but one as they are
+AUTO CDC INTO t FROM s IGNORE NULL UPDATES ON * EXCEPT (a) COLUMNS (id, a)
+-- case auto_cdc, choice: all versions of each key
+AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n STORED AS SCD TYPE 2 TRACK HISTORY ON (a)
+-- case auto_cdc: all versions of each key, by all columns but one
+AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n STORED AS SCD TYPE 2 TRACK HISTORY ON * EXCEPT (a)

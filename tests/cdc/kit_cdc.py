@@ -28,8 +28,12 @@ class Change:
 
 @dataclass
 class Model:
-    """What the records give: each key's newest order value, and the row of each live key."""
+    """What the records give: each key's newest order value, and the row of each live key.
 
+    ``floor`` is the order value of the newest truncation.
+    """
+
+    floor: tuple[int, int] | None = None
     newest: dict[int, tuple[int, int]] = field(default_factory=dict)
     rows: dict[int, tuple[str | None, str | None]] = field(default_factory=dict)
 
@@ -37,6 +41,13 @@ class Model:
         """Apply records, one after another, in any order."""
         for one in changes:
             order = (one.ts, one.batch)
+            if self.floor is not None and order <= self.floor:
+                continue
+            if one.op == "t":
+                self.floor = order
+                self.newest = {key: at for key, at in self.newest.items() if at > order}
+                self.rows = {key: row for key, row in self.rows.items() if key in self.newest}
+                continue
             if one.id in self.newest and order <= self.newest[one.id]:
                 continue
             self.newest[one.id] = order
@@ -60,5 +71,6 @@ def live(acid: Any, table: str = "t") -> dict[int, tuple[str | None, str | None]
 
 def deleted(acid: Any, table: str = "t") -> set[int]:
     """The deleted keys that the state table knows."""
-    found = acid.sql(f"SELECT id FROM {table}__acidsql_cdc WHERE deleted").collect()
+    state = f"{table}__acidsql_cdc"
+    found = acid.sql(f"SELECT id FROM {state} WHERE deleted AND id IS NOT NULL").collect()
     return {row.id for row in found}

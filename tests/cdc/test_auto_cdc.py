@@ -13,6 +13,7 @@ from over_hive import beside
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, ConstraintError, SqlError, TxnError, UnsupportedError
+from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.moving import need_no_state
 from acidsql.statements.write import Writer
 
@@ -319,6 +320,96 @@ def test_the_state_table_follows_its_table_and_goes_with_it(acid, t):
     acid.sql("CREATE TABLE u (id INT, v STRING, p STRING)")
     acid.sql(CDC.replace("INTO t", "INTO u"))  # a new table knows nothing of the old one's keys
     assert live(acid, "u") == {2: ("late", "x"), 3: ("c", "x")}
+
+
+def test_if_the_first_statement_fails_its_state_table_goes(acid, t):
+    put(acid, "s", [Change(None, "a", 1)])
+    with pytest.raises(ConstraintError):
+        acid.sql(CDC)
+    assert acid.metastore.tables("default") == ["t"] and acid.metastore.pending_cleanups() == []
+    acid.sql("BEGIN")
+    with pytest.raises(ConstraintError):
+        acid.sql(CDC)
+    acid.sql("COMMIT")
+    put(acid, "s", [Change(1, "a", 1)])
+    with pytest.raises(SqlError, match="If the first AUTO CDC failed, there are none"):
+        acid.sql(CDC.replace("KEYS (id)", "KEYS (id, v)"))
+    acid.sql("DROP TABLE t__acidsql_cdc")
+    acid.sql(CDC.replace("KEYS (id)", "KEYS (id, v)"))
+    assert live(acid) == {1: ("a", "x")}
+
+
+def test_a_state_table_that_has_rows_or_is_in_use_is_not_dropped(acid, t):
+    put(acid, "s", [Change(1, "a", 1)])
+    acid.sql(CDC)
+    state = acid.metastore.get_table(TableName("default", "t__acidsql_cdc"))
+    tables = acid._runner._tables
+    tables.drop_unwritten(state, "a statement that failed")
+    assert acid.metastore.get_table(state.name) == state
+    acid.sql("DROP TABLE t__acidsql_cdc")
+    assert tables.create(acid.metastore.get_table(TableName("default", "t")), state, "text")
+    with beside(acid, compactor="off") as other:
+        other.sql("BEGIN")
+        other.sql("INSERT INTO t__acidsql_cdc (id) VALUES (1)")
+        tables.drop_unwritten(state, "a statement that failed")
+        assert acid.metastore.get_table(state.name) is not None
+        other.sql("ROLLBACK")
+    tables.drop_unwritten(state, "a statement that failed")
+    assert acid.metastore.get_table(state.name) is None
+
+
+def test_a_table_that_only_has_the_name_of_a_state_table(acid, t):
+    put(acid, "s", [Change(1, "a", 1)])
+    for columns in ("(x INT)", "(x INT) TBLPROPERTIES ('acidsql.cdc.order' = '')"):
+        acid.sql(f"CREATE TABLE t__acidsql_cdc {columns}")
+        with pytest.raises(SqlError) as caught:
+            acid.sql(CDC)
+        assert caught.value.condition == "AUTOCDC_INVALID_STATE.NAME_TAKEN"
+        shown = {row.tableName for row in acid.sql("SHOW TABLES 't*'").collect()}
+        assert shown == ({"t"} if "PROPERTIES" in columns else {"t", "t__acidsql_cdc"})
+        acid.sql("DROP TABLE t__acidsql_cdc")
+
+
+# ── the first load ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_first_load_joins_nothing_and_changes_may_overlap_it(acid, monkeypatch):
+    acid.sql("CREATE TABLE t (id INT, v STRING, n INT DEFAULT 7) PARTITIONED BY (p STRING)")
+    kept = []
+    keep = AutoCdcStatements._kept
+
+    def count(self, *rest):
+        kept.append(1)
+        return keep(self, *rest)
+
+    monkeypatch.setattr(AutoCdcStatements, "_kept", count)
+    load = [
+        Change(1, "old", 1), Change(1, "new", 2), Change(2, None, 2, op="d"), Change(3, "c", 5),
+        Change(4, "too old", 1, p="y"), Change(0, None, 1, 1, op="t"),
+    ]  # fmt: skip
+    text = CDC.replace("SEQUENCE", "APPLY AS TRUNCATE WHEN op = 't' SEQUENCE")
+    put(acid, "s", load)
+    (counts,) = acid.sql(text).collect()
+    assert len(kept) == 1  # the fold, but no decision
+    assert (counts.num_inserted_rows, counts.num_affected_rows) == (2, 2)
+    assert (counts.num_records, counts.num_stale_records) == (6, 2)
+    assert live(acid) == {1: ("new", "x"), 3: ("c", "x")} and deleted(acid) == {2}
+    assert {row.n for row in acid.sql("SELECT n FROM t").collect()} == {7}
+    assert not list(Path(acid.warehouse).glob("t*/**/delete_delta_*"))
+    put(acid, "s", [*load, Change(2, "late", 1), Change(3, "newer", 6)])
+    acid.sql(text)
+    assert len(kept) == 3
+    assert live(acid) == {1: ("new", "x"), 3: ("newer", "x")} and deleted(acid) == {2}
+
+
+def test_a_table_with_rows_or_with_order_values_is_no_first_load(acid, t):
+    acid.sql("INSERT INTO t VALUES (1, 'by hand', 'x')")
+    put(acid, "s", [Change(1, "a", 1), Change(2, "b", 1)])
+    acid.sql(CDC)
+    assert live(acid) == {1: ("a", "x"), 2: ("b", "x")}
+    acid.sql("TRUNCATE TABLE t")
+    acid.sql(CDC)
+    assert live(acid) == {}
 
 
 def test_explain_says_the_rules_and_changes_nothing(acid, t):

@@ -101,7 +101,7 @@ def test_a_numbered_statement_is_applied_once(acid, cdc):
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"stored_as_scd_type": 2}, UnsupportedError),
+        ({"stored_as_scd_type": 3}, UnsupportedError),
         ({"column_list": ["v"], "except_column_list": ["op"]}, SettingError),
         ({"sequence_by": "ts COLUMNS (v)"}, SettingError),
         ({"apply_as_deletes": "op = 'd'; DROP TABLE t"}, SettingError),

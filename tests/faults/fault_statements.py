@@ -31,6 +31,12 @@ SETUP = (
     "CREATE TABLE d__acidsql_cdc (id INT, sequence BIGINT, deleted BOOLEAN, at TIMESTAMP) "
     "TBLPROPERTIES ('acidsql.cdc.order' = '')",
     "INSERT INTO d__acidsql_cdc (id, sequence, deleted) VALUES (1, 1, true)",
+    "CREATE TABLE h (id INT, v STRING, __START_AT BIGINT, __END_AT BIGINT)",  # it keeps versions
+    "INSERT INTO h VALUES (2, 'old', 1, NULL), (7, 'seven', 5, NULL)",
+    "CREATE TABLE h__acidsql_cdc (id INT, sequence BIGINT, deleted BOOLEAN, at TIMESTAMP, "
+    "v STRING) TBLPROPERTIES ('acidsql.cdc.order' = '', 'acidsql.cdc.scd.type' = '2', "
+    "'acidsql.cdc.num.keys' = '1')",
+    "INSERT INTO h__acidsql_cdc (id, sequence, deleted) VALUES (1, 1, true)",
 )
 _PROBE_M = "INSERT INTO m VALUES (99, 'probe')"
 _PROBE_C = "INSERT INTO c VALUES (99, 'probe')"

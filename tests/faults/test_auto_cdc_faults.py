@@ -24,12 +24,29 @@ pytestmark = [
     pytest.mark.skipif(not test_crash.ALL, reason="only with ACIDSQL_FAULTS=all"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-KIND = Kind(
-    "auto_cdc",
-    "AUTO CDC INTO d FROM (SELECT id, CAST(id AS BIGINT) AS n, id = 3 AS gone FROM s) KEYS (id) "
-    "APPLY AS DELETE WHEN gone SEQUENCE BY n COLUMNS (id)",
-    "INSERT INTO d VALUES (99)",
-)
+_SOURCE = "(SELECT id, v, CAST(id AS BIGINT) AS n, id = 3 AS gone, id = 2 AS every FROM s)"
+_PROBE = "INSERT INTO d VALUES (99)"
+KINDS = [
+    Kind(
+        "auto_cdc",
+        f"AUTO CDC INTO d FROM {_SOURCE} KEYS (id) "
+        "APPLY AS DELETE WHEN gone SEQUENCE BY n COLUMNS (id)",
+        _PROBE,
+    ),
+    Kind(
+        "truncation",
+        f"AUTO CDC INTO d FROM {_SOURCE} KEYS (id) APPLY AS DELETE WHEN gone "
+        "APPLY AS TRUNCATE WHEN every SEQUENCE BY n COLUMNS (id)",
+        _PROBE,
+    ),
+    Kind(
+        "history",
+        f"AUTO CDC INTO h FROM {_SOURCE} KEYS (id) APPLY AS DELETE WHEN gone SEQUENCE BY n "
+        "COLUMNS (id, v) STORED AS SCD TYPE 2",
+        "INSERT INTO h VALUES (99, 'probe', 1, NULL)",
+    ),
+]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
 class _Noon:
@@ -45,20 +62,30 @@ def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_cdc, "staged", fault_replay._staged)
 
 
-def test_a_session_that_dies_leaves_both_tables_before_or_after(world: World, copies: Path) -> None:
+@each_kind
+def test_a_session_that_dies_leaves_both_tables_before_or_after(
+    world: World, kind: Kind, copies: Path
+) -> None:
     test_crash.test_a_session_that_dies_at_any_moment_leaves_the_state_before_or_after(
-        world, KIND, copies
+        world, kind, copies
     )
 
 
-def test_where_a_call_fails_nothing_happened_and_the_session_goes_on(world: World) -> None:
-    test_errors.test_where_a_call_fails_nothing_happened_and_the_session_goes_on(world, KIND)
+@each_kind
+def test_where_a_call_fails_nothing_happened_and_the_session_goes_on(
+    world: World, kind: Kind
+) -> None:
+    test_errors.test_where_a_call_fails_nothing_happened_and_the_session_goes_on(world, kind)
 
 
-def test_where_a_reply_is_lost_the_statement_happened_or_did_not(world: World) -> None:
-    test_errors.test_where_a_reply_is_lost_the_statement_happened_or_did_not(world, KIND)
+@each_kind
+def test_where_a_reply_is_lost_the_statement_happened_or_did_not(world: World, kind: Kind) -> None:
+    test_errors.test_where_a_reply_is_lost_the_statement_happened_or_did_not(world, kind)
 
 
+@each_kind
 @pytest.mark.parametrize("lost", [False, True], ids=["before", "after"])
-def test_the_stop_button_leaves_both_tables_before_or_after(world: World, lost: bool) -> None:
-    test_errors.test_the_stop_button_leaves_the_state_before_or_after(world, KIND, lost)
+def test_the_stop_button_leaves_both_tables_before_or_after(
+    world: World, kind: Kind, lost: bool
+) -> None:
+    test_errors.test_the_stop_button_leaves_the_state_before_or_after(world, kind, lost)

@@ -1,0 +1,54 @@
+"""Makes the state table beside a target of AUTO CDC, before the first statement needs it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from acidsql.acid.table import Table
+from acidsql.errors import AcidSqlError
+from acidsql.plan.locking import exclusive, read_lock
+from acidsql.settings import Settings
+from acidsql.sql import statements as st
+from acidsql.sql.tokens import Span
+from acidsql.statements.moving import AT_ONCE
+from acidsql.statements.tables import TableStatements
+from acidsql.txn.snapshot import snapshot_of
+
+
+class StateTables(TableStatements):
+    """The statements about tables and, without a statement, the state tables."""
+
+    def create(self, owner: Table, state: Table, text: str) -> bool:
+        """Create the state table of another table. It gets its directory here.
+
+        Returns:
+            False if the table is there already, or if its owner has gone.
+        """
+        place = st.CreateTable(st.Name((state.name.name,), Span(0, 0)))
+        state = replace(state, location=self._location(place, state.name))
+        with self._transactions.own(text) as transaction:
+            transaction.txn.lock([read_lock(owner.name), exclusive(state.name)], agent_info=text)
+            if not self._again(owner.name).lies_as(owner) or self._metastore.get_table(state.name):
+                return False
+            self._create(state, transaction, adopt=False)
+        return True
+
+    def drop_unwritten(self, state: Table, text: str) -> None:
+        """Drop a state table to which nobody has written. If this fails, the table stays.
+
+        A table that somebody uses is not waited for: it will hardly stay empty.
+        """
+        waits = Settings.of(AT_ONCE)
+        with (
+            suppress(AcidSqlError, OSError),
+            self._txns.open(agent_info=text, waits=waits) as txn,
+        ):
+            txn.lock([exclusive(state.name)], agent_info=text)
+            now = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
+            if now.write_ids[state.name].is_any_valid:
+                return
+            found = self._metastore.get_table(state.name)
+            if found is not None and found.columns == state.columns:
+                self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))
+            txn.end_quietly()
