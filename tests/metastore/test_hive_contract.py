@@ -30,10 +30,13 @@ class TestHive(MetastoreContract):
         "can_work",  # tests/beside/test_hive_workers.py has the worker
     }  # fmt: skip
 
+    server = "hive_metastore"
+
     @pytest.fixture(autouse=True)
-    def fresh(self, hive_metastore, monkeypatch):
+    def fresh(self, request, monkeypatch):
         """Nothing is open, no table is there, and no write id is taken; only numbers of
         transactions go on."""
+        hive_metastore = request.getfixturevalue(self.server)
         self._server, real = hive_metastore, str(hive_metastore.warehouse)
         ours, theirs = convert.ours, convert.theirs
         monkeypatch.setattr(convert, "ours", lambda one: _moved(ours(one), real, WAREHOUSE))
@@ -54,6 +57,12 @@ class TestHive(MetastoreContract):
         store = AsGiven(self._server.url, list_names=lambda _: [])
         store.features = replace(store.features, warehouse=WAREHOUSE)
         return store
+
+
+class TestHive3(TestHive):
+    """The same over a metastore of Hive 3.1.3."""
+
+    server = "hive3_metastore"
 
 
 class AsGiven(HiveMetastore):

@@ -201,7 +201,7 @@ class HiveCatalog(Calls):
         )
         try:
             self._call("seed_write_id", request)
-        except (CatalogError, MetastoreError):  # Hive 3 does not know the call
+        except (CatalogError, MetastoreError, UnsupportedError):  # Hive 3 does not know the call
             asked = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
             (found,) = self._call("get_valid_write_ids", asked).tblValidWriteIds
             left = last - found.writeIdHighWaterMark
