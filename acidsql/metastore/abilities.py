@@ -24,6 +24,11 @@ class Abilities:
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.
+        reads_zstd: All who use its tables read ORC files in ZSTD. False: Hive 3 does not, so files
+            are in ZLIB unless the table has another ``orc.compress``.
+        leases_keep_files: A lease keeps the cleaner from the files of a snapshot. False: the
+            cleaner waits for locks only. A DataFrame that is read late may fail, because its files
+            are gone.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_state_tables: DROP and RENAME of a table take its state table (``acid.cdc``) along.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
@@ -37,6 +42,8 @@ class Abilities:
     remembers_changes: bool = True
     queues_cleanups: bool = True
     shared_with_hive: bool = False
+    reads_zstd: bool = True
+    leases_keep_files: bool = True
     keeps_streams: bool = True
     keeps_state_tables: bool = True
     txn_timeout_ms: int | None = None

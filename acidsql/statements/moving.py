@@ -35,7 +35,12 @@ from acidsql.errors import (
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive
 from acidsql.settings import Settings
-from acidsql.statements.moving_files import files_of, need_settled, rename_visible
+from acidsql.statements.moving_files import (
+    files_of,
+    need_settled,
+    refuse_zstd,
+    rename_visible,
+)
 from acidsql.statements.places import entering
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import Snapshot, Txn, TxnManager
@@ -148,6 +153,8 @@ class Move:
         partitions = self._old.store.partitions(self._old.name)
         seen = self._old.snapshot()
         need_settled(table, partitions, seen, for_hive=self._new.store.abilities.shared_with_hive)
+        if not self._new.store.abilities.reads_zstd:
+            refuse_zstd(table, partitions, seen)
         _need_types(table)
         need_no_state(self._old.store, table)
         self._old.store.alter_table(

@@ -150,7 +150,7 @@ class HiveCatalog(Calls):
                 "acidsql can neither read nor write.",
                 condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
             )
-        return table
+        return table.in_zlib() if self.features.is_hive3 else table
 
     def _constraints(self, name: TableName) -> Any:
         request = hive.AllTableConstraintsRequest(

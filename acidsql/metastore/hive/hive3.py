@@ -176,6 +176,14 @@ def _compact(client: Client, request: Any) -> Any:
     return client.call("compact2", request)
 
 
+def _show_compact(client: Client, request: Any) -> Any:
+    answer = client.call("show_compact", request)
+    for one in answer.compacts:
+        if one.state == "attempted":
+            one.state = "did not initiate"  # as Hive 4 calls it
+    return answer
+
+
 def _abort_compactions(client: Client, request: Any) -> Any:
     raise _lacking("call to abort compactions")
 
@@ -196,6 +204,7 @@ _OTHERWISE: Mapping[str, Callable[..., Any]] = {
     "lock": _lock,
     "show_locks": _show_locks,
     "compact2": _compact,
+    "show_compact": _show_compact,
     "abort_Compactions": _abort_compactions,
     "seed_write_id": _seed_write_id,
 }

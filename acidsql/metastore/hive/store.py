@@ -22,6 +22,7 @@ ABILITIES = Abilities(
     keeps_streams=False,
     keeps_state_tables=False,
 )
+ABILITIES_OF_3 = replace(ABILITIES, can_work=False, reads_zstd=False, leases_keep_files=False)
 
 
 class HiveMetastore(HiveTxns, HiveForeign):
@@ -51,7 +52,7 @@ class HiveMetastore(HiveTxns, HiveForeign):
     @property
     def abilities(self) -> Abilities:
         return replace(
-            ABILITIES,
+            ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES,
             remembers_changes=self.features.logs_changes,
             txn_timeout_ms=self.features.txn_timeout_ms,
         )

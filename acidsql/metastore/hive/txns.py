@@ -247,6 +247,16 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                 self._call("add_write_notification_log", request)
 
     def _commit(self, own: OwnTxn) -> None:
+        """COMMIT, while the locks are held (see ``renewals``)."""
+        self._need_locks(own)
+        try:
+            self._send_commit(own)
+        except TxnError:  # it has ended
+            self._release(own)
+            raise
+        self._release(own)
+
+    def _send_commit(self, own: OwnTxn) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
         # The server's own comparison, by time, is needed only if locks let others change the same.
         request = hive.CommitTxnRequest(
@@ -254,26 +264,23 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         )
         lost: MetastoreError | None = None
         end = time.monotonic() + self._client.address.timeout_s
-        self._need_locks(own)
         for pause_s in (*_PAUSES_S, None):
             try:
                 self._client.call("commit_txn", request, repeats=0)
-                break
+                return
             except MetastoreError as error:
                 lost = error
                 if pause_s is None or time.monotonic() >= end:
                     raise
                 time.sleep(pause_s)
             except TxnAbortedError as error:
-                self._release(own)
                 raise _as_conflict(own, error) from error
             except NoSuchTxnError:
                 if lost is None:
                     raise
                 if own.write_ids:
                     raise lost from None  # committed and forgotten, or lost with the database
-                break
-        self._release(own)
+                return
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
