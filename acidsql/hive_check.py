@@ -29,7 +29,7 @@ _ABILITIES = {
     "conflicts_by_row": "acidsql.conflict.detection=row",
     "remembers_changes": "transactions of several statements notice each change of the catalog",
     "queues_cleanups": "directories of dropped tables are queued for deletion",
-    "reads_zstd": "ORC files in ZSTD, which Hive 3 does not read",
+    "read_by_hive3": "files are such that Hive 3 reads them: ORC in ZLIB instead of ZSTD",
     "leases_keep_files": "DataFrames keep their files from the cleaner until they are read",
     "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",

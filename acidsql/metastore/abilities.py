@@ -24,8 +24,9 @@ class Abilities:
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.
-        reads_zstd: All who use its tables read ORC files in ZSTD. False: Hive 3 does not, so files
-            are in ZLIB unless the table has another ``orc.compress``.
+        read_by_hive3: Hive 3 reads its tables, which knows neither ZSTD nor directories with a
+            transaction's number (``_v``). So ORC files are in ZLIB unless a table has another
+            ``orc.compress``.
         leases_keep_files: A lease keeps the cleaner from the files of a snapshot. False: the
             cleaner waits for locks only. A DataFrame that is read late may fail, because its files
             are gone.
@@ -42,7 +43,7 @@ class Abilities:
     remembers_changes: bool = True
     queues_cleanups: bool = True
     shared_with_hive: bool = False
-    reads_zstd: bool = True
+    read_by_hive3: bool = False
     leases_keep_files: bool = True
     keeps_streams: bool = True
     keeps_state_tables: bool = True

@@ -62,6 +62,6 @@ class Preparer:
         fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
         name = self._names.new(statement.name, said.text)
         table = self._tables.define(statement, said.text, name, fields)
-        table = table if self._able.reads_zstd else table.in_zlib()
+        table = table.in_zlib() if self._able.read_by_hive3 else table
         planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
         return Prepared((planned,), found.standins)

@@ -357,7 +357,8 @@ def test_a_table_moves_there_and_back_unless_hive_3_cannot_read_its_files(
         with pytest.raises(UnsupportedError, match="ZSTD"):
             own.export_to_hive("default.m", metastore=url, name=name)
         own.sql("ALTER TABLE default.m SET TBLPROPERTIES ('orc.compress'='ZLIB')")
-        own.compact("default.m", kind="major")
+        own.sql("SET acidsql.compactor.visibility.id = true")  # Hive 3 does not read such names
+        own.compact("default.m", wait=True)
         own.export_to_hive("default.m", metastore=url, name=name)
         with acidsql.connect(spark, metastore=url) as there:
             there.sql(f"UPDATE {name} SET a = 5 WHERE a = 1")
@@ -376,7 +377,7 @@ def test_the_check_says_what_hive_3_lacks(acid, hive3_metastore, connect):
     said = " ".join(done.output.split())
     assert done.exit_code == 1, said  # the tests' server has no compactor
     for words in (
-        "3.1", "no: sessions compact", "no: ORC files in ZSTD", "no: DataFrames keep their files",
-        "yes: transactions of several statements notice", "full ACID",
+        "3.", "no: sessions compact", "yes: files are such that Hive 3", "full ACID",
+        "no: DataFrames keep their files", "yes: transactions of several statements notice",
     ):  # fmt: skip
         assert words in said, said

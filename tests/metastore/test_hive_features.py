@@ -59,7 +59,7 @@ def test_a_server_without_hive_4s_calls_gets_those_of_hive_3(opened):
     checks = hive.CheckConstraintsResponse(checkConstraints=[])
     store = opened(getVersion="4.9", get_open_txns_req=UNKNOWN, get_check_constraints=checks)
     assert store.features.is_hive3
-    assert not store.abilities.can_work and not store.abilities.reads_zstd
+    assert not store.abilities.can_work and store.abilities.read_by_hive3
     store.close()
 
 

@@ -22,7 +22,7 @@ ABILITIES = Abilities(
     keeps_streams=False,
     keeps_state_tables=False,
 )
-ABILITIES_OF_3 = replace(ABILITIES, can_work=False, reads_zstd=False, leases_keep_files=False)
+ABILITIES_OF_3 = replace(ABILITIES, can_work=False, read_by_hive3=True, leases_keep_files=False)
 
 
 class HiveMetastore(HiveTxns, HiveForeign):
