@@ -162,21 +162,33 @@ def _time_outs(survey: Survey) -> Iterator[Fact]:
             yield Fact(name, value)
 
 
+_INITIATOR = "metastore.compactor.initiator.on"
+# Settings that should be true → what the server does then, and what to do if they are not.
+_WANTED = {
+    "metastore.housekeeping.threads.on": (
+        "the server aborts transactions that have timed out",
+        "Set it to true on one server: else locks of a dead program stay for ever.",
+    ),
+    _INITIATOR: (
+        "the server finds out which tables need a compaction",
+        "Set it to true on one server, or run ALTER TABLE … COMPACT yourself.",
+    ),
+    "metastore.compactor.cleaner.on": (
+        "the server deletes files that a compaction has replaced",
+        "Set it to true on one server: else old files stay for ever.",
+    ),
+}
+_WANTED_OF_HIVE3 = {
+    _INITIATOR: (
+        "the server aborts transactions that have timed out, finds out which tables need a "
+        "compaction, and deletes files that a compaction has replaced",
+        "Set it to true on one server: else locks of a dead program, and old files, stay for ever.",
+    ),
+}
+
+
 def _compaction(survey: Survey) -> Iterator[Fact]:
-    wanted = {
-        "metastore.housekeeping.threads.on": (
-            "the server aborts transactions that have timed out",
-            "Set it to true on one server: else locks of a dead program stay for ever.",
-        ),
-        "metastore.compactor.initiator.on": (
-            "the server finds out which tables need a compaction",
-            "Set it to true on one server, or run ALTER TABLE … COMPACT yourself.",
-        ),
-        "metastore.compactor.cleaner.on": (
-            "the server deletes files that a compaction has replaced",
-            "Set it to true on one server: else old files stay for ever.",
-        ),
-    }
+    wanted = _WANTED_OF_HIVE3 if survey.features.is_hive3 else _WANTED
     for name, (meaning, advice) in wanted.items():
         value = survey.setting(name)
         if value.lower() == "true":

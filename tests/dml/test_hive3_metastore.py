@@ -378,6 +378,6 @@ def test_the_check_says_what_hive_3_lacks(acid, hive3_metastore, connect):
     assert done.exit_code == 1, said  # the tests' server has no compactor
     for words in (
         "3.", "no: sessions compact", "yes: files are such that Hive 3", "full ACID",
-        "no: DataFrames keep their files", "yes: transactions of several statements notice",
+        "no: DataFrames keep their files", "else locks of a dead program, and old files, stay", "yes: transactions of several statements notice",
     ):  # fmt: skip
         assert words in said, said

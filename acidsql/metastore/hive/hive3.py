@@ -146,6 +146,8 @@ def _open_txns(client: Client, request: Any) -> Any:
 
 def _lock(client: Client, request: Any) -> Any:
     for one in request.component:
+        if one.dbname.startswith("("):
+            one.tablename = _plain(one.tablename)  # no table, but a path
         _need_plain(one.dbname, one.tablename, one.partitionname)
         if one.type == hive.LockType.EXCL_WRITE:
             one.type = hive.LockType.SHARED_WRITE
