@@ -377,7 +377,8 @@ def test_the_check_says_what_hive_3_lacks(acid, hive3_metastore, connect):
     said = " ".join(done.output.split())
     assert done.exit_code == 1, said  # the tests' server has no compactor
     for words in (
-        "3.", "no: sessions compact", "yes: files are such that Hive 3", "full ACID",
-        "no: DataFrames keep their files", "else locks of a dead program, and old files, stay", "yes: transactions of several statements notice",
+        "3.", "full ACID", "no: sessions compact", "yes: files are such that Hive 3",
+        "no: DataFrames keep their files", "yes: transactions of several statements notice",
+        "else locks of a dead program, and old files, stay",
     ):  # fmt: skip
         assert words in said, said
