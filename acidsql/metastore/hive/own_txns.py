@@ -93,7 +93,7 @@ class OwnTxn:
     def must_look_again(self, lock_id: int) -> bool:
         """Whether Hive 3 may have granted a lock too early (see ``hive3``)."""
         return bool(self.held) or any(
-            one.lock_type is LockType.EXCLUSIVE for one in self.waiting[lock_id]
+            one.lock_type is LockType.EXCLUSIVE for one in self.waiting.get(lock_id, ())
         )
 
     def grant(self, lock_id: int) -> None:
