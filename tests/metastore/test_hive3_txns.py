@@ -222,13 +222,27 @@ def test_a_lock_on_the_table_waits_for_a_writer_of_another_partition(store, open
 
 
 def test_a_transaction_does_not_wait_for_its_own_newer_number(store, name):
-    txn = store.renew(updating(store, name))
+    first = begin(store)
+    updated(store, name)
+    store.lock(first, [shared_read(name, INSERT)])
+    txn = store.renew(first)
+    assert txn > first
     write(store, txn, name)  # the server keeps the lock with which it was told
     wanted = store.lock(txn, [on(LockType.EXCLUSIVE, name, operation=Operation.OVERWRITE)])
     assert servers_word(store, txn, wanted.lock_id) == hive.LockState.WAITING  # the trap
     assert wanted.state is LockState.ACQUIRED
     store.commit_txn(txn)
     assert store.show_locks() == []
+
+
+def test_writers_wait_for_each_other_whatever_they_ask_for(store, open_store, name):
+    one, two = begin(store), begin(store)
+    store.lock(one, [on(LockType.SHARED_WRITE, name, operation=UPDATE)])
+    wanted = store.lock(two, [on(LockType.SHARED_WRITE, name, operation=UPDATE)])
+    assert (wanted.state, wanted.blocked_by.txn_id) == (LockState.WAITING, one)
+    assert {lock.lock_type for lock in store.show_locks()} == {WRITING}
+    store.abort_txn(one)
+    store.abort_txn(two)
 
 
 def test_a_circle_of_transactions_with_newer_numbers_is_ended(store, open_store, name):
