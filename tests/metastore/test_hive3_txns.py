@@ -14,12 +14,14 @@ from contract_base import INSERT, SELECT, UPDATE, exclusive, on, shared_read
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import (
     CatalogError,
+    MetastoreError,
     NoSuchTxnError,
     TxnAbortedError,
     UnsupportedError,
     WriteConflictError,
 )
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
+from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import LockState, LockType, Operation, TxnState
@@ -185,6 +187,30 @@ def test_a_heartbeat_keeps_both_numbers_alive(store, name, hive3_metastore):
     beats = hive3_metastore.query("SELECT TXN_ID, TXN_LAST_HEARTBEAT FROM TXNS ORDER BY TXN_ID")
     assert [int(one) for one, beat in beats if int(beat) > 1] == [first, txn]
     store.abort_txn(txn)
+
+
+@pytest.mark.parametrize("which", ["writer", "holder"])
+def test_after_a_lost_reply_to_commit_the_transaction_is_committed(
+    store, open_store, name, which, monkeypatch, hive3_metastore
+):
+    first = updating(store, name)
+    txn = store.renew(first)
+    snapshot = write(store, txn, name)
+    real, lost = Client.call, []
+
+    def call(self, method, *values, **options):
+        answer = real(self, method, *values, **options)
+        about = txn if which == "writer" else first
+        if method == "commit_txn" and values[0].txnid == about and not lost:
+            lost.append(method)
+            raise MetastoreError("the reply is lost")
+        return answer
+
+    monkeypatch.setattr(Client, "call", call)
+    store.commit_txn(txn, snapshot=snapshot)
+    assert lost
+    assert txn in rows(hive3_metastore, "COMPLETED_TXN_COMPONENTS", "CTC_TXNID")
+    assert store.show_locks() == []
 
 
 # ── locks ────────────────────────────────────────────────────────────────────────────────────
