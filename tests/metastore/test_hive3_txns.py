@@ -161,7 +161,7 @@ def test_another_change_after_the_newer_number_is_a_conflict(store, open_store, 
 
 
 @pytest.mark.parametrize("ended", ["holder", "writer"])
-@pytest.mark.parametrize("noticed", ["heartbeat", "publish", "commit"])
+@pytest.mark.parametrize("noticed", ["heartbeat", "lock", "publish", "commit"])
 def test_if_one_number_is_aborted_the_other_one_ends_too(store, open_store, name, ended, noticed):
     first = updating(store, name)
     txn = store.renew(first)
@@ -169,6 +169,9 @@ def test_if_one_number_is_aborted_the_other_one_ends_too(store, open_store, name
     open_store().abort_txn(first if ended == "holder" else txn, "ABORT TRANSACTIONS")
     with pytest.raises(TxnAbortedError):
         if noticed == "heartbeat":
+            store.heartbeat(txn)
+        elif noticed == "lock":
+            store.lock(txn, [exclusive(name)])
             store.heartbeat(txn)
         elif noticed == "publish":
             store.record_partitions(txn, name, [""])

@@ -9,7 +9,7 @@ committed since it was opened. The first number goes on to hold the locks: if it
 somebody else might get them, and commit, again and again. With the newer number the transaction
 writes and commits.
 
-* Both are kept alive together. If one has ended, the other one is aborted.
+* Both are kept alive together. If a call tells that one has ended, the other one is aborted.
 * COMMIT first sends a heartbeat for the first number: the locks are held, and will not time out
   before the commit. Then the newer number commits, which is the only commit point, and then the
   first.
@@ -20,6 +20,7 @@ writes and commits.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import (
@@ -78,22 +79,32 @@ class HiveRenewals(Calls):
         if own is None or own.holder == txn_id:
             super().heartbeat(txn_id)
             return
-        try:
-            super().heartbeat(txn_id)
-        except (NoSuchTxnError, TxnAbortedError):
-            self._end_number(own.holder)
-            raise
+        super().heartbeat(txn_id)
         self._need_locks(own)
 
+    def _call(self, name: str, *values: Any) -> Any:
+        """Call a method. If it tells that one number of a transaction has ended, end the other."""
+        try:
+            return super()._call(name, *values)
+        except (NoSuchTxnError, TxnAbortedError):
+            ended = getattr(values[0], "txnid", None) if name != "abort_txn" else None
+            for own in list(self._own.values()):
+                if ended in own.numbers:
+                    for number in set(own.numbers) - {ended}:
+                        self._end_number(number)
+            raise
+
     def _need_locks(self, own: OwnTxn) -> None:
-        """A sign of life of the number that holds the locks, if that is another one. If it has
-        ended, abort."""
+        """A sign of life of the number that holds the locks, if that is another one.
+
+        Raises:
+            TxnAbortedError: It has ended, and so the transaction was aborted.
+        """
         if own.holder == own.id:
             return
         try:
             super().heartbeat(own.holder)
         except (NoSuchTxnError, TxnAbortedError) as error:
-            self._end_number(own.id)
             raise TxnAbortedError(
                 f"Transaction {own.id} was aborted, because transaction {own.holder}, which held "
                 f"its locks, has ended. {error.message}", txnId=own.id,
