@@ -46,8 +46,8 @@ class HiveRenewals(Calls):
 
     def _open(self, own: OwnTxn) -> int:
         """Open a transaction in the server."""
-        if self.features.is_hive3 and own.type is not TxnType.READ_ONLY:
-            own.before = self._now()  # first: what commits in between counts as later
+        matters = self.features.is_hive3 and own.type is not TxnType.READ_ONLY
+        before = self._now() if matters else None  # first: what commits meanwhile counts as later
         request = hive.OpenTxnRequest(
             num_txns=1,
             user=own.user[:NAME_MAX],
@@ -56,6 +56,7 @@ class HiveRenewals(Calls):
             txn_type=own.type.value,
         )
         number: int = self._call("open_txns", request).txn_ids[0]
+        own.before = before
         return number
 
     def renew(self, txn_id: int) -> int:
@@ -76,19 +77,17 @@ class HiveRenewals(Calls):
 
     def heartbeat(self, txn_id: int) -> None:
         own = self._own.get(txn_id)
-        if own is None or own.holder == txn_id:
-            super().heartbeat(txn_id)
-            return
         super().heartbeat(txn_id)
-        self._need_locks(own)
+        if own is not None:
+            self._need_locks(own)
 
     def _call(self, name: str, *values: Any) -> Any:
         """Call a method. If it tells that one number of a transaction has ended, end the other."""
         try:
             return super()._call(name, *values)
         except (NoSuchTxnError, TxnAbortedError):
-            ended = getattr(values[0], "txnid", None) if name != "abort_txn" else None
-            for own in list(self._own.values()):
+            ended = getattr(values[0], "txnid", None)
+            for own in list(self._own.values()) if name != "abort_txn" else ():
                 if ended in own.numbers:
                     for number in set(own.numbers) - {ended}:
                         self._end_number(number)
