@@ -80,7 +80,8 @@ def refuse_zstd(table: Table, partitions: Sequence[Partition], seen: Snapshot) -
         if script.compression == ZSTD:
             raise UnsupportedError(
                 f"{table.name} cannot move to a metastore of Hive 3, which does not read ZSTD, as "
-                f"in '{path}'. Set 'orc.compress'='ZLIB', and run a major compaction first.",
+                f"in '{path}'. Set 'orc.compress'='ZLIB', and write its rows anew (INSERT OVERWRITE) "
+                "first.",
                 condition="UNSUPPORTED_FEATURE.MOVE",
             )
 
