@@ -71,17 +71,20 @@ def need_settled(
 
 def refuse_zstd(table: Table, partitions: Sequence[Partition], seen: Snapshot) -> None:
     """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
+    if table.file_format != ORC:
+        return
     files = filesystem_for(table.location)
     for path, kind in files_of(table, partitions, seen, table.name):
-        if table.file_format != ORC or kind == "newer":
-            continue
+        size = 0 if kind == "newer" else files.size(path)
+        if not size:
+            continue  # no file, or one without rows
         with naming_damage(path), files.open_input(path) as file:
-            _, script = read_tail(file, files.size(path))
+            _, script = read_tail(file, size)
         if script.compression == ZSTD:
             raise UnsupportedError(
                 f"{table.name} cannot move to a metastore of Hive 3, which does not read ZSTD, as "
-                f"in '{path}'. Set 'orc.compress'='ZLIB', and write its rows anew (INSERT OVERWRITE) "
-                "first.",
+                f"in '{path}'. Set 'orc.compress'='ZLIB', and write its rows anew by INSERT "
+                "OVERWRITE first.",
                 condition="UNSUPPORTED_FEATURE.MOVE",
             )
 
