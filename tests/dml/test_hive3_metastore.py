@@ -15,6 +15,7 @@ from kit import rows
 from pyarrow import orc
 
 import acidsql
+from acidsql.acid.table import TableName
 from acidsql.cli import main
 from acidsql.errors import (
     ConstraintError,
@@ -193,23 +194,20 @@ def test_the_number_of_rows_stays_right(acid, ask):
     ) == [["numRows", "2"]]
 
 
-def test_files_are_in_a_compression_that_hive_3_reads(acid):
+def test_files_are_in_a_compression_that_hive_3_reads(acid, connect):
     """By default, those of acidsql are in ZSTD, which Hive 3 does not read."""
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("INSERT INTO t VALUES (1)")
     acid.sql("CREATE TABLE c AS SELECT id a FROM range(100)")
     acid.sql("CREATE TABLE l (a INT) TBLPROPERTIES ('orc.compress'='SNAPPY')")
     acid.sql("INSERT INTO l SELECT id FROM range(100)")
-    found = {
-        name: {orc.ORCFile(str(file)).compression for file in _files(acid, name)} for name in "tcl"
-    }
+    found = {name: _compressions(acid, TableName(connect.database, name)) for name in "tcl"}
     assert found == {"t": {"ZLIB"}, "c": {"ZLIB"}, "l": {"SNAPPY"}}
 
 
-def _files(acid, name):
-    (row,) = acid.sql(f"SHOW CREATE TABLE {name}").collect()
-    location = row[0].partition("LOCATION '")[2].partition("'")[0].removeprefix("file:")
-    return list(Path(location).rglob("bucket_?????"))
+def _compressions(acid, name):
+    files = Path(acid.metastore.get_table(name).location).rglob("bucket_?????")
+    return {orc.ORCFile(str(file)).compression for file in files}
 
 
 # ── transactions ─────────────────────────────────────────────────────────────────────────────
