@@ -29,6 +29,8 @@ _ABILITIES = {
     "conflicts_by_row": "acidsql.conflict.detection=row",
     "remembers_changes": "transactions of several statements notice each change of the catalog",
     "queues_cleanups": "directories of dropped tables are queued for deletion",
+    "read_by_hive3": "files are such that Hive 3 reads them: ORC in ZLIB instead of ZSTD",
+    "leases_keep_files": "DataFrames keep their files from the cleaner until they are read",
     "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
     "keeps_versions": "history and time travel: COMMIT notes what it changed",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",
@@ -161,21 +163,33 @@ def _time_outs(survey: Survey) -> Iterator[Fact]:
             yield Fact(name, value)
 
 
+_INITIATOR = "metastore.compactor.initiator.on"
+# Settings that should be true → what the server does then, and what to do if they are not.
+_WANTED = {
+    "metastore.housekeeping.threads.on": (
+        "the server aborts transactions that have timed out",
+        "Set it to true on one server: else locks of a dead program stay for ever.",
+    ),
+    _INITIATOR: (
+        "the server finds out which tables need a compaction",
+        "Set it to true on one server, or run ALTER TABLE … COMPACT yourself.",
+    ),
+    "metastore.compactor.cleaner.on": (
+        "the server deletes files that a compaction has replaced",
+        "Set it to true on one server: else old files stay for ever.",
+    ),
+}
+_WANTED_OF_HIVE3 = {
+    _INITIATOR: (
+        "the server aborts transactions that have timed out, finds out which tables need a "
+        "compaction, and deletes files that a compaction has replaced",
+        "Set it to true on one server: else locks of a dead program, and old files, stay for ever.",
+    ),
+}
+
+
 def _compaction(survey: Survey) -> Iterator[Fact]:
-    wanted = {
-        "metastore.housekeeping.threads.on": (
-            "the server aborts transactions that have timed out",
-            "Set it to true on one server: else locks of a dead program stay for ever.",
-        ),
-        "metastore.compactor.initiator.on": (
-            "the server finds out which tables need a compaction",
-            "Set it to true on one server, or run ALTER TABLE … COMPACT yourself.",
-        ),
-        "metastore.compactor.cleaner.on": (
-            "the server deletes files that a compaction has replaced",
-            "Set it to true on one server: else old files stay for ever.",
-        ),
-    }
+    wanted = _WANTED_OF_HIVE3 if survey.features.is_hive3 else _WANTED
     for name, (meaning, advice) in wanted.items():
         value = survey.setting(name)
         if value.lower() == "true":

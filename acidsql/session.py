@@ -259,6 +259,7 @@ class Session(Migration, StreamMethods, HistoryMethods):
 
         On a Hive Metastore only a worker runs, beside Hive's. The server has the rest.
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
+        Raises UnsupportedError on a metastore of Hive 3, where only Hive compacts.
 
         Args:
             once: Check all tables once, compact and clean, then return. Otherwise go on until
@@ -267,6 +268,7 @@ class Session(Migration, StreamMethods, HistoryMethods):
             tell: Called with one line of text for each thing done.
         """
         self._need_open()
+        self._runner.compactions.need_worker()
         service = Service(
             self.spark,
             self.metastore,

@@ -104,6 +104,19 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def hive3_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Hive Metastore 3.1.3. Each test makes a database of its own."""
+    import hive3_metastore
+
+    reason = hive3_metastore.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = hive3_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms3"))
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def acid_over_hive(spark: Any, hive_metastore: Any) -> Iterator[Any]:
     """A session on a Hive Metastore, in a database of the test's own."""

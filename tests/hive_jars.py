@@ -45,15 +45,15 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
         (BUILD / name).mkdir()
         unfinished = tempfile.mkdtemp(dir=BUILD / name)
         fetch(unfinished)
-        subprocess.run(
-            [
-                compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",
-                "-cp", ":".join([f"{unfinished}/jars/*", *map(str, needed)]),
-                "-d", f"{unfinished}/classes",
-                *(file for file in files if file.suffix == ".java"),
-            ],
-            check=True,
-        )  # fmt: skip
+        if programs := [file for file in files if file.suffix == ".java"]:
+            subprocess.run(
+                [
+                    compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",
+                    "-cp", ":".join([f"{unfinished}/jars/*", *map(str, needed)]),
+                    "-d", f"{unfinished}/classes", *programs,
+                ],
+                check=True,
+            )  # fmt: skip
         return Path(unfinished)
 
     return made_once(place, make)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from hive_jars import UnavailableError, built, javac, maven
 from hive_reader import SOURCES as READER
@@ -27,6 +28,7 @@ class HiveMetastoreServer:
     Attributes:
         main: The program.
         memory: How much memory the JVM may use.
+        defaults: Settings of all servers of a version.
 
     Args:
         work: An empty directory; no name on its path may begin with ``.`` or ``_``. A second server
@@ -38,6 +40,7 @@ class HiveMetastoreServer:
     """
 
     main, memory = "hms.Server", "512m"
+    defaults: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class HiveMetastoreServer:
             "hms.work": work, "hms.db": work / "db",
             "metastore.warehouse.dir": f"file://{self.warehouse}", "java.io.tmpdir": work,
             "derby.stream.error.file": work / "derby.log", "derby.system.durability": "test",
-            "user.timezone": "UTC", **(settings or {}),
+            "user.timezone": "UTC", **self.defaults, **(settings or {}),
         }  # fmt: skip
         self._said = work / "said"
         with self._said.open("ab") as said:
@@ -64,11 +67,15 @@ class HiveMetastoreServer:
                     "-XX:TieredStopAtLevel=1", *options,
                     *(f"-D{key}={value}" for key, value in given.items()),
                     "-cp", ":".join(map(str, self.classpath())),
-                    self.main, str(port), str(build() / "jars" / SCHEMA),
+                    self.main, str(port), str(self.schema()),
                 ],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
             )  # fmt: skip
         self.port = self._read_port()
+
+    def schema(self) -> Path:
+        """The SQL that makes its database."""
+        return build() / "jars" / SCHEMA
 
     def classpath(self) -> list[Path]:
         """Where the JVM finds its classes."""
@@ -125,14 +132,15 @@ def missing() -> str | None:
 
 def build() -> Path:
     """The folder with the jars and the classes."""
-    return built("hive-metastore", SOURCES, _fetch)
+    return built("hive-metastore", SOURCES, functools.partial(fetch, SOURCES, SCHEMA))
 
 
-def _fetch(directory: str) -> None:
+def fetch(sources: Path, schema: str, directory: str) -> None:
+    """Let Maven fetch a server's jars, and the SQL of its database, into ``directory``."""
     jars = Path(directory, "jars")
-    maven(SOURCES / "pom.xml", "copy", str(jars))
+    maven(sources / "pom.xml", "copy", str(jars))
     unpacked = Path(directory, "schema")
-    maven(SOURCES / "schema.xml", "unpack", str(unpacked))
-    (found,) = unpacked.rglob(SCHEMA)
-    found.rename(jars / SCHEMA)
+    maven(sources / "schema.xml", "unpack", str(unpacked))
+    (found,) = unpacked.rglob(schema)
+    found.rename(jars / schema)
     shutil.rmtree(unpacked)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PROPERTIES = "transactional_properties"
 BUCKETING_VERSION = "bucketing_version"
+ORC_COMPRESSION = "orc.compress"
 # These properties describe the table's files, so ALTER TABLE must not change them.
 FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
 # While a table moves to another metastore, both metastores have it with this property.
@@ -95,6 +96,13 @@ class Table:
     def is_insert_only(self) -> bool:
         """True for ``transactional_properties=insert_only`` (no row ids, no deletes)."""
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
+
+    def in_zlib(self) -> Table:
+        """The table with its ORC files in ZLIB, unless a property says otherwise."""
+        is_said = any(key.lower() == ORC_COMPRESSION for key in self.properties)
+        if is_said or self.file_format != ORC:
+            return self
+        return replace(self, properties={**self.properties, ORC_COMPRESSION: "ZLIB"})
 
     @property
     def has_row_ids(self) -> bool:

@@ -24,6 +24,12 @@ class Abilities:
         queues_cleanups: The metastore keeps a list of directories that are to be deleted. False:
             it deletes a dropped table's directory itself.
         shared_with_hive: Hive and others use its tables, too.
+        read_by_hive3: Hive 3 reads its tables, which knows neither ZSTD nor directories with a
+            transaction's number (``_v``). So ORC files are in ZLIB unless a table has another
+            ``orc.compress``.
+        leases_keep_files: A lease keeps the cleaner from the files of a snapshot. False: the
+            cleaner waits for locks only. A DataFrame that is read late may fail, because its files
+            are gone.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
         keeps_state_tables: DROP and RENAME of a table take its state table (``acid.cdc``) along.
@@ -38,6 +44,8 @@ class Abilities:
     remembers_changes: bool = True
     queues_cleanups: bool = True
     shared_with_hive: bool = False
+    read_by_hive3: bool = False
+    leases_keep_files: bool = True
     keeps_streams: bool = True
     keeps_versions: bool = True
     keeps_state_tables: bool = True

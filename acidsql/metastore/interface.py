@@ -241,6 +241,12 @@ class TxnStore(CatalogHistory, Protocol):
         given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already. A
         metastore that has limits of its own may ignore both."""
 
+    def renew(self, txn_id: int) -> int:
+        """The number with which a transaction goes on: the same, or a newer one. *Cannot-retry.*
+        It is asked for under the locks, right before the snapshot. A metastore that takes each
+        commit since a transaction was opened as a conflict gives a newer one, if there was such a
+        commit; then all methods know the transaction by its newer number."""
+
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,
         NoSuchTxnError."""

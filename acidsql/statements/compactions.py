@@ -120,6 +120,15 @@ class CompactionStatements(Family):
                 condition="UNSUPPORTED_FEATURE.COMPACTOR",
             )
 
+    def need_worker(self) -> None:
+        """Raise UnsupportedError if sessions cannot compact over this metastore."""
+        if not self._metastore.abilities.can_work:
+            raise UnsupportedError(
+                "Only Hive compacts the tables of this metastore. ALTER TABLE … COMPACT asks for a "
+                "compaction.",
+                condition="UNSUPPORTED_FEATURE.COMPACTOR",
+            )
+
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
         """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
         table, partition = self._named(statement, text)

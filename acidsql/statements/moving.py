@@ -25,6 +25,7 @@ from acidsql.acid.layout import MOVED_FILE
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import MOVING, Partition, Table, TableName
 from acidsql.acid.types import parse_type
+from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import (
     AcidSqlError,
     CatalogError,
@@ -35,7 +36,12 @@ from acidsql.errors import (
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive
 from acidsql.settings import Settings
-from acidsql.statements.moving_files import files_of, need_settled, rename_visible
+from acidsql.statements.moving_files import (
+    files_of,
+    need_settled,
+    refuse_zstd,
+    rename_visible,
+)
 from acidsql.statements.places import entering
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import Snapshot, Txn, TxnManager
@@ -148,6 +154,9 @@ class Move:
         partitions = self._old.store.partitions(self._old.name)
         seen = self._old.snapshot()
         need_settled(table, partitions, seen, for_hive=self._new.store.abilities.shared_with_hive)
+        is_for_hive3 = self._new.store.abilities.read_by_hive3
+        if is_for_hive3:
+            refuse_zstd(table, partitions, seen)
         _need_types(table)
         need_no_state(self._old.store, table)
         self._old.store.alter_table(
@@ -155,7 +164,8 @@ class Move:
         )
         is_begun = made is not None
         try:
-            rename_visible(table, partitions, seen, self._new.store.valid_txns())
+            theirs = ValidTxnList(0) if is_for_hive3 else self._new.store.valid_txns()
+            rename_visible(table, partitions, seen, theirs)
             self._create(new, table, partitions, made)
             is_begun = True
             self._need_same(table, partitions)

@@ -16,12 +16,14 @@ from acidsql.acid.layout import (
     is_hidden,
     parse_directory,
 )
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import ORC, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, filesystem_for
 from acidsql.storage.files.listing import list_table
+from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.footer import ZSTD, read_tail
 from acidsql.txn import Snapshot
 
 
@@ -65,6 +67,26 @@ def need_settled(
             raise _unsettled(table, f"'{entry.path}' is of a compaction that was aborted", _CLEAN)
     if for_hive:
         _refuse_halves(table, partitions)
+
+
+def refuse_zstd(table: Table, partitions: Sequence[Partition], seen: Snapshot) -> None:
+    """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not."""
+    if table.file_format != ORC:
+        return
+    files = filesystem_for(table.location)
+    for path, kind in files_of(table, partitions, seen, table.name):
+        size = 0 if kind == "newer" else files.size(path)
+        if not size:
+            continue  # no file, or one without rows
+        with naming_damage(path), files.open_input(path) as file:
+            _, script = read_tail(file, size)
+        if script.compression == ZSTD:
+            raise UnsupportedError(
+                f"{table.name} cannot move to a metastore of Hive 3, which does not read ZSTD, as "
+                f"in '{path}'. Set 'orc.compress'='ZLIB', and write its rows anew by INSERT "
+                "OVERWRITE first.",
+                condition="UNSUPPORTED_FEATURE.MOVE",
+            )
 
 
 _CLEAN = "Let it be deleted first: by acid.clean(), or by Hive's cleaner after a major compaction."

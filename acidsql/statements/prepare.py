@@ -23,6 +23,7 @@ class Preparer:
 
     def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
         self._spark, self._names = context.spark, context.names
+        self._able = context.metastore.abilities
         self._reader, self._tables = reader, tables
 
     def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
@@ -61,5 +62,6 @@ class Preparer:
         fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
         name = self._names.new(statement.name, said.text)
         table = self._tables.define(statement, said.text, name, fields)
+        table = table.in_zlib() if self._able.read_by_hive3 else table
         planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)
         return Prepared((planned,), found.standins)

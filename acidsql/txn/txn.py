@@ -71,7 +71,7 @@ class Txn:
     As a context manager, the transaction aborts at the end of the block if it was not committed.
 
     Attributes:
-        id: The transaction's number.
+        id: The transaction's number. ``snapshot`` may change it (see ``TxnStore.renew``).
     """
 
     def __init__(
@@ -154,10 +154,17 @@ class Txn:
         """
         with self._while_open():
             if self._valid_txns is None:
+                self._renew()
                 if self._several:  # they will ask for ``catalog_changes``
                     self._store.watch_catalog(self.id)
                 self._valid_txns = self._store.valid_txns(self.id)
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
+
+    def _renew(self) -> None:
+        before, self.id = self.id, self._store.renew(self.id)
+        if self.id != before:
+            self._heartbeat.watch(self)
+            self._heartbeat.forget(before)
 
     def catalog_changes(self, table: TableName) -> list[CatalogChange]:
         """Changes that others have made to a name in the catalog since the snapshot.

@@ -20,10 +20,13 @@ MATRIX = {
     EXCLUSIVE: (True, True, True, True),
 }
 PAIRS = [
-    (requested, earlier, waits)
+    pytest.param(
+        requested, earlier, waits,
+        marks=[needs("writers side by side")] if requested is earlier is WRITE else [],
+    )
     for requested, row in MATRIX.items()
     for earlier, waits in zip((READ, WRITE, EXCL_WRITE, EXCLUSIVE), row, strict=True)
-]
+]  # fmt: skip
 
 # (table, partition) of both, and whether they overlap
 SCOPES = [

@@ -1,12 +1,24 @@
 """The contract of ``TxnStore`` without locks: numbers, states, snapshots, time-outs."""
 
 import pytest
-from contract_base import INSERT, T, U, begin, exclusive, seen, shared_read, table, write
+from contract_base import (
+    INSERT,
+    UPDATE,
+    T,
+    U,
+    begin,
+    exclusive,
+    on,
+    seen,
+    shared_read,
+    table,
+    write,
+)
 from over_hive import needs
 
 from acidsql.acid.write_ids import NONE_OPEN
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
-from acidsql.metastore.interface import TxnState, TxnType
+from acidsql.metastore.interface import LockType, TxnState, TxnType
 
 
 class TxnContract:
@@ -28,6 +40,19 @@ class TxnContract:
 
     def test_names_and_statements_of_any_length_can_be_opened(self, store):
         store.open_txn(user="u" * 500, host="h" * 500, agent_info="s" * 100_000)
+
+    def test_a_transaction_goes_on_under_the_number_that_it_gets_before_its_snapshot(self, store):
+        first = begin(store)
+        others = write(store)
+        store.lock(first, [on(LockType.EXCL_WRITE, operation=UPDATE)])
+        txn = store.renew(first)
+        assert seen(store, txn_id=txn).is_valid(others)
+        own = store.allocate_write_id(txn, T)
+        store.heartbeat(txn)
+        store.record_partitions(txn, T, [""])
+        store.commit_txn(txn, snapshot=store.valid_txns(txn))
+        assert seen(store).is_valid(own)
+        assert store.show_locks() == []
 
     @needs("how a transaction ended")
     def test_a_commit_can_be_repeated_when_its_reply_was_lost(self, store):

@@ -16,6 +16,7 @@ from acidsql.metastore.hive.idl import methods
 
 # What a script may say about one call.
 CLOSE, HALF, FAIL, RUBBISH = "closes", "half an answer", "fails", "rubbish"
+UNKNOWN = "knows no such method"
 
 
 class FakeHive:
@@ -86,9 +87,13 @@ class FakeHive:
     def _encoded(self, name: str, number: int, method: Any, said: Any) -> bytes:
         memory = TMemoryBuffer()
         protocol = TBinaryProtocol(memory)
-        if said == FAIL:
+        if said in (FAIL, UNKNOWN):
             protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
-            TApplicationException(6, f"Internal error processing {name}").write(protocol)
+            kind, what = {
+                FAIL: (TApplicationException.INTERNAL_ERROR, "Internal error processing"),
+                UNKNOWN: (TApplicationException.UNKNOWN_METHOD, "Invalid method name:"),
+            }[said]
+            TApplicationException(kind, f"{what} {name}").write(protocol)
             return memory.getvalue()
         answer = method.result()
         thrown = isinstance(said, Exception)

@@ -161,7 +161,7 @@ def test_a_commit_is_sent_again_until_its_time_is_used_up(serve, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: 400 * len(passed), sleep=passed.append)
     monkeypatch.setattr(txns_module, "time", clock)
     with pytest.raises(MetastoreError, match="commit_txn"):
-        HiveTxns._commit(SimpleNamespace(_client=client), OwnTxn(7, "ann", "h"))
+        HiveTxns._send_commit(SimpleNamespace(_client=client), OwnTxn(7, "ann", "h"))
     assert server.calls == ["commit_txn"] * 3
 
 
@@ -177,8 +177,8 @@ def test_a_machine_that_is_gone_is_noticed(serve):
 # Methods that change something, and that may be sent again: the second time changes nothing more.
 SENT_AGAIN = {
     "abort_Compactions", "abort_txn", "add_dynamic_partitions", "add_partitions_req",
-    "allocate_table_write_ids", "alter_partitions_req", "check_lock",
-    "compact2", "drop_partitions_req", "heartbeat", "mark_compacted", "mark_failed",
+    "allocate_table_write_ids", "alter_partitions_req", "alter_partitions_with_environment_context",
+    "check_lock", "compact2", "drop_partitions_req", "heartbeat", "mark_compacted", "mark_failed",
     "mark_refused", "open_txns", "unlock",
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ FORGOTTEN = (
     "TXN_COMPONENTS", "COMPLETED_TXN_COMPONENTS", "TXN_TO_WRITE_ID", "NEXT_WRITE_ID", "HIVE_LOCKS",
     "WRITE_SET", "MIN_HISTORY_LEVEL", "COMPACTION_QUEUE", "COMPLETED_COMPACTIONS",
 )  # fmt: skip
-ADDED = {"transactional_properties", "bucketing_version"}
+ADDED = {"transactional_properties", "bucketing_version", "orc.compress"}
 WAREHOUSE = "/wh"  # where the contract puts its tables
 
 
@@ -30,16 +30,19 @@ class TestHive(MetastoreContract):
         "can_work",  # tests/beside/test_hive_workers.py has the worker
     }  # fmt: skip
 
+    server, end_txns = "hive_metastore", "UPDATE TXNS SET TXN_STATE = 'c' WHERE TXN_ID > 0"
+
     @pytest.fixture(autouse=True)
-    def fresh(self, hive_metastore, monkeypatch):
+    def fresh(self, request, monkeypatch):
         """Nothing is open, no table is there, and no write id is taken; only numbers of
         transactions go on."""
+        hive_metastore = request.getfixturevalue(self.server)
         self._server, real = hive_metastore, str(hive_metastore.warehouse)
         ours, theirs = convert.ours, convert.theirs
         monkeypatch.setattr(convert, "ours", lambda one: _moved(ours(one), real, WAREHOUSE))
         monkeypatch.setattr(convert, "theirs", lambda one: theirs(_moved(one, WAREHOUSE, real)))
         yield
-        hive_metastore.query("UPDATE TXNS SET TXN_STATE = 'c' WHERE TXN_ID > 0")
+        hive_metastore.query(self.end_txns)
         store = self.open(None, None)
         for database in store.databases():
             for name in store.tables(database.name):
@@ -54,6 +57,13 @@ class TestHive(MetastoreContract):
         store = AsGiven(self._server.url, list_names=lambda _: [])
         store.features = replace(store.features, warehouse=WAREHOUSE)
         return store
+
+
+class TestHive3(TestHive):
+    """The same over a metastore of Hive 3.1.3."""
+
+    lacks = TestHive.lacks | {"writers side by side"}
+    server, end_txns = "hive3_metastore", "DELETE FROM TXNS"
 
 
 class AsGiven(HiveMetastore):

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
-from fake_hive import FAIL, FakeHive
+from fake_hive import FAIL, UNKNOWN, FakeHive
 
 from acidsql.errors import MetastoreError, SettingError
 from acidsql.metastore.hive.idl import hive
@@ -55,9 +55,22 @@ def test_a_vendors_build_is_known_by_its_calls_and_not_by_its_number(opened):
     opened(getVersion="3.1.3000").close()
 
 
-def test_a_server_older_than_hive_4_is_refused_by_its_version(opened):
-    with pytest.raises(SettingError, match=r"calls itself 3\.0.*Hive 4"):
-        opened(getVersion="3.0", get_open_txns_req=FAIL)
+def test_a_server_without_hive_4s_calls_gets_those_of_hive_3(opened):
+    checks = hive.CheckConstraintsResponse(checkConstraints=[])
+    store = opened(getVersion="4.9", get_open_txns_req=UNKNOWN, get_check_constraints=checks)
+    assert store.features.is_hive3
+    assert not store.abilities.can_work and store.abilities.read_by_hive3
+    store.close()
+
+
+def test_a_server_older_than_hive_3_1_is_refused_by_its_version(opened):
+    with pytest.raises(SettingError, match=r"calls itself 2\.3.*Hive 3\.1"):
+        opened(getVersion="2.3", get_open_txns_req=UNKNOWN, get_check_constraints=UNKNOWN)
+
+
+def test_a_server_that_fails_once_is_not_taken_for_an_older_one(opened):
+    with pytest.raises(MetastoreError, match="get_open_txns_req"):
+        opened(get_open_txns_req=FAIL)
 
 
 def test_a_server_without_a_warehouse_is_refused(opened):

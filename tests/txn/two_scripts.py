@@ -183,6 +183,10 @@ class Line:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return partial(self._call, name)
 
+    def renew(self, txn_id: int) -> int:
+        """No step: this store keeps numbers."""
+        return txn_id
+
     def record_partitions(self, *_: Any) -> None:
         """No step: this store need not be told."""
 

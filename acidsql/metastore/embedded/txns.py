@@ -99,6 +99,9 @@ class EmbeddedTxns:
             )
             return txn_id
 
+    def renew(self, txn_id: int) -> int:
+        return txn_id  # conflicts are told by snapshots
+
     def heartbeat(self, txn_id: int) -> None:
         with self._store.write() as connection:
             beat(connection, txn_id, self._store.now_ms(connection))

@@ -1,8 +1,9 @@
 """A Hive Metastore as acidsql's store, over Thrift. No other package imports Thrift.
 
 ``hive_metastore.thrift`` (Hive's interface) ← ``idl`` (its classes) ← ``connection`` (one server)
-← ``client`` (calls, repeats, errors) ← ``calls`` ← ``catalog``, ``partitions``, ``locks``,
-``conflicts``, ``compactions`` (one part each) ← ``txns`` ← ``store`` (the whole ``Metastore``).
+← ``client`` (calls, repeats, errors) ← ``hive3`` (other calls for Hive 3.1) ← ``calls`` ←
+``catalog``, ``partitions``, ``locks``, ``conflicts``, ``renewals``, ``compactions`` (one part each)
+← ``txns`` ← ``store`` (the whole ``Metastore``).
 
 ``address`` is the URL (and needs no Thrift), ``features`` what the server can do, ``own_txns`` what
 a session must remember. ``convert`` and ``snapshots`` turn Hive's structs into values.

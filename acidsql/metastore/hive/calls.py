@@ -11,6 +11,7 @@ from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.metastore.hive import hive3
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.connection import user_of
 from acidsql.metastore.hive.features import DEFAULT_PARTITION_NAME, Features
@@ -52,6 +53,8 @@ class Calls:
         return OwnTxn(txn_id, self._user, socket.gethostname()) if found is None else found
 
     def _call(self, name: str, *values: Any) -> Any:
+        if self.features.is_hive3:
+            return hive3.call(self._client, name, *values)
         return self._client.call(name, *values)
 
     def heartbeat(self, txn_id: int) -> None:

@@ -150,7 +150,7 @@ class HiveCatalog(Calls):
                 "acidsql can neither read nor write.",
                 condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
             )
-        return table
+        return table.in_zlib() if self.features.is_hive3 else table
 
     def _constraints(self, name: TableName) -> Any:
         request = hive.AllTableConstraintsRequest(
@@ -201,7 +201,7 @@ class HiveCatalog(Calls):
         )
         try:
             self._call("seed_write_id", request)
-        except (CatalogError, MetastoreError):  # Hive 3 does not know the call
+        except (CatalogError, MetastoreError, UnsupportedError):  # Hive 3 does not know the call
             asked = hive.GetValidWriteIdsRequest(fullTableNames=[str(name)], validTxnList="")
             (found,) = self._call("get_valid_write_ids", asked).tblValidWriteIds
             left = last - found.writeIdHighWaterMark

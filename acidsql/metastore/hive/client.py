@@ -48,7 +48,7 @@ _IDEMPOTENT = {
     "set_ugi", "open_txns", "heartbeat", "check_lock", "unlock", "abort_txn",
     "allocate_table_write_ids", "add_dynamic_partitions", "add_partitions_req", "compact2",
     "abort_Compactions", "drop_partitions_req", "alter_partitions_req",
-    "mark_compacted", "mark_failed", "mark_refused",
+    "alter_partitions_with_environment_context", "mark_compacted", "mark_failed", "mark_refused",
 }  # fmt: skip
 
 # What the server's words mean for who runs it.
@@ -106,6 +106,16 @@ class Client:
             left -= 1
             self._sleep(pause_s)
             pause_s *= 2
+
+    def knows(self, name: str, *values: Any) -> bool:
+        """Whether the server knows a method, which is called; raises as ``call``."""
+        try:
+            self.call(name, *values)
+        except MetastoreError as error:
+            if _is_unknown(error.__cause__):
+                return False
+            raise
+        return True
 
     def close(self) -> None:
         """Close all connections. May be called twice."""
@@ -170,6 +180,10 @@ class Client:
 
 def _may_repeat(name: str) -> bool:
     return name.startswith(_READS) or name in _IDEMPOTENT
+
+
+def _is_unknown(error: BaseException | None) -> bool:
+    return isinstance(error, INTERNAL) and error.type == INTERNAL.UNKNOWN_METHOD
 
 
 def _said(error: BaseException) -> str:

@@ -7,6 +7,7 @@ that it waited for. So acidsql compares itself, and tells the server not to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
 from acidsql.acid.table import TableName
@@ -17,10 +18,12 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
 
+Seen = TypeVar("Seen", ValidTxnList, ValidWriteIdList)
 
-def unseen(before: ValidWriteIdList, now: ValidWriteIdList, own: int | None) -> list[int]:
-    """The write ids that were committed since a snapshot."""
-    new = range(before.high_water_mark + 1, now.high_water_mark + 1)
+
+def unseen(before: Seen, now: Seen, own: int | None) -> list[int]:
+    """The write ids, or transactions, that were committed since a snapshot."""
+    new: range = range(before.high_water_mark + 1, now.high_water_mark + 1)
     candidates = sorted({*before.exceptions, *new} - {own})
     return [one for one in candidates if now.is_valid(one) and not before.is_valid(one)]
 

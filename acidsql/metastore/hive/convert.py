@@ -33,7 +33,7 @@ _OUTDATED = {STATS_ACCURATE, ROWS, "numFiles", "totalSize"}
 _SERVERS = {
     STATS_ACCURATE, ROWS, "numFiles", "rawDataSize", "totalSize", "numPartitions",
     "numFilesErasureCoded", "transient_lastDdlTime", "last_modified_by", "last_modified_time",
-    COMMENT,
+    "DO_NOT_UPDATE_STATS", COMMENT,
 }  # fmt: skip
 _ASCENDING, _DESCENDING = 1, 0
 _PACKAGE = "org.apache.hadoop.hive.ql.io"

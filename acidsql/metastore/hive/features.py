@@ -35,6 +35,7 @@ class Features:
             servers replicate its tables.
         logs_changes: The server keeps a notification log that is complete, and this user may read
             it.
+        is_hive3: It makes the calls of Hive 3.1 (see ``hive3``).
     """
 
     version: str
@@ -43,6 +44,7 @@ class Features:
     default_partition: str = DEFAULT_PARTITION
     tells_writes: bool = False
     logs_changes: bool = False
+    is_hive3: bool = False
 
 
 def probe(client: Client) -> Features:
@@ -50,22 +52,23 @@ def probe(client: Client) -> Features:
 
     Raises:
         MetastoreError: No server answers, or the server has no ACID tables.
-        SettingError: The server is older than Hive 4.
+        SettingError: The server is older than Hive 3.1.
     """
     version = client.call("getVersion")
-    try:
-        # Hive 4's call. The version's number proves little: vendors have taken it into 3.1.
-        client.call("get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[]))
-    except MetastoreError as error:
+    # The version's number proves little: vendors have taken Hive 4's calls into 3.1.
+    is_hive3 = not client.knows("get_open_txns_req", hive.GetOpenTxnsRequest(excludeTxnTypes=[]))
+    about = hive.CheckConstraintsRequest(catName=client.address.catalog, db_name="", tbl_name="")
+    if is_hive3 and not client.knows("get_check_constraints", about):
         raise SettingError(
             f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
-            "calls of Hive 4, which acidsql needs.", name="metastore",
-        ) from error  # fmt: skip
+            "calls of Hive 3.1, which acidsql needs.", name="metastore",
+        )  # fmt: skip
     timeout = _asked(client, _TIMEOUT, "300s")
     warehouse = _asked(client, _WAREHOUSE, "")
     if not warehouse:
         raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
-    tells_writes = _asked(client, _DML_EVENTS, "false").lower() == "true"
+    # Hive 3 is told of files by other means, and only of those of tables without transactions.
+    tells_writes = not is_hive3 and _asked(client, _DML_EVENTS, "false").lower() == "true"
     return Features(
         version,
         _milliseconds(timeout),
@@ -73,6 +76,7 @@ def probe(client: Client) -> Features:
         _asked(client, DEFAULT_PARTITION_NAME, DEFAULT_PARTITION),
         tells_writes,
         _may_read_log(client),
+        is_hive3,
     )
 
 

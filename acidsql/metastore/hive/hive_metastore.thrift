@@ -813,6 +813,36 @@ struct AbortCompactionRequest {
   3: optional string poolName,
 }
 
+struct NotNullConstraintsRequest {
+  1: required string catName,
+  2: required string db_name,
+  3: required string tbl_name,
+}
+
+struct NotNullConstraintsResponse {
+  1: required list<SQLNotNullConstraint> notNullConstraints,
+}
+
+struct DefaultConstraintsRequest {
+  1: required string catName,
+  2: required string db_name,
+  3: required string tbl_name,
+}
+
+struct DefaultConstraintsResponse {
+  1: required list<SQLDefaultConstraint> defaultConstraints,
+}
+
+struct CheckConstraintsRequest {
+  1: required string catName,
+  2: required string db_name,
+  3: required string tbl_name,
+}
+
+struct CheckConstraintsResponse {
+  1: required list<SQLCheckConstraint> checkConstraints,
+}
+
 service ThriftHiveMetastore {
   string getVersion(),
   list<string> set_ugi(1: string user_name, 2: list<string> group_names)
@@ -901,4 +931,24 @@ service ThriftHiveMetastore {
       throws (1: MetaException o1),
   void mark_refused(1: CompactionInfoStruct cr)
       throws (1: MetaException o1),
+
+  // Hive 3 has these instead of some of the calls above.
+  Database get_database(1: string name)
+      throws (1: NoSuchObjectException o1, 2: MetaException o2),
+  void create_database(1: Database database)
+      throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
+  void create_table_with_constraints(1: Table tbl, 5: list<SQLNotNullConstraint> notNullConstraints, 6: list<SQLDefaultConstraint> defaultConstraints)
+      throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
+  void alter_table_with_environment_context(1: string dbname, 2: string tbl_name, 3: Table new_tbl, 4: EnvironmentContext environment_context)
+      throws (1: InvalidOperationException o1, 2: MetaException o2),
+  void alter_partitions_with_environment_context(1: string db_name, 2: string tbl_name, 3: list<Partition> new_parts, 4: EnvironmentContext environment_context)
+      throws (1: InvalidOperationException o1, 2: MetaException o2),
+  void drop_table_with_environment_context(1: string dbname, 2: string name, 3: bool deleteData, 4: EnvironmentContext environment_context)
+      throws (1: NoSuchObjectException o1, 2: MetaException o3),
+  NotNullConstraintsResponse get_not_null_constraints(1: NotNullConstraintsRequest request)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  DefaultConstraintsResponse get_default_constraints(1: DefaultConstraintsRequest request)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  CheckConstraintsResponse get_check_constraints(1: CheckConstraintsRequest request)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2),
 }

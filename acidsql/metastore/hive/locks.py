@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from acidsql.errors import TxnAbortedError
+from acidsql.errors import TxnAbortedError, TxnError
 from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.hive import hive3
 from acidsql.metastore.hive.calls import Calls
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -60,14 +61,15 @@ class HiveLocks(Calls):
         missing = own.uncovered(merge(wanted))
         if not missing:
             return LockResponse(_GRANTED, LockState.ACQUIRED)
-        answer = self._request(own, [_component(one) for one in missing])
+        answer = self._request(own, own.holder, [_component(one) for one in missing])
         own.waiting[answer.lockid] = missing
         return self._response(own, answer)
 
-    def _request(self, own: OwnTxn, components: list[Any]) -> Any:
+    def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
+        """Request a lock for one of a transaction's numbers."""
         request = hive.LockRequest(
             component=components,
-            txnid=own.id,
+            txnid=number,
             user=own.user[:NAME_MAX],
             hostname=own.host[:NAME_MAX],
             agentInfo=_agent(own.agent_info),
@@ -75,32 +77,45 @@ class HiveLocks(Calls):
         return self._call("lock", request)
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        own, request = self._of(txn_id), hive.CheckLockRequest(lockid=lock_id, txnid=txn_id)
+        own = self._of(txn_id)
+        request = hive.CheckLockRequest(lockid=lock_id, txnid=own.holder)
         while True:
-            answer = self._call("check_lock", request)
-            if answer.state == hive.LockState.ACQUIRED or not self._end_circle(txn_id):
-                return self._response(own, answer)
+            try:
+                answer = self._call("check_lock", request)
+            except TxnError:
+                self.heartbeat(own.id)  # the lock is gone: perhaps its transaction, too
+                raise
+            response = self._response(own, answer)
+            if response.state is LockState.ACQUIRED or not self._end_circle(own, lock_id):
+                return response
 
     def _response(self, own: OwnTxn, answer: Any) -> LockResponse:
-        if answer.state == hive.LockState.ACQUIRED:
-            own.grant(answer.lockid)
-            return LockResponse(answer.lockid, LockState.ACQUIRED)
-        return LockResponse(
-            answer.lockid, LockState.WAITING, _blocker(answer.lockid, self.show_locks())
-        )
+        number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
+        blocker = None
+        if self.features.is_hive3 and own.must_look_again(number):
+            found = hive3.in_the_way(number, own.numbers, self.show_locks())
+            is_granted, blocker = not found, next(iter(found), None)
+        elif not is_granted:
+            blocker = _blocker(number, self.show_locks())
+        if is_granted:
+            own.grant(number)
+            return LockResponse(number, LockState.ACQUIRED)
+        return LockResponse(number, LockState.WAITING, blocker)
 
-    def _end_circle(self, txn_id: int) -> bool:
+    def _end_circle(self, own: OwnTxn, lock_id: int) -> bool:
         """If transactions wait in a circle with this one, abort the youngest of acidsql's."""
         raw = self._locks()
-        circle = find_circle(txn_id, [_info(one) for one in raw])
+        locks = hive3.as_one(lock_id, own.numbers, [_info(one) for one in raw])
+        circle = find_circle(own.holder, locks)
         if not circle:
             return False
         ours = {one.txnid for one in raw if (one.agentInfo or "").startswith(_OURS)}
-        victim = max(ours.intersection(circle), default=txn_id)
-        self._call("abort_txn", hive.AbortTxnRequest(txnid=victim))
-        if victim == txn_id:
-            reason = circle_in_words(circle, txn_id)
-            raise TxnAbortedError(f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id)
+        victim = max(ours.intersection(circle), default=own.holder)
+        for number in own.numbers if victim == own.holder else [victim]:
+            self._call("abort_txn", hive.AbortTxnRequest(txnid=number))
+        if victim == own.holder:
+            reason = circle_in_words(circle, victim)
+            raise TxnAbortedError(f"Transaction {own.id} was aborted: {reason}.", txnId=own.id)
         return True
 
     def unlock(self, txn_id: int, lock_id: int) -> None:

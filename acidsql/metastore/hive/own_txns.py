@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList
 from acidsql.metastore.conflict_rules import RECORDED
 from acidsql.metastore.hive.notifications import LogReader
 from acidsql.metastore.interface import LockComponent, LockType, Operation, RowChange, TxnType
@@ -25,7 +26,7 @@ class OwnTxn:
     """An open transaction of this session.
 
     Attributes:
-        id: Its number.
+        id: Its number, with which it writes.
         user: Its user.
         host: Its host.
         agent_info: Its statement.
@@ -41,6 +42,8 @@ class OwnTxn:
         counted: What was told the server about numbers of rows; None: perhaps that was told.
         places: Where each table lies, at the last look.
         log: What it has read of the server's notification log; None: it does not read it.
+        holder: The number that holds its locks: the first one (see ``renewals``).
+        before: What had committed before it got its number; None: that does not matter.
         seen: What each table was, and which partitions it had, when the transaction first asked
             for changes of the catalog. Not used if the server keeps a log.
     """
@@ -61,7 +64,12 @@ class OwnTxn:
     counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
     places: dict[TableName, str] = field(default_factory=dict)
     log: LogReader | None = None
+    holder: int = 0
+    before: ValidTxnList | None = None
     seen: dict[TableName, tuple[object, frozenset[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.holder = self.holder or self.id
 
     def ask(self, components: Iterable[LockComponent]) -> None:
         """Note the components of a lock."""
@@ -76,6 +84,17 @@ class OwnTxn:
         A second request for a lock that is held would wait for others that wait for the first.
         """
         return [one for one in components if not any(_covers(held, one) for held in self.held)]
+
+    @property
+    def numbers(self) -> list[int]:
+        """All its numbers, the one that holds the locks first."""
+        return [self.holder] if self.holder == self.id else [self.holder, self.id]
+
+    def must_look_again(self, lock_id: int) -> bool:
+        """Whether Hive 3 may have granted a lock too early (see ``hive3``)."""
+        return bool(self.held) or any(
+            one.lock_type is LockType.EXCLUSIVE for one in self.waiting.get(lock_id, ())
+        )
 
     def grant(self, lock_id: int) -> None:
         """Note that a lock was granted."""

@@ -50,12 +50,12 @@ class HiveStatistics(HivePartitions, HiveLocks):
             )
             for one in names
         ]  # fmt: skip
-        answer = self._request(own, components)
+        answer = self._request(own, own.holder, components)
         for pause_s in _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:
                 return True
             time.sleep(pause_s)
-            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.id)
+            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
             answer = self._call("check_lock", request)
         self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
         return False

@@ -23,6 +23,7 @@ ABILITIES = Abilities(
     keeps_versions=False,
     keeps_state_tables=False,
 )
+ABILITIES_OF_3 = replace(ABILITIES, can_work=False, read_by_hive3=True, leases_keep_files=False)
 
 
 class HiveMetastore(HiveTxns, HiveForeign):
@@ -52,7 +53,7 @@ class HiveMetastore(HiveTxns, HiveForeign):
     @property
     def abilities(self) -> Abilities:
         return replace(
-            ABILITIES,
+            ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES,
             remembers_changes=self.features.logs_changes,
             txn_timeout_ms=self.features.txn_timeout_ms,
         )

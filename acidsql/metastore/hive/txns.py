@@ -30,8 +30,9 @@ from acidsql.metastore.hive.catalog import HiveCatalog
 from acidsql.metastore.hive.conflicts import HiveConflicts
 from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.locks import NAME_MAX, OPERATIONS, component
+from acidsql.metastore.hive.locks import OPERATIONS, component
 from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
 from acidsql.metastore.hive.statistics import HiveStatistics
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
@@ -50,12 +51,12 @@ _STATES = {
     hive.TxnState.ABORTED: TxnState.ABORTED,
     hive.TxnState.COMMITTED: TxnState.COMMITTED,
 }
-_ROLLED_BACK, _BY_STATEMENT = 50005, 50001  # Hive's reasons for an abort (TxnErrorMsg)
+_BY_STATEMENT = 50001  # Hive's reason for an abort (TxnErrorMsg)
 _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
-class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWorkers):
+class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWorkers):
     """The part of the store about transactions; ``TxnStore`` describes the methods."""
 
     def open_txn(
@@ -68,16 +69,10 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
     ) -> int:
-        request = hive.OpenTxnRequest(
-            num_txns=1,
-            user=user[:NAME_MAX],
-            hostname=host[:NAME_MAX],
-            agentInfo="acidsql",
-            txn_type=txn_type.value,
-        )
-        txn_id: int = self._call("open_txns", request).txn_ids[0]
-        self._own[txn_id] = OwnTxn(txn_id, user, host, agent_info, txn_type)
-        return txn_id
+        own = OwnTxn(0, user, host, agent_info, txn_type)
+        own.id = own.holder = self._open(own)
+        self._own[own.id] = own
+        return own.id
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -130,7 +125,7 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
             )
             for one in new
         ]
-        answer = self._request(own, components)
+        answer = self._request(own, own.id, components)
         own.recorded.update((table, one) for one in new)
         if answer.state != hive.LockState.ACQUIRED:
             # Somebody waits for our first lock, and the new one would wait for them.
@@ -156,9 +151,11 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
             self._call("add_dynamic_partitions", request)
             told.update(new)
             was_asked = True
-        if not was_asked:
-            # A transaction that has ended must not publish: a later table of this name, after a
-            # DROP, may give the write id to others. All of these calls fail then.
+        # A transaction that has ended must not publish: a later table of this name, after a DROP,
+        # may give the write id to others. All of these calls fail then.
+        if was_asked:
+            self._need_locks(own)
+        else:
             self.heartbeat(txn_id)
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
@@ -267,6 +264,16 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
                 self._call("add_write_notification_log", request)
 
     def _commit(self, own: OwnTxn) -> None:
+        """COMMIT, while the locks are held (see ``renewals``)."""
+        self._need_locks(own)
+        try:
+            self._send_commit(own)
+        except TxnError:  # it has ended
+            self._release(own)
+            raise
+        self._release(own)
+
+    def _send_commit(self, own: OwnTxn) -> None:
         """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
         # The server's own comparison, by time, is needed only if locks let others change the same.
         request = hive.CommitTxnRequest(
@@ -293,10 +300,17 @@ class HiveTxns(HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWork
                 return
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
-        code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else _ROLLED_BACK
-        self._call("abort_txn", hive.AbortTxnRequest(txnid=txn_id, errorCode=code))
-        own = self._own.pop(txn_id, None)
+        code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
+        own = self._own.get(txn_id)
+        try:
+            self._call("abort_txn", hive.AbortTxnRequest(txnid=txn_id, errorCode=code))
+        except TxnError:  # it has ended otherwise
+            if own is not None:
+                self._release(own)
+            raise
         if own is not None:
+            self._own.pop(txn_id, None)
+            self._release(own)
             self._uncount(own)
 
     # ── asking about transactions ────────────────────────────────────────────────────────────

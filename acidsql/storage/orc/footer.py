@@ -29,6 +29,7 @@ from acidsql.storage.orc.stripe import Stripe
 MAGIC = b"ORC"
 CALENDAR_JULIAN = 1
 CALENDAR_PROLEPTIC = 2
+ZSTD = 5  # the number of this CompressionKind
 MAX_BLOCK = 1 << 23  # bytes; the length of a chunk has 23 bits, so a chunk is shorter
 _FIRST_READ = 16 * 1024  # bytes: holds the whole tail of most files
 
