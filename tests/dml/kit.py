@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from acidsql.errors import SqlError
+from acidsql.metastore.interface import TxnType
 
 
 def fill(acid: Any, ddl: str, *rows: str) -> None:
@@ -74,7 +75,7 @@ def _opened(acid: Any) -> set[int]:
     """Open and aborted transactions, without the leases of reads."""
     found = acid.metastore.show_txns()
     own = getattr(acid.metastore, "_own", {})  # a Hive Metastore does not tell who only reads
-    readers = {number for number, txn in own.items() if txn.is_reader}
+    readers = {number for number, txn in own.items() if txn.type is TxnType.READ_ONLY}
     return {txn.txn_id for txn in found if "lease" not in txn.agent_info} - readers
 
 

@@ -46,6 +46,7 @@ def done(store, *args, highest=1, message="", **keywords):
     """Queue and finish a compaction, and return its number."""
     number = queue(store, *args, **keywords)
     txn, _ = take(store, only=number)
+    store.begin_compaction(number, txn, highest)
     store.commit_txn(txn, compacted=Compacted(number, highest, message))
     return number
 

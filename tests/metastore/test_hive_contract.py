@@ -27,7 +27,8 @@ class TestHive(MetastoreContract):
         "a clock for tests", "house keeping by sessions", "conflicts by records",
         "things just as they were given", "commits in one step",
         "who changed the catalog", "what happened under an old name",
-        "can_work",  # tests/beside/test_hive_workers.py has the worker
+        "entries for open transactions alone", "entries that are queued again as they were",
+        "pools in letters of any case",
     }  # fmt: skip
 
     server, end_txns = "hive_metastore", "UPDATE TXNS SET TXN_STATE = 'c' WHERE TXN_ID > 0"

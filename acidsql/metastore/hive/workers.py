@@ -1,6 +1,6 @@
 """A worker beside Hive's workers: it takes an entry of the server's queue, and marks its end.
 
-The server does not check that an entry still belongs to whoever marks it. So COMMIT looks first.
+The server does not check that an entry still belongs to whoever marks it. So a worker looks first.
 After an entry is marked as compacted, Hive's cleaner will delete the old files. So it is marked
 directly before ``commit_txn``, never earlier.
 """
@@ -65,6 +65,7 @@ class HiveWorkers(HiveCompactions):
         raw = self._call("find_next_compact2", request).ci
         if raw is None:
             return None
+        raw.workerId = worker_id
         self._taken[raw.id] = raw
         return CompactionInfo(
             id=raw.id,
@@ -90,8 +91,7 @@ class HiveWorkers(HiveCompactions):
     def _compacted(self, txn_id: int, done: Compacted) -> Iterator[None]:
         """Mark an entry as compacted; the block commits at once. If it does not commit, the entry
         has failed."""
-        found = next((one for one in self._shown(id=done.id)), None)
-        if found is None or (found.state, found.txnId) != ("working", txn_id):
+        if not self._is_ours(done.id, txn_id):
             raise TxnError(
                 f"Compaction {done.id} is no longer this worker's.",
                 condition="COMPACTION_LOST", sqlstate="40001", compactionId=done.id,
@@ -108,21 +108,33 @@ class HiveWorkers(HiveCompactions):
         self._taken.pop(done.id, None)
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
-        self._mark("mark_failed", compaction_id, message)
+        self._mark("mark_failed", compaction_id, txn_id, message)
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        self._mark("mark_refused", compaction_id, message)
+        self._mark("mark_refused", compaction_id, txn_id, message)
 
-    def _mark(self, how: str, compaction_id: int, message: str) -> None:
-        raw = self._taken.pop(compaction_id, None)
-        if raw is not None:
+    def _mark(self, how: str, compaction_id: int, txn_id: int, message: str) -> None:
+        if self._is_ours(compaction_id, txn_id, None):
+            raw = self._taken[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
             self._call(how, raw)
+        self._taken.pop(compaction_id, None)
+
+    def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
+        """Whether this worker still has an entry, as one of these transactions; None: as none."""
+        raw = self._taken.get(compaction_id)
+        if raw is None:
+            return False
+        return any(
+            (one.state, one.workerid) == ("working", raw.workerId)
+            and (one.txnId or None) in txn_ids
+            for one in self._shown(id=compaction_id)
+        )
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """The server cannot queue an entry again, so that another entry is queued."""
         raw = self._taken.get(compaction_id)
-        if raw is not None:
+        if self._is_ours(compaction_id, txn_id, None):
             self.mark_refused(compaction_id, txn_id, "given up, and queued again")
             self._ask_again(raw)
 

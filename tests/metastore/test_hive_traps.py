@@ -1,0 +1,159 @@
+"""Traps of a Hive Metastore's calls, by number, against a real one.
+
+Each test shows the trap by a call of its own, then that the store does not step into it. Traps that
+statements meet are in ``tests/dml/test_hive_metastore.py``.
+"""
+
+import shutil
+import socket
+
+import hive_metastore as servers
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from acidsql.acid.table import Column, Table, TableName
+from acidsql.errors import CatalogError, MetastoreError
+from acidsql.metastore.compaction_queue import (
+    Compacted,
+    CompactionRequest,
+    CompactionState,
+    CompactionType,
+)
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
+
+T = TableName("default", "trapped")
+MANY = 60  # numbers of transactions that nobody has
+
+
+@pytest.fixture
+def connect(hive_metastore):
+    """Open sessions on the server."""
+    opened = []
+
+    def again():
+        opened.append(HiveMetastore(hive_metastore.url, list_names=lambda _: []))
+        return opened[-1]
+
+    yield again
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def store(connect):
+    store = connect()
+    store.create_table(small_table(store))
+    yield store
+    store.drop_table(T)
+
+
+def small_table(store):
+    acid = {"transactional": "true"}
+    return Table(T, f"{store.warehouse}/{T.name}", (Column("a", "int"),), properties=acid)
+
+
+def begin(store, txn_type=TxnType.DEFAULT):
+    return store.open_txn(user="ann", host="h1", txn_type=txn_type)
+
+
+def ended(store, txns):
+    for one in txns:
+        store.abort_txn(one)
+
+
+def test_t7_a_database_is_asked_for_with_its_catalog(store):
+    with pytest.raises(CatalogError):
+        store._call("get_database_req", hive.GetDatabaseRequest(name="default"))
+    assert store.get_database("default").location == store.warehouse
+
+
+def test_t9_after_a_refusal_without_a_word_the_next_call_has_a_new_connection(store):
+    """The server closes the connection if a request lacks what it needs."""
+    txn = begin(store)
+    with pytest.raises(MetastoreError):
+        store._call("get_open_txns_req", hive.GetOpenTxnsRequest())
+    store.heartbeat(txn)
+    assert store.get_table(T).name == T
+    ended(store, [txn])
+
+
+def test_t10_numbers_that_nobody_has_are_open_for_snapshots_and_are_not_shown(
+    store, hive_metastore
+):
+    """For a second after a gap, the server reports its numbers as open transactions, and cannot
+    list open transactions."""
+    first = begin(store)
+    hive_metastore.query(f"ALTER TABLE TXNS ALTER COLUMN TXN_ID RESTART WITH {first + MANY}")
+    last = begin(store)
+    assert last == first + MANY
+    nobodys = set(range(first + 1, last))
+    assert nobodys <= set(store.valid_txns().open)
+    with pytest.raises(MetastoreError):
+        store._client.call("get_open_txns_info", repeats=0)
+    assert {first, last} <= {one.txn_id for one in store.show_txns()}
+    assert not nobodys & {one.txn_id for one in store.show_txns()}
+    ended(store, [first, last])
+
+
+def test_t15_an_entry_of_a_dead_worker_is_queued_again_by_acidsql(store, connect):
+    """The server leaves it as ``working`` when its transaction is aborted. Others get it only after
+    a day, or when a server starts on the host with whose name the worker's begins."""
+    asked = store.compact(CompactionRequest(T, None, CompactionType.MAJOR, "h1-manual"))
+    txn = begin(store, TxnType.COMPACTION)
+    me = f"{socket.gethostname()}-17"
+    taken = store.take_next(txn, me, only=asked.id)
+    store.begin_compaction(taken.id, txn, 1)
+    store.abort_txn(txn)
+    state = {one.id: one for one in store.compactions()}[asked.id]
+    assert (state.state, state.worker_id) == (CompactionState.WORKING, me)
+    other = connect()
+    again = other.compact(CompactionRequest(T, None, CompactionType.MAJOR, "h1-manual"))
+    assert again.id != asked.id and again.state is CompactionState.INITIATED
+    txn = begin(other, TxnType.COMPACTION)
+    assert other.take_next(txn, me, only=again.id).id == again.id
+    other.begin_compaction(again.id, txn, 1)
+    other.commit_txn(txn, compacted=Compacted(again.id, 1, ""))
+
+
+def test_t19_a_transaction_whose_number_was_lost_is_not_waited_for(store, connect):
+    """If the reply to ``open_txns`` is lost, its transaction stays open until it times out. It has
+    no locks, and hides no row that others commit."""
+    lost = begin(connect())
+    lock = LockComponent(LockType.EXCLUSIVE, T.database, T.name, None, Operation.INSERT)
+    txn = begin(store)
+    assert store.lock(txn, [lock]).state.value == "a"
+    write_id = store.allocate_write_id(txn, T)
+    store.record_partitions(txn, T, [""])
+    store.commit_txn(txn)
+    snapshot = store.valid_txns()
+    assert lost in snapshot.open
+    assert store.valid_write_ids(snapshot, [T])[T].is_valid(write_id)
+    ended(store, [lost])
+
+
+class Bare(servers.HiveMetastoreServer):
+    """A server whose class path has no ``hive-exec``, and nothing that stands for it."""
+
+    def classpath(self):
+        return [self.work / "classes", *super().classpath()[1:]]
+
+
+@pytest.mark.slow
+def test_t20_a_server_without_hives_formats_refuses_tables_and_the_error_names_the_jar(
+    tmp_path_factory,
+):
+    if servers.missing() is not None:
+        pytest.skip(servers.missing())
+    work = tmp_path_factory.mktemp("hms")
+    without = shutil.ignore_patterns("ql")
+    shutil.copytree(servers.build() / "classes", work / "classes", ignore=without)
+    server = Bare(work)
+    store = HiveMetastore(server.url, list_names=lambda _: [])
+    with pytest.raises(CatalogError, match="class path of the metastore.*hive-exec"):
+        store.create_table(small_table(store))
+    assert store.tables("default") == []
+    store.close()
+    server.close()
