@@ -4,8 +4,8 @@
 
 It starts a Hive 4.0.1 with its metastore, as the tests do (Maven fetches it). The same statements
 run in turns: in acidsql over its own metastore (SQLite), in acidsql over the Hive Metastore, and in
-Hive's SQL. Each has a table of its own with the same rows, and none is compacted. No test uses these
-figures.
+Hive's SQL. Each has a table of its own with the same rows, and none is compacted. No test uses
+these figures.
 """
 
 from __future__ import annotations
