@@ -49,6 +49,11 @@ class _Snapshot:
         """The lowest open id; NONE_OPEN if no id is open."""
         return min(self.open, default=NONE_OPEN)
 
+    @property
+    def is_any_valid(self) -> bool:
+        """False if no id is valid: then the snapshot sees no event."""
+        return len(self.exceptions) < self.high_water_mark
+
     def is_valid(self, number: int) -> bool:
         """I1: True if events of this id are visible."""
         return number <= self.high_water_mark and not _count(self.exceptions, number, number)

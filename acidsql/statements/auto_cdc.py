@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, Row
 
-from acidsql.acid.write_ids import Range
 from acidsql.errors import (
     CatalogError,
     CommitUnknownError,
@@ -201,10 +200,8 @@ class AutoCdcStatements:
         self, prepared: PreparedCdc, held: Held, found: Row
     ) -> tuple[Prepared, Sequence[EventQuery]]:
         """The decision for these records, and the queries of events for its result."""
-        written = held.snapshot.write_ids[prepared.state.name]
-        is_new = written.is_range_valid(1, written.high_water_mark) is Range.NONE
         ways = prepared.ways
-        if ways.first and is_new:
+        if ways.first and not held.snapshot.write_ids[prepared.state.name].is_any_valid:
             listings, _ = self._reader.listed(prepared.queries[0].table, held.snapshot)
             if not any(one.data or one.originals for one in listings):
                 return ways.first, prepared.loads

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from acidsql.acid.table import Table
-from acidsql.acid.write_ids import Range
 from acidsql.errors import AcidSqlError
 from acidsql.plan.locking import exclusive, read_lock
 from acidsql.settings import Settings
@@ -14,6 +13,8 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements.moving import AT_ONCE
 from acidsql.statements.tables import TableStatements
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import list_table
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -46,11 +47,14 @@ class StateTables(TableStatements):
             self._txns.open(agent_info=text, waits=waits) as txn,
         ):
             txn.lock([exclusive(state.name)], agent_info=text)
-            ids = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
-            written = ids.write_ids[state.name]
-            if written.is_range_valid(1, written.high_water_mark) is not Range.NONE:
-                return
             found = self._metastore.get_table(state.name)
-            if found is not None and found.columns == state.columns:
+            if found is not None and found.columns == state.columns and self._is_empty(found):
                 self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))
             txn.end_quietly()
+
+    def _is_empty(self, state: Table) -> bool:
+        """Whether the table has no files. Its write ids may be those of an older table."""
+        now = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
+        ids, fs = now.write_ids[state.name], filesystem_for(state.location)
+        (listing,) = list_table(fs, state.location, [""], ids, now.valid_txns)
+        return not (listing.data or listing.deletes or listing.originals)
