@@ -13,6 +13,8 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements.moving import AT_ONCE
 from acidsql.statements.tables import TableStatements
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import list_table
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -45,10 +47,14 @@ class StateTables(TableStatements):
             self._txns.open(agent_info=text, waits=waits) as txn,
         ):
             txn.lock([exclusive(state.name)], agent_info=text)
-            now = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
-            if now.write_ids[state.name].is_any_valid:
-                return
             found = self._metastore.get_table(state.name)
-            if found is not None and found.columns == state.columns:
+            if found is not None and found.columns == state.columns and self._is_empty(found):
                 self._clean(self._metastore.drop_table(state.name, txn_id=txn.id))
             txn.end_quietly()
+
+    def _is_empty(self, state: Table) -> bool:
+        """Whether the table has no files. Its write ids may be those of an older table."""
+        now = snapshot_of(self._metastore, self._metastore.valid_txns(), [state.name])
+        ids, fs = now.write_ids[state.name], filesystem_for(state.location)
+        (listing,) = list_table(fs, state.location, [""], ids, now.valid_txns)
+        return not (listing.data or listing.deletes or listing.originals)

@@ -55,6 +55,12 @@ def test_a_text_is_read_back_as_it_was(valid):
     assert ValidWriteIdList.parse(str(valid)) == valid
 
 
+@given(lists())
+def test_whether_any_id_is_valid_is_known_without_looking_at_each(valid):
+    ids = range(1, valid.high_water_mark + 1)
+    assert valid.is_any_valid is any(valid.is_valid(number) for number in ids)
+
+
 @given(lists(), st.integers(0, 35), st.integers(0, 10))
 def test_a_range_is_judged_as_its_ids_are(valid, first, length):
     ids = range(first, first + length + 1)
