@@ -123,7 +123,7 @@ def test_housekeeping_costs_one_question_while_it_is_not_due(meter):
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 11
     assert meter.cost(store.house_keep, 1000, 60_000, 10) == 1
     meter.clock.now += 60_000
-    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 9
+    assert meter.cost(store.house_keep, 1000, 60_000, 10) == 10
 
 
 def test_idle_workers_and_cleaners_cost_little_and_lock_nobody_out(meter):
