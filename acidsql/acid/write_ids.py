@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Self
 
 from acidsql.errors import FormatError
 
@@ -83,6 +84,10 @@ class _Snapshot:
         """True if one of ``first..last`` is open, or begun after the snapshot."""
         return last > self.high_water_mark or any(first <= number <= last for number in self.open)
 
+    def hiding(self, numbers: Iterable[int]) -> Self:
+        """The same as if these ids were still open."""
+        return replace(self, open=tuple(sorted({*self.open, *numbers})))
+
     def _text(self) -> str:
         ids = (",".join(map(str, sorted(part))) for part in (self.open, self.aborted))
         return ":".join([str(self.high_water_mark), str(self.min_open), *ids])
@@ -131,10 +136,6 @@ class ValidWriteIdList(_Snapshot):
         parts = (self.open, self.aborted)
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
-
-    def hiding(self, write_ids: Iterable[int]) -> ValidWriteIdList:
-        """The list as if these ids were still open."""
-        return replace(self, open=tuple(sorted({*self.open, *write_ids})))
 
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"

@@ -14,15 +14,13 @@ from acidsql.sql.tokens import Kind, Span, tokenize
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The clause.
+    """The clause; one attribute is given.
 
     Attributes:
-        span: The place of the whole clause.
         version: The number after VERSION AS OF; None for TIMESTAMP AS OF.
         timestamp: The place of the expression after TIMESTAMP AS OF; None for VERSION AS OF.
     """
 
-    span: Span
     version: int | None = None
     timestamp: Span | None = None
 
@@ -41,7 +39,7 @@ def time_travel(text: str, span: Span) -> AsOf:
         raise SqlSyntaxError("Expected a value after AS OF.", text, span.start, span.end)
     inside = Span(span.start + left[0].start, span.start + left[-1].end)
     if not words[said - 3].endswith("VERSION"):
-        return AsOf(span, timestamp=inside)
+        return AsOf(timestamp=inside)
     (value, *more) = left
     number = value.value if value.kind in (Kind.NUMBER, Kind.STRING) else ""
     if more or not (number.isascii() and number.isdigit()):
@@ -50,4 +48,4 @@ def time_travel(text: str, span: Span) -> AsOf:
             "it.",
             text, inside.start, inside.end,
         )  # fmt: skip
-    return AsOf(span, version=int(number))
+    return AsOf(version=int(number))

@@ -163,14 +163,19 @@ class Transactions:
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
-    def pinned(self, when: When | None = None) -> Iterator[None]:
-        """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused."""
+    def pinned(self, moment: Callable[[], When | None] = lambda: None) -> Iterator[None]:
+        """``acid.snapshot()``: all reads in the block see one snapshot; changes are refused.
+
+        ``moment`` is asked after the snapshot is taken. After a DROP, SQLite may give the number of
+        a commit again; a later commit with the same number is then not in the snapshot.
+        """
         self.need_plain("acid.snapshot()")
         txn = self._txns.open(
             agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, several=True
         )
         try:
             txn.snapshot([])
+            when = moment()
             self._thread, self._pinned, self.when = threading.get_ident(), txn, when
             yield
         finally:

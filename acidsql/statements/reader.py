@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -227,21 +226,6 @@ class Reader:
 
     def _frame(self, text: Text, views: Mapping[str, DataFrame], said: Said) -> DataFrame:
         return lower.frame(self._spark, text, lower.used(text, views), said.args)
-
-    def table(
-        self,
-        table: Table,
-        *,
-        row_id: bool,
-        version: int | None = None,
-        timestamp: datetime | str | None = None,
-    ) -> DataFrame:
-        """A table's live rows, perhaps of an older version. See ``Session.table``."""
-        return self._tables.of(table, row_id=row_id, when=self._travel.at(version, timestamp))
-
-    def moment(self, timestamp: datetime | str | None, txn_id: int | None) -> When | None:
-        """The moment of ``acid.snapshot(…)``; None: the present."""
-        return self._travel.of_all_tables(timestamp, txn_id)
 
     def meets(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         """Whether another transaction updated or deleted a row that this transaction changed, too.

@@ -60,6 +60,7 @@ from acidsql.statements.said import (
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
+from acidsql.statements.table_rows import TableRows
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.work import Work
@@ -121,6 +122,7 @@ class Runner:
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)
+        self._rows = TableRows(context)
         self._history = HistoryStatements(context)
         self._handlers = all_handlers(
             [
@@ -196,13 +198,14 @@ class Runner:
         """A table's live rows, in the snapshot that a SELECT would see, or of an older version."""
         self.transactions.need_thread()
         with file_errors():
-            return self._reader.table(table, row_id=row_id, version=version, timestamp=timestamp)
+            when = self._rows.travel.at(version, timestamp)
+            return self._rows.of(table, row_id=row_id, when=when)
 
     def snapshot(
         self, timestamp: datetime | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
         """See ``Session.snapshot``."""
-        return self.transactions.pinned(self._reader.moment(timestamp, txn_id))
+        return self.transactions.pinned(lambda: self._rows.travel.of_all_tables(timestamp, txn_id))
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
         """See ``Session.history``."""

@@ -122,10 +122,10 @@ class TableRows:
         self, table: Table, snapshot: Snapshot, when: When | None
     ) -> tuple[ValidWriteIdList, bool]:
         """The visible write ids, and whether they are those of an older version."""
-        seen, when = snapshot.write_ids[table.name], when or self._transactions.when
+        when = when or self._transactions.when
         if when is None:
-            return seen, False
-        return self.travel.write_ids(table, when, seen), True
+            return snapshot.write_ids[table.name], False
+        return self.travel.write_ids(table, when, snapshot), True
 
     def _plain(self, table: Table) -> DataFrame:
         found = self._metastore.foreign_table(table.name)

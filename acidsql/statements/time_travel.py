@@ -30,6 +30,7 @@ from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
 from acidsql.sql.time_travel import AsOf
 from acidsql.statements.said import Said
+from acidsql.txn import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,10 @@ class TimeTravel:
             )
         return When(commit=self._metastore.last_commit(until_ms=when.timestamp_ms) or 0)
 
-    def write_ids(self, table: Table, when: When, seen: ValidWriteIdList) -> ValidWriteIdList:
+    def write_ids(self, table: Table, when: When, snapshot: Snapshot) -> ValidWriteIdList:
         """The write ids that a version shows: some of those that the snapshot sees.
+
+        A moment does not show what the snapshot's own transaction has changed so far.
 
         Raises:
             VersionNotFoundError: The table never had this version, or did not exist at the time.
@@ -147,14 +150,20 @@ class TimeTravel:
         """
         self._need_versions(table.name)
         if when.version is not None:
-            return _at_version(table, when.version, seen)
+            return _at_version(table, when.version, snapshot.write_ids[table.name])
+        committed = self._committed(table, snapshot)  # before the versions: all of it is in them
         versions = self._metastore.versions(table.name)
         commit = self.moment(when).commit
         assert commit is not None
         if not versions or versions[-1].commit > commit:
             raise _before_all(table, versions)
         later = {version.write_id for version in versions if version.commit > commit}
-        return _without(seen, later)
+        return _without(committed, later)
+
+    def _committed(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        own = [] if snapshot.held_by is None else [snapshot.held_by]
+        others = snapshot.valid_txns.hiding(own)
+        return self._metastore.valid_write_ids(others, [table.name])[table.name]
 
     def need_kept(self, table: Table, shown: ValidWriteIdList) -> None:
         """Check, after files were listed, that none of them had been deleted before.

@@ -19,6 +19,7 @@ from acidsql.errors import (
     TxnError,
     VersionNotFoundError,
 )
+from acidsql.statements.time_travel import TimeTravel
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 
@@ -232,6 +233,39 @@ def test_a_transaction_sees_its_own_version_and_no_later_one(acid, other):
     acid.sql("ROLLBACK")
     with pytest.raises(VersionNotFoundError, match="was rolled back"):
         acid.sql("SELECT * FROM t VERSION AS OF 3")
+
+
+def test_a_time_does_not_show_what_the_transaction_itself_has_changed(acid):
+    fill(acid, "t (id INT)", "1", "2")
+    since = _after(acid, "t", 1)
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (3)")
+    acid.sql("DELETE FROM t WHERE id = 1")
+    assert table(acid) == [(2,), (3,)]
+    at_time = "SELECT * FROM t TIMESTAMP AS OF :at"
+    assert rows(acid, at_time, {"at": since}) == [(1,), (2,)]
+    acid.sql("COMMIT")
+    assert rows(acid, at_time, {"at": since}) == [(1,), (2,)]
+
+
+def test_a_moment_shows_no_commit_that_got_the_number_of_a_dropped_table_s(
+    acid, other, monkeypatch
+):
+    """SQLite gives the highest number again after its row is gone."""
+    fill(acid, "t (id INT)", "1")
+    fill(acid, "u (id INT)", "1")
+    since, real = _after(acid, "u", 1), TimeTravel.of_all_tables
+
+    def then_others_come(*args):
+        found = real(*args)
+        other.sql("DROP TABLE u")
+        other.sql("INSERT INTO t VALUES (2)")
+        return found
+
+    monkeypatch.setattr(TimeTravel, "of_all_tables", then_others_come)
+    with acid.snapshot(timestamp=since):
+        assert table(acid) == [(1,)]
+    assert table(acid) == [(1,), (2,)]
 
 
 def test_all_tables_are_shown_as_of_one_moment(acid):

@@ -150,6 +150,14 @@ class VersionContract:
         assert store.last_commit(txn_id=10**6) is None
         assert store.now_ms() == clock.now
 
+    def test_a_clock_that_was_set_back_leaves_no_gap_in_what_is_remembered(self, store, clock):
+        store.create_table(table())
+        for now in (100, 50, 120):
+            clock.now = now
+            write(store, ADDED)
+        assert store.house_keep(10**9, 0, 60)
+        assert [one.write_id for one in store.versions(T)] == [3, 2, 1]
+
     def test_old_changes_are_forgotten_except_the_newest_of_each_table(self, store, clock):
         for one in (table(), table(U)):
             store.create_table(one)

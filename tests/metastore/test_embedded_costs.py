@@ -6,13 +6,26 @@ others waiting.
 
 import pytest
 from compaction_steps import queue, request, worker
-from contract_base import INSERT, SELECT, UPDATE, Clock, T, U, begin, exclusive, on, shared_read
+from contract_base import (
+    INSERT,
+    SELECT,
+    UPDATE,
+    Clock,
+    T,
+    U,
+    begin,
+    exclusive,
+    on,
+    shared_read,
+    table,
+)
 from sqlalchemy import event
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockType, TxnType
+from acidsql.metastore.versions import Change
 
 BOUNDARIES = ("BEGIN", "COMMIT")
 
@@ -78,6 +91,19 @@ def test_a_commit_costs_the_same_however_much_there_is_to_compare(meter):
     for _ in range(20):
         store.commit_txn(insert_begun(store)[0])
     assert meter.cost(store.commit_txn, ours, snapshot=snapshot) == 10
+
+
+def test_a_commit_of_many_statements_asks_once_for_each_table(meter):
+    store = meter.store
+    for name in (T, U):
+        store.create_table(table(name))
+    costs = []
+    for statements in (1, 50):
+        ours, _ = insert_begun(store)
+        changed = [Change(name, "INSERT", "…") for name in (T, U)] * statements
+        costs.append(meter.cost(store.commit_txn, ours, changed=changed))
+    assert costs[0] == costs[1]
+    assert len(store.versions(T)) == 51
 
 
 def test_a_committer_reads_only_what_was_committed_since_it_began(meter):

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.embedded import rows, write_ids
@@ -19,6 +29,7 @@ from acidsql.metastore.versions import Change, Version
 
 V = TABLE_VERSIONS.c
 _STATEMENT_LIMIT, _OPERATION_LIMIT = 1024, 64  # widths of the columns
+_NO_ID = 2**62  # above every TV_ID
 
 
 class EmbeddedVersions:
@@ -83,28 +94,41 @@ def record(
     """
     if created is not None and all(change.table != created.name for change in changes):
         changes = [*changes, Change(created.name, "CREATE TABLE", txn.TXN_AGENT_INFO or "")]
-    for change in changes:
-        write_id = write_ids.find(connection, txn.TXN_ID, change.table)
-        if write_id is None:
-            write_id = write_ids.next_write_id(connection, change.table) - 1
+    # All other writers wait meanwhile, so ask once for each table, and insert all at once.
+    known = {
+        table: {
+            "TBL_ID": rows.need_table(connection, table),
+            "TV_WRITEID": _write_id(connection, txn.TXN_ID, table),
+            "TV_TXNID": txn.TXN_ID,
+            "TV_COMMITTED_AT": now_ms,
+            "TV_USER": txn.TXN_USER,
+            "TV_HOST": txn.TXN_HOST,
+        }
+        for table in dict.fromkeys(change.table for change in changes)
+    }
+    if changes:
         connection.execute(
-            insert(TABLE_VERSIONS).values(
-                TBL_ID=rows.need_table(connection, change.table),
-                TV_WRITEID=write_id,
-                TV_TXNID=txn.TXN_ID,
-                TV_COMMITTED_AT=now_ms,
-                TV_USER=txn.TXN_USER,
-                TV_HOST=txn.TXN_HOST,
-                TV_OPERATION=change.operation[:_OPERATION_LIMIT],
-                TV_STATEMENT=change.statement[:_STATEMENT_LIMIT],
-                TV_INSERTED=change.inserted,
-                TV_UPDATED=change.updated,
-                TV_DELETED=change.deleted,
-                TV_FILES=change.files,
-                TV_BYTES=change.bytes,
-                TV_PARTITIONS=change.partitions,
-            )
+            insert(TABLE_VERSIONS), [known[change.table] | _columns(change) for change in changes]
         )
+
+
+def _write_id(connection: Connection, txn_id: int, table: TableName) -> int:
+    """The transaction's write id in a table; for a table that it only creates, the last one."""
+    found = write_ids.find(connection, txn_id, table)
+    return write_ids.next_write_id(connection, table) - 1 if found is None else found
+
+
+def _columns(change: Change) -> dict[str, Any]:
+    return {
+        "TV_OPERATION": change.operation[:_OPERATION_LIMIT],
+        "TV_STATEMENT": change.statement[:_STATEMENT_LIMIT],
+        "TV_INSERTED": change.inserted,
+        "TV_UPDATED": change.updated,
+        "TV_DELETED": change.deleted,
+        "TV_FILES": change.files,
+        "TV_BYTES": change.bytes,
+        "TV_PARTITIONS": change.partitions,
+    }
 
 
 def drop_partitions(
@@ -118,10 +142,16 @@ def drop_partitions(
 
 
 def forget_old(connection: Connection, before_ms: int) -> None:
-    """Forget the changes that were committed before, except the newest one of each table."""
+    """Forget the changes that were committed before, except the newest one of each table.
+
+    Only the first commits are forgotten, without gaps: an older version would show the rows of a
+    forgotten commit that came after it. If the clock was set back, a time alone could leave gaps.
+    """
     # MySQL refuses a subquery over the table itself, unless it is in another subquery.
+    young = select(func.min(V.TV_ID).label("first")).where(V.TV_COMMITTED_AT >= before_ms)
     newest = select(func.max(V.TV_ID).label("newest")).group_by(V.TBL_ID).subquery()
-    is_old = and_(V.TV_COMMITTED_AT < before_ms, V.TV_ID.not_in(select(newest.c.newest)))
+    first = select(func.coalesce(young.subquery().c.first, _NO_ID)).scalar_subquery()
+    is_old = and_(V.TV_ID < first, V.TV_ID.not_in(select(newest.c.newest)))
     connection.execute(delete(TABLE_VERSIONS).where(is_old))
 
 
