@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,11 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """
     import hive_metastore
 
-    reason = hive_metastore.missing()
-    if reason is not None:
-        pytest.skip(reason)
     around = tmp_path_factory.getbasetemp() if OVER_HIVE else None
-    server = hive_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms"), warehouse=around)
-    yield server
-    server.close()
+    work = tmp_path_factory.mktemp("hms")
+    yield from _running(
+        hive_metastore.missing(), lambda: hive_metastore.HiveMetastoreServer(work, warehouse=around)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -109,12 +107,10 @@ def hive3_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive Metastore 3.1.3. Each test makes a database of its own."""
     import hive3_metastore
 
-    reason = hive3_metastore.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = hive3_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("hms3"))
-    yield server
-    server.close()
+    work = tmp_path_factory.mktemp("hms3")
+    yield from _running(
+        hive3_metastore.missing(), lambda: hive3_metastore.HiveMetastoreServer(work)
+    )
 
 
 @pytest.fixture
@@ -136,10 +132,15 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Hive: its SQL, and a metastore of its own. Each test makes a database of its own."""
     import hive_sql
 
-    reason = hive_sql.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = hive_sql.Hive(tmp_path_factory.mktemp("hive"))
+    work = tmp_path_factory.mktemp("hive")
+    yield from _running(hive_sql.missing(), lambda: hive_sql.Hive(work))
+
+
+def _running(missing: str | None, start: Callable[[], Any]) -> Iterator[Any]:
+    """For a fixture: a server that runs until the last test that uses it has ended."""
+    if missing is not None:
+        pytest.skip(missing)
+    server = start()
     yield server
     server.close()
 

@@ -8,8 +8,9 @@ import functools
 from pathlib import Path
 from types import MappingProxyType
 
+import hive_jars
 import hive_metastore
-from hive_jars import UnavailableError, built
+from hive_jars import built
 
 SOURCES = Path(__file__).with_name("hms3")
 SCHEMA = "hive-schema-3.1.0.derby.sql"
@@ -37,14 +38,7 @@ class HiveMetastoreServer(hive_metastore.HiveMetastoreServer):
 @functools.cache
 def missing() -> str | None:
     """Why there can be no server here; None if there can be one."""
-    reason = hive_metastore.missing()
-    if reason is not None:
-        return reason
-    try:
-        build()
-    except UnavailableError as error:
-        return f"no Hive Metastore 3.1.3 for tests: {error}"
-    return None
+    return hive_metastore.missing() or hive_jars.missing("Hive Metastore 3.1.3", build)
 
 
 def build() -> Path:

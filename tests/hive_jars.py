@@ -59,6 +59,15 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
     return made_once(place, make)
 
 
+def missing(what: str, build: Callable[[], object]) -> str | None:
+    """Why this cannot be had here, as the message of a skipped test; None if it can."""
+    try:
+        build()
+    except UnavailableError as error:
+        return f"no {what} for tests: {error}"
+    return None
+
+
 def maven(pom: Path, goal: str, directory: str) -> None:
     """Let Maven run a goal of its dependency plug-in, with this output directory."""
     if shutil.which("mvn") is None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+import hive_jars
 from hive_jars import UnavailableError, built, javac, maven
 from hive_reader import SOURCES as READER
 
@@ -123,11 +124,7 @@ def missing() -> str | None:
         import thrift  # noqa: F401
     except ImportError:
         return "no Hive Metastore for tests: pip install 'acidsql[hive]'"
-    try:
-        build()
-    except UnavailableError as error:
-        return f"no Hive Metastore for tests: {error}"
-    return None
+    return hive_jars.missing("Hive Metastore", build)
 
 
 def build() -> Path:

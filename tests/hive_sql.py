@@ -12,8 +12,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import hive_jars
 import hive_metastore
-from hive_jars import UnavailableError, built, maven
+from hive_jars import built, maven
 
 SOURCES = Path(__file__).with_name("hive_sql")
 PATIENCE_S = 300
@@ -76,14 +77,7 @@ class HiveSession:
 @functools.cache
 def missing() -> str | None:
     """Why there can be no Hive here; None if there can be one."""
-    reason = hive_metastore.missing()
-    if reason is not None:
-        return reason
-    try:
-        build()
-    except UnavailableError as error:
-        return f"no Hive for tests: {error}"
-    return None
+    return hive_metastore.missing() or hive_jars.missing("Hive", build)
 
 
 def build() -> Path:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import acidsql
+
 
 @pytest.fixture(autouse=True)
 def no_view_stays(spark: Any) -> Iterator[None]:
@@ -15,3 +17,11 @@ def no_view_stays(spark: Any) -> Iterator[None]:
     for table in spark.catalog.listTables():
         if table.isTemporary:
             spark.catalog.dropTempView(table.name)
+
+
+@pytest.fixture(scope="module")
+def acid_of_all(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session that all examples of a property share."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as acid:
+        yield acid

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit_cdc import Change, put
 
-import acidsql
 from acidsql.errors import ConstraintError, SettingError, SqlError, UnsupportedError
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
@@ -115,13 +114,6 @@ records = st.builds(
     st.integers(0, 1),
 )
 batches = st.lists(st.lists(records, min_size=1, max_size=14), min_size=2, max_size=3)
-
-
-@pytest.fixture(scope="module")
-def acid_of_all(spark, tmp_path_factory):
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as acid:
-        yield acid
 
 
 @pytest.mark.slow

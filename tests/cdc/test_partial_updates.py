@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import acidsql
 from acidsql.errors import SettingError, SqlError
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
@@ -25,13 +24,6 @@ CDC = (
     "AUTO CDC INTO t FROM s KEYS (id) IGNORE NULL UPDATES ON * EXCEPT (c) "
     "APPLY AS DELETE WHEN op = 'd' SEQUENCE BY ts COLUMNS * EXCEPT (op{})"
 )
-
-
-@pytest.fixture(scope="module")
-def acid_of_all(spark, tmp_path_factory):
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as acid:
-        yield acid
 
 
 def put(acid, records):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from pathlib import Path
 
@@ -12,6 +11,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from click.testing import CliRunner
 from kit import rows
+from kit_hive import asks, done_changes, open_changes, own_database
 from pyarrow import orc
 
 import acidsql
@@ -25,27 +25,11 @@ from acidsql.errors import (
 )
 from acidsql.metastore.hive.renewals import HiveRenewals
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture
 def connect(spark, hive3_metastore):
     """Open sessions on the server, in a database of the test's own."""
-    name, opened = f"three{next(_numbers)}", []
-
-    def again(**settings):
-        opened.append(acidsql.connect(spark, metastore=hive3_metastore.url, settings=settings))
-        return opened[-1]
-
-    again.database, again.opened = name, opened
-    again().sql(f"CREATE DATABASE {name}")
-    opened[0].sql(f"USE {name}")
-    yield again
-    spark.catalog.setCurrentDatabase("default")
-    for one in opened:
-        one.close()
-    with acidsql.connect(spark, metastore=hive3_metastore.url) as last:
-        last.sql(f"DROP DATABASE {name} CASCADE")
+    yield from own_database(spark, hive3_metastore)
 
 
 @pytest.fixture
@@ -55,22 +39,7 @@ def acid(connect):
 
 @pytest.fixture
 def ask(hive3_metastore, connect):
-    """Ask the server's database about tables of the test's own."""
-    return lambda sql: hive3_metastore.query(sql.replace("$db", f"'{connect.database}'"))
-
-
-def open_changes(ask):
-    return ask(
-        "SELECT TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE, TC_WRITEID FROM TXN_COMPONENTS "
-        "WHERE TC_DATABASE = $db ORDER BY TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE"
-    )
-
-
-def done_changes(ask):
-    return ask(
-        "SELECT DISTINCT CTC_TABLE, CTC_PARTITION, CTC_WRITEID, CTC_UPDATE_DELETE FROM "
-        "COMPLETED_TXN_COMPONENTS WHERE CTC_DATABASE = $db ORDER BY CTC_TABLE, CTC_WRITEID"
-    )
+    return asks(hive3_metastore, connect)
 
 
 def nothing_is_left(connect, ask):
@@ -349,7 +318,7 @@ def test_a_compaction_is_asked_for_and_hive_does_it(acid, ask):
 def test_a_table_moves_there_and_back_unless_hive_3_cannot_read_its_files(
     spark, connect, hive3_metastore
 ):
-    place = hive3_metastore.warehouse / f"own{next(_numbers)}"
+    place = hive3_metastore.warehouse / f"own_{connect.database}"
     name, url = f"{connect.database}.moved", hive3_metastore.url
     with acidsql.connect(spark, warehouse=str(place), compactor="off") as own:
         own.sql("CREATE TABLE default.m (a INT)")

@@ -5,12 +5,13 @@ Numbers like T4 are those of the traps that the store avoids; each test says its
 
 from __future__ import annotations
 
-import itertools
 import threading
 
 import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from kit_hive import asks, done_changes, open_changes, own_database
 
 import acidsql
 from acidsql.errors import (
@@ -26,29 +27,11 @@ from acidsql.errors import (
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture
 def connect(spark, hive_metastore):
     """Open sessions on the server, in a database of the test's own."""
-    name = f"db{next(_numbers)}"
-    opened = []
-
-    def again(**settings):
-        opened.append(acidsql.connect(spark, metastore=hive_metastore.url, settings=settings))
-        return opened[-1]
-
-    again.database = name
-    first = again()
-    first.sql(f"CREATE DATABASE {name}")
-    first.sql(f"USE {name}")
-    yield again
-    spark.catalog.setCurrentDatabase("default")
-    for one in opened:
-        one.close()
-    with acidsql.connect(spark, metastore=hive_metastore.url) as last:
-        last.sql(f"DROP DATABASE {name} CASCADE")
+    yield from own_database(spark, hive_metastore)
 
 
 @pytest.fixture
@@ -58,12 +41,7 @@ def acid(connect):
 
 @pytest.fixture
 def ask(hive_metastore, connect):
-    """Ask the server's database about tables of the test's own."""
-
-    def ask(sql):
-        return hive_metastore.query(sql.replace("$db", f"'{connect.database}'"))
-
-    return ask
+    return asks(hive_metastore, connect)
 
 
 @pytest.fixture
@@ -81,20 +59,6 @@ def calls(monkeypatch):
 
 def rows(acid, sql):
     return sorted(map(tuple, acid.sql(sql).collect()))
-
-
-def open_changes(ask):
-    return ask(
-        "SELECT TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE, TC_WRITEID FROM TXN_COMPONENTS "
-        "WHERE TC_DATABASE = $db ORDER BY TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE"
-    )
-
-
-def done_changes(ask):
-    return ask(
-        "SELECT DISTINCT CTC_TABLE, CTC_PARTITION, CTC_WRITEID, CTC_UPDATE_DELETE FROM "
-        "COMPLETED_TXN_COMPONENTS WHERE CTC_DATABASE = $db ORDER BY CTC_TABLE, CTC_WRITEID"
-    )
 
 
 # ── statements ───────────────────────────────────────────────────────────────────────────────
