@@ -27,6 +27,7 @@ from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.embedded.schema import metadata
 from acidsql.metastore.interface import Database, LockType
 from acidsql.metastore.streams import Batch, NextBatch
+from acidsql.metastore.versions import Change
 
 V = TableName("sales", "v")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
@@ -116,6 +117,8 @@ def with_a_past(store):
         store.allocate_write_id(writer, U)
         end(writer)
     store.abort_txn(1)
+    for _ in range(2):  # of the versions of a table the newest one is kept
+        store.commit_txn(begin(store), changed=[CHANGE])
     store._store._clock.now += 1000
 
 
@@ -147,6 +150,7 @@ def be_aborted(store):
         store.check_lock(2, 2)
 
 
+CHANGE = Change(T, "INSERT", "INSERT INTO t VALUES (1)", inserted=1)
 BATCH = Batch("app", 0, "default.t", run_id="run")
 
 
@@ -207,6 +211,7 @@ OPERATIONS = {
         1, snapshot=BEFORE_ALL, resolved=[3], add_partitions=PARTITIONS
     ),
     "commit_adopted": lambda s: s.commit_txn(1, create_table=table(V), first_write_id=9),
+    "commit_changes": lambda s: s.commit_txn(1, changed=[CHANGE], drop_partitions={T: [("1",)]}),
     "commit_batch": lambda s: s.commit_txn(1, batch=NextBatch(replace(BATCH, version=1), BATCH)),
     "commit_first_batch": lambda s: s.commit_txn(1, batch=NextBatch(BATCH, None)),
     "take_over_stream": lambda s: s.take_over_stream(replace(BATCH, run_id="new"), BATCH),
@@ -230,6 +235,7 @@ OPERATIONS = {
     "retry_cleaning_later": lambda s: s.retry_cleaning_later(5, 10, 1, "disk full"),
     "give_up_cleaning": lambda s: s.retry_cleaning_later(5, 10, 0, "disk full"),
     "forget_aborted": lambda s: s.forget_aborted(T, [1]),
+    "forget_versions": lambda s: s.forget_versions(T, 5),
     "purge_compaction_history": lambda s: s.purge_compaction_history(HistoryRetention(failed=0)),
 }
 VARIANTS = {
@@ -240,6 +246,7 @@ VARIANTS = {
     "commit_new_table": "commit_txn",
     "commit_after_all": "commit_txn",
     "commit_adopted": "commit_txn",
+    "commit_changes": "commit_txn",
     "commit_compaction": "commit_txn",
     "commit_batch": "commit_txn",
     "commit_first_batch": "commit_txn",
@@ -275,7 +282,7 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 
 NO_CHANGE = {
     "close", "url", "abilities", "glance", "write_conflicts", "catalog_changes",
-    "watch_catalog", "record_partitions", "begin_compaction",
+    "watch_catalog", "record_partitions", "begin_compaction", "renew",
 }  # fmt: skip
 
 
@@ -283,7 +290,7 @@ def test_every_operation_that_writes_is_among_those_tried():
     reads = (
         "databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_",
         "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
-        "streams", "foreign_",
+        "streams", "foreign_", "versions", "oldest_", "last_",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}

@@ -63,7 +63,7 @@ class TestHive(MetastoreContract):
 class TestHive3(TestHive):
     """The same over a metastore of Hive 3.1.3."""
 
-    lacks = TestHive.lacks | {"writers side by side"}
+    lacks = TestHive.lacks | {"writers side by side", "can_work"}
     server, end_txns = "hive3_metastore", "DELETE FROM TXNS"
 
 
