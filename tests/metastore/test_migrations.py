@@ -34,6 +34,7 @@ from acidsql.metastore.embedded.schema import (
 )
 from acidsql.metastore.interface import Database
 from acidsql.metastore.owners import PendingCleanup
+from acidsql.metastore.versions import Change
 
 T, U, V = TableName("default", "t"), TableName("default", "u"), TableName("sales", "größe")
 V1 = Path(__file__).with_name("store_v1.sql")
@@ -291,6 +292,14 @@ def test_a_store_of_version_1_keeps_its_transactions_and_they_go_on(old_store):
     old_store.commit_txn(4)
     assert begin(old_store) == 5
     assert old_store.allocate_write_id(5, T) == 3
+
+
+def test_the_history_of_an_old_store_s_tables_begins_with_the_upgrade(old_store):
+    """Nobody noted which files were deleted before."""
+    assert [old_store.oldest_version(name) for name in (T, V)] == [2, 1]
+    assert [*old_store.versions(T), *old_store.versions(V)] == []
+    old_store.commit_txn(3, changed=[Change(V, "INSERT", "…")])
+    assert [one.write_id for one in old_store.versions(V)] == [1]
 
 
 def test_what_the_open_transactions_of_version_1_see_is_not_forgotten(old_store):
