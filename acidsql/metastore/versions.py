@@ -87,6 +87,3 @@ class VersionLog(Protocol):
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
         """The number of the newest commit until a time, or of a transaction; None if there is none
         that is remembered. *Read-only.*"""
-
-    def now_ms(self) -> int:
-        """The store's clock, in milliseconds since the epoch. *Read-only.*"""

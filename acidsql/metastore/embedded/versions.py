@@ -63,10 +63,6 @@ class EmbeddedVersions:
             number = connection.execute(found).scalar()
             return None if number is None else int(number)
 
-    def now_ms(self) -> int:
-        with self._store.read() as connection:
-            return self._store.now_ms(connection)
-
 
 def begin(connection: Connection, table: TableName) -> None:
     """Let the history of a new table begin: no version below its first one can be read."""

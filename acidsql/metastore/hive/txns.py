@@ -239,9 +239,6 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
         return None
 
-    def now_ms(self) -> int:
-        raise AssertionError("a Hive Metastore does not tell its clock")
-
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
         """Tell the server the files of a transaction; its listeners tell others at the commit."""
         for table, partitions in changes.items():
