@@ -8,7 +8,7 @@ from kit import fill, rows, table
 from over_hive import beside, needs
 
 from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
-from acidsql.statements import reader
+from acidsql.statements import table_rows
 
 FIRST = [(1, "a", 1), (2, "b", 2)]
 
@@ -154,14 +154,14 @@ def test_a_read_that_meets_a_partition_going_and_coming_again_says_so(
     acid, other, tables, monkeypatch
 ):
     """The directory exists before and after, but neither has all rows of the snapshot."""
-    real = reader.read_rows
+    real = table_rows.read_rows
 
     def meets(*args, **options):
         other.sql("ALTER TABLE t DROP PARTITION (p = 1)")
         other.sql("INSERT INTO t VALUES (9, 'new', 1)")
         return real(*args, **options)
 
-    monkeypatch.setattr(reader, "read_rows", meets)
+    monkeypatch.setattr(table_rows, "read_rows", meets)
     with pytest.raises(CatalogError, match="dropped meanwhile"):
         acid.table("t")
     monkeypatch.undo()

@@ -20,7 +20,7 @@ import pytest
 
 from acidsql.acid.table import Table
 from acidsql.plan import lower
-from acidsql.statements import reader, runner
+from acidsql.statements import reader, runner, table_rows
 from acidsql.statements import write as writer
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
@@ -87,7 +87,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
-    scan, empty, shaped = read.scan, reader.empty, reader._shaped
+    scan, empty, shaped = read.scan, reader.empty, table_rows.shaped
     patch.setattr(
         read,
         "scan",
@@ -98,13 +98,14 @@ def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
         "empty",
         lambda spark, table: memory.ask(repr(table), lambda: empty(spark, table)),
     )
-    patch.setattr(
-        reader,
-        "_shaped",
-        lambda rows, standin: memory.ask(
-            (id(rows), standin.is_target, standin.row_id), lambda: shaped(rows, standin)
-        ),
-    )
+    for module in (reader, table_rows):
+        patch.setattr(
+            module,
+            "shaped",
+            lambda rows, standin: memory.ask(
+                (id(rows), standin.is_target, standin.row_id), lambda: shaped(rows, standin)
+            ),
+        )
 
 
 def _scan_key(what: Any) -> Any:

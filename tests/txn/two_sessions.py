@@ -34,8 +34,8 @@ from acidsql.sql.parser import parse
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context
 from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.reader import Reader
 from acidsql.statements.spark_databases import SparkDatabases
+from acidsql.statements.table_rows import TableRows
 from acidsql.statements.tables import TableStatements
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
@@ -125,12 +125,12 @@ class Session:
         known = store, self.txns, self.transactions, self.names, databases, partitions
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
         self.handlers = TableStatements(context).handlers()
-        self.reader = Reader(context)
+        self.tables = TableRows(context)
 
     def rows(self, name: str) -> frozenset[str] | None:
         """The rows that a query shows; None: there is no such table."""
         table = self.names.resolve(("d", name))
-        return None if table is None else self.reader.table(table, row_id=False).collect()  # type: ignore[return-value]
+        return None if table is None else self.tables.of(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
         """Run a statement that returns no rows."""
