@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 20  # of one table, in which deltas of Hive 2 are looked for
 _ABILITIES = {
     "can_work": "sessions compact",
+    "can_rebalance": "sessions compact 'rebalance'",
     "can_initiate": "sessions find out which tables need a compaction",
     "can_clean": "sessions delete files that a compaction has replaced",
     "conflicts_by_row": "acidsql.conflict.detection=row",

@@ -12,6 +12,8 @@ class Abilities:
     Attributes:
         can_work: Sessions take entries of the compaction queue, and compact. False: a session only
             queues requests.
+        can_rebalance: Sessions rebalance, too. False: the metastore's own workers do. COMMIT would
+            not notice everywhere that the rows which it changes have got new row ids.
         can_initiate: The metastore tells which tables changed (``candidates``).
         can_clean: Sessions delete the files that a compaction has replaced.
         reads_pairs: All readers leave out one of a compaction's two directories if the other one is
@@ -37,6 +39,7 @@ class Abilities:
     """
 
     can_work: bool = True
+    can_rebalance: bool = True
     can_initiate: bool = True
     can_clean: bool = True
     reads_pairs: bool = True

@@ -405,6 +405,7 @@ def test_a_failure_is_told_and_changes_nothing(t):
 # ── rebalance ────────────────────────────────────────────────────────────────────────────────
 
 
+@needs("can_rebalance")
 def test_a_rebalance_evens_the_buckets_out_and_keeps_the_rows(acid):
     acid.sql("CREATE TABLE t (id INT, v STRING)")
     acid.sql("INSERT INTO t SELECT INT(id), 'a' FROM range(0, 30, 1, 1)")
@@ -427,6 +428,7 @@ def test_a_rebalance_evens_the_buckets_out_and_keeps_the_rows(acid):
     assert [id for _, id in by_row_id] == sorted((id for _, id in by_row_id), reverse=True)
 
 
+@needs("can_rebalance")
 def test_a_table_that_is_one_base_is_rebalanced(acid, other):
     acid.sql("CREATE TABLE t (id INT)")
     acid.sql("INSERT INTO t SELECT INT(id) FROM range(0, 30, 1, 1)")
@@ -450,6 +452,7 @@ def test_a_table_that_is_one_base_is_rebalanced(acid, other):
     assert rows(acid, "SELECT count(*), sum(id) FROM t") == [(31, 562)]
 
 
+@needs("can_rebalance")
 def test_a_rebalance_of_a_base_waits_for_who_has_the_next_write_id(acid, other):
     fill(acid, KINDS["plain"], "1, 'a'")
     acid.sql("INSERT INTO t VALUES (2, 'b')")
@@ -463,6 +466,7 @@ def test_a_rebalance_of_a_base_waits_for_who_has_the_next_write_id(acid, other):
     assert rows(acid, "SELECT id FROM t") == [(1,), (2,), (3,)]
 
 
+@needs("can_rebalance")
 def test_who_deletes_by_old_row_ids_loses_to_a_rebalance(t, other):
     other.sql("BEGIN")
     assert rows(other, "SELECT count(*) FROM t") == [(4,)]
@@ -473,6 +477,7 @@ def test_who_deletes_by_old_row_ids_loses_to_a_rebalance(t, other):
     assert rows(t, "SELECT id FROM t") == [(1,), (3,), (4,), (5,)]
 
 
+@needs("can_rebalance")
 @pytest.mark.parametrize("layout", ["bucketed", "insert_only"])
 def test_only_full_acid_tables_without_buckets_are_rebalanced(acid, layout):
     fill(acid, KINDS[layout].replace(" TBLPROPERTIES", "\nTBLPROPERTIES"))

@@ -44,7 +44,11 @@ def adopted(acid, tmp_path):
 
 @needs("can_work")
 @pytest.mark.parametrize(
-    "work", ["major' AND WAIT", "rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT"]
+    "work",
+    [
+        "major' AND WAIT",
+        pytest.param("rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT", marks=needs("can_rebalance")),
+    ],
 )
 def test_a_compaction_that_would_change_a_day_is_refused_by_name(adopted, work):
     with pytest.raises(AcidSqlError, match="Column 'd' has a day") as caught:

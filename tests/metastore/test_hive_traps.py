@@ -25,6 +25,7 @@ from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
 
 T = TableName("default", "trapped")
+BEHIND = TableName("default", "behind")
 MANY = 60  # numbers of transactions that nobody has
 
 
@@ -50,9 +51,9 @@ def store(connect):
     store.drop_table(T)
 
 
-def small_table(store):
+def small_table(store, name=T):
     acid = {"transactional": "true"}
-    return Table(T, f"{store.warehouse}/{T.name}", (Column("a", "int"),), properties=acid)
+    return Table(name, f"{store.warehouse}/{name.name}", (Column("a", "int"),), properties=acid)
 
 
 def begin(store, txn_type=TxnType.DEFAULT):
@@ -116,6 +117,53 @@ def test_t15_an_entry_of_a_dead_worker_is_queued_again_by_acidsql(store, connect
     assert other.take_next(txn, me, only=again.id).id == again.id
     other.begin_compaction(again.id, txn, 1)
     other.commit_txn(txn, compacted=Compacted(again.id, 1, ""))
+
+
+def test_a_rebalance_and_what_is_queued_behind_it_are_left_to_hives_workers(store):
+    """The server gives the oldest entry, of any type."""
+    rebalance = store.compact(CompactionRequest(T, None, CompactionType.REBALANCE, "h1-manual"))
+    store.create_table(small_table(store, BEHIND))
+    behind = store.compact(CompactionRequest(BEHIND, None, CompactionType.MAJOR, "h1-manual"))
+    txn = begin(store, TxnType.COMPACTION)
+    assert not store.has_work()
+    for only in (None, rebalance.id, behind.id):
+        assert store.take_next(txn, "h1-7", only=only) is None
+    assert {one.state for one in store.compactions()} == {CompactionState.INITIATED}
+    store.abort_compactions([rebalance.id])
+    assert store.has_work()
+    assert store.take_next(txn, "h1-7").id == behind.id
+    ended(store, [txn])
+    store.drop_table(BEHIND)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_known", "conflicts"),
+    [
+        (CompactionType.REBALANCE, True, True),
+        (CompactionType.MAJOR, True, False),
+        (CompactionType.MAJOR, False, True),
+    ],
+)
+def test_changed_rows_conflict_with_a_rebalance_which_has_no_write_id(
+    store, monkeypatch, kind, is_known, conflicts
+):
+    """The row ids of an older snapshot would delete other rows, or none."""
+    reader = begin(store)
+    snapshot = store.valid_txns()
+    worker = begin(store, TxnType.COMPACTION)
+    monkeypatch.setattr(store, "_list_names", lambda _: [f"base_0000001_v{worker:07d}"])
+    if is_known:
+        store.compact(CompactionRequest(T, None, kind, "h1-manual"))
+        taken = store._call("find_next_compact2", hive.FindNextCompactRequest(workerId="h1-7")).ci
+        store._taken[taken.id] = taken
+        store.begin_compaction(taken.id, worker, 1)
+        store._call("mark_compacted", taken)
+    store._call("commit_txn", hive.CommitTxnRequest(txnid=worker))
+    for operation in (Operation.UPDATE, Operation.DELETE, Operation.INSERT):
+        lock = LockComponent(LockType.EXCL_WRITE, T.database, T.name, None, operation)
+        found = store.write_conflicts(reader, snapshot, [lock])
+        assert bool(found) is (conflicts and operation is not Operation.INSERT)
+    ended(store, [reader])
 
 
 def test_t19_a_transaction_whose_number_was_lost_is_not_waited_for(store, connect):

@@ -26,6 +26,7 @@ _TYPES = {
     CompactionType.MINOR: hive.CompactionType.MINOR,
     CompactionType.REBALANCE: hive.CompactionType.REBALANCE,
 }
+REBALANCE = hive.CompactionType.REBALANCE
 TYPE_OF = {number: one for one, number in _TYPES.items()}
 _STATES: Mapping[str, CompactionState] = {one.shown: one for one in CompactionState}
 VERSION = "acidsql"  # shown to others as that of a worker, and of who asked

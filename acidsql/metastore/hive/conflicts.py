@@ -1,5 +1,7 @@
 """Which committed changes a snapshot does not see, told from write ids and names of directories.
 
+A rebalance has no write id. So a base that the snapshot does not see is looked up in the queue.
+
 The server compares two transactions by time: who waited for a lock would lose to the transaction
 that it waited for. So acidsql compares itself, and tells the server not to.
 """
@@ -142,6 +144,28 @@ class HiveConflicts(Calls):
                     changes[table, partition] = relevant
         return self._conflicts(own, snapshot, changes)
 
+    def _rebalanced(
+        self, names: Iterable[str], snapshot: ValidTxnList, table: TableName
+    ) -> int | None:
+        """The write id of a base in which rows have row ids that the snapshot does not know.
+
+        The queue tells what made the base. If the queue has forgotten, a rebalance is supposed.
+        """
+        new = [
+            one
+            for one in map(parse_directory, names)
+            if one is not None
+            and one.kind is Kind.BASE
+            and one.visibility_txn_id
+            and not snapshot.is_valid(one.visibility_txn_id)
+        ]
+        if not new:
+            return None
+        request = hive.ShowCompactRequest(dbName=table.database, tbName=table.name)
+        entries = self._call("show_compact", request).compacts
+        keeps = {one.txnId for one in entries if one.type != hive.CompactionType.REBALANCE}
+        return next((one.max_write_id for one in new if one.visibility_txn_id not in keeps), None)
+
     def _conflicts(
         self,
         own: OwnTxn,
@@ -156,12 +180,15 @@ class HiveConflicts(Calls):
         now = self._write_ids(now_valid, tables)
         found = []
         for (table, partition), operations in sorted(changes.items(), key=str):
-            foreign = unseen(before[table], now[table], own.write_ids.get(table))
-            if not foreign:
+            ours = own.write_ids.get(table)
+            foreign = unseen(before[table], now[table], ours)
+            changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
+            if not foreign and not changes_rows:
                 continue
-            write_id = conflicting(
-                self._names(own, table, partition), foreign, operations, own.write_ids.get(table)
-            )
+            names = self._names(own, table, partition)
+            write_id = conflicting(names, foreign, operations, ours)
+            if write_id is None and changes_rows:
+                write_id = self._rebalanced(names, snapshot, table)
             if write_id is not None:
                 found.append(WriteConflict(None, table, partition or None, write_id, by_row=False))
         return found

@@ -14,6 +14,7 @@ from acidsql.metastore.hive.txns import HiveTxns
 
 ABILITIES = Abilities(
     reads_pairs=False,
+    can_rebalance=False,
     can_initiate=False,
     can_clean=False,
     conflicts_by_row=False,

@@ -22,7 +22,7 @@ from acidsql.metastore.compaction_queue import (
     Enqueued,
 )
 from acidsql.metastore.hive import snapshots
-from acidsql.metastore.hive.compactions import TYPE_OF, VERSION, HiveCompactions, pool_of
+from acidsql.metastore.hive.compactions import REBALANCE, TYPE_OF, VERSION, HiveCompactions, pool_of
 from acidsql.metastore.hive.idl import hive
 
 _INITIATED, _WORKING = "i", "w"  # as the server asks for them
@@ -41,7 +41,14 @@ class HiveWorkers(HiveCompactions):
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """``pool_timeout_ms`` is the server's."""
-        return any(pool_of(one.poolName) == pool for one in self._shown(state=_INITIATED))
+        return self._next_of(pool) is not None
+
+    def _next_of(self, pool: str | None) -> Any:
+        """The oldest entry of a pool. None: Hive's workers must take it, because it is a rebalance;
+        or there is none."""
+        waiting = (one for one in self._shown(state=_INITIATED) if pool_of(one.poolName) == pool)
+        oldest = min(waiting, key=lambda one: one.id, default=None)
+        return None if oldest is None or oldest.type == REBALANCE else oldest
 
     def take_next(
         self,
@@ -59,6 +66,8 @@ class HiveWorkers(HiveCompactions):
             if wanted is None:
                 return None
             pool = pool_of(wanted.poolName)
+        if self._next_of(pool) is None:
+            return None
         request = hive.FindNextCompactRequest(
             workerId=worker_id, workerVersion=VERSION, poolName=pool
         )
@@ -67,6 +76,9 @@ class HiveWorkers(HiveCompactions):
             return None
         raw.workerId = worker_id
         self._taken[raw.id] = raw
+        if raw.type == REBALANCE:  # it became the oldest one in the meantime
+            self.give_back(raw.id, txn_id)
+            return None
         return CompactionInfo(
             id=raw.id,
             table=TableName(raw.dbname, raw.tablename),
