@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -74,6 +74,54 @@ class HistoryMethods:
         self._need_open()
         with self._runner.snapshot(timestamp, txn_id):
             yield
+
+    def changes(
+        self,
+        table: str,
+        start: int | datetime | str,
+        end: int | datetime | str | None = None,
+        *,
+        keys: Sequence[str] | None = None,
+        net: bool = False,
+    ) -> DataFrame:
+        """The changes of a table between two versions or times, lazily, in no order.
+
+        Nothing has to be switched on before. A version's changes lead from the rows of the version
+        before to its own rows. An INSERT OVERWRITE deletes all rows of its partitions, and inserts
+        its own.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            start: The first version, or the time from which on. Both ends belong to the range.
+            end: The last version or time. Default: until now, with the changes of the open
+                transaction.
+            keys: Columns whose values tell that a deleted row and a new row are the same row. The
+                two are shown as ``update_preimage`` and ``update_postimage``. Default: those of
+                the table property ``acidsql.key`` (names, with commas between them); without it,
+                an UPDATE shows as deletions and insertions. A row with NULL in a key is never the
+                same as another.
+            net: Show only what is different in the end: at most one change, or one pair, for a row.
+
+        Returns:
+            The table's columns as they are today, then ``_change_type`` string (``insert``,
+            ``delete``, ``update_preimage``, ``update_postimage``), ``_commit_version`` bigint (the
+            write id), ``_commit_timestamp`` timestamp, ``_txn_id`` bigint (both NULL for a version
+            that others wrote, whose COMMIT was forgotten, or that is not committed yet),
+            ``row__id`` (struct of writeid bigint, bucketid int, rowid bigint).
+
+        Raises:
+            CatalogError: There is no such table, or no such key column.
+            VersionNotFoundError: There never was such a version or time, or the range begins after
+                its end.
+            SnapshotTooOldError: Files that show a part of the changes were deleted, for example
+                after a compaction; or a rebalance in between gave the rows new row ids.
+            UnsupportedError: The table is insert-only, or the metastore does not keep versions.
+            pyspark.errors.SparkRuntimeException: USER_RAISED_EXCEPTION, by an action on the result:
+                two changes of one kind have the same key.
+        """
+        self._need_open()
+        with self._lock:
+            return self._runner.changes(self._table(table), start, end, keys, net)
 
     def history(self, table: str, limit: int | None = None) -> DataFrame:
         """The versions of a table, newest first, as DESCRIBE HISTORY shows them.

@@ -34,6 +34,8 @@ METADATA_FILE = "_metadata_acid"
 COMPACTED_METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
 # acidsql's own: a minor compaction's delta and delete_delta count only together (``listing``).
 PAIRED_FILE = "_acidsql_paired"
+# acidsql's own: in a base whose rows have new row ids.
+REBALANCED_FILE = "_acidsql_rebalanced"
 # acidsql's own: in the directory of a table that has moved away; it names the other metastore.
 MOVED_FILE = "_acidsql_moved"
 FLUSH_LENGTH_SUFFIX = "_flush_length"

@@ -54,6 +54,7 @@ class AcidState:
             suffix, was aborted.
         newer: Names of compacted bases that hold more than the snapshot sees, and of directories
             whose ``_v`` transaction the snapshot does not see.
+        folded: Names of compacted bases that were left out because of ``since``.
     """
 
     base: AcidDirectory | None = None
@@ -62,6 +63,7 @@ class AcidState:
     obsolete: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
 
     @property
     def directories(self) -> list[AcidDirectory]:
@@ -75,6 +77,7 @@ class _Sorted:
 
     base: AcidDirectory | None = None
     unusable_bases: list[AcidDirectory] = field(default_factory=list)
+    folded: list[AcidDirectory] = field(default_factory=list)
     working: list[AcidDirectory] = field(default_factory=list)
     originals: list[str] = field(default_factory=list)
     obsolete: list[str] = field(default_factory=list)
@@ -88,6 +91,7 @@ def acid_state(
     txns: ValidTxnList,
     *,
     history_is_kept: bool = False,
+    since: ValidWriteIdList | None = None,
 ) -> AcidState:
     """Choose the files and directories that a snapshot reads.
 
@@ -97,12 +101,15 @@ def acid_state(
         txns: The valid transactions. They decide which ``_v`` directories exist for this reader.
         history_is_kept: True if the caller makes sure that the files which ``newer`` bases have
             replaced are not deleted yet.
+        since: Choose such that all events are there which this older snapshot does not see: a
+            compacted base has no delete events, and no rows that were deleted. The caller makes
+            sure that the directories which such a base has replaced are not deleted yet.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
             have replaced the files that it needs. Read with a newer snapshot.
     """
-    found = _sort(children, write_ids, txns)
+    found = _sort(children, write_ids, txns, since)
     if found.base is None and found.unusable_bases and not history_is_kept:
         raise history_is_gone([base.name for base in found.unusable_bases], write_ids)
     taken, hidden = best_deltas(found.working, found.base, write_ids)
@@ -114,6 +121,7 @@ def acid_state(
         obsolete=(*found.obsolete, *hidden, *(originals if found.base else ())),
         aborted=tuple(found.aborted),
         newer=(*(base.name for base in found.unusable_bases), *found.unseen),
+        folded=tuple(base.name for base in found.folded),
     )
 
 
@@ -152,7 +160,12 @@ def best_deltas(
     return taken, hidden
 
 
-def _sort(children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxnList) -> _Sorted:
+def _sort(
+    children: Iterable[Child],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    since: ValidWriteIdList | None,
+) -> _Sorted:
     found = _Sorted()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None
@@ -163,7 +176,7 @@ def _sort(children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxn
         elif not txns.is_valid(directory.visibility_txn_id):
             found.unseen.append(child.name)
         elif directory.kind is Kind.BASE:
-            _sort_base(found, directory, child.is_compacted, write_ids)
+            _sort_base(found, directory, child.is_compacted, write_ids, since)
         elif write_ids.is_range_aborted(directory.min_write_id, directory.max_write_id):
             found.aborted.append(child.name)
         elif (
@@ -175,7 +188,11 @@ def _sort(children: Iterable[Child], write_ids: ValidWriteIdList, txns: ValidTxn
 
 
 def _sort_base(
-    found: _Sorted, base: AcidDirectory, is_compacted: bool, write_ids: ValidWriteIdList
+    found: _Sorted,
+    base: AcidDirectory,
+    is_compacted: bool,
+    write_ids: ValidWriteIdList,
+    since: ValidWriteIdList | None,
 ) -> None:
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):
@@ -192,6 +209,9 @@ def _sort_base(
         # does not see deletes nothing: the files that it replaced are still there.
         if compacted:
             found.unusable_bases.append(base)
+        return
+    if since is not None and compacted and not since.is_base_valid(base.min_write_id):
+        found.folded.append(base)
         return
     best = found.base
     if best is None or _base_rank(base) > _base_rank(best):

@@ -141,6 +141,45 @@ class ValidWriteIdList(_Snapshot):
         return f"{self.table}:{self._text()}"
 
 
+@dataclass(frozen=True, slots=True)
+class NewWriteIds:
+    """The write ids that are visible after a change, and were not visible before.
+
+    Attributes:
+        before: What an older snapshot sees.
+        after: What a newer snapshot sees, which sees all that the older one does.
+    """
+
+    before: ValidWriteIdList
+    after: ValidWriteIdList
+
+    def has_any(self, first: int, last: int) -> bool:
+        """True if one of ``first..last`` (both included) is new."""
+        above = max(first, self.before.high_water_mark + 1)
+        if above <= last and self.after.is_range_valid(above, last) is not Range.NONE:
+            return True
+        hidden = self.before.exceptions
+        within = hidden[bisect_left(hidden, first) : bisect_right(hidden, last)]
+        return any(self.after.is_valid(number) for number in within)
+
+    def __contains__(self, number: int) -> bool:
+        return self.after.is_valid(number) and not self.before.is_valid(number)
+
+    def sql(self, number: str) -> str:
+        """SQL that is true if a number, given as SQL, is one of these."""
+        later = f"{number} > {self.before.high_water_mark}L"
+        if hidden := self.before.exceptions:
+            later = f"({later} OR {_in(number, hidden)})"
+        unseen = f"{number} <= {self.after.high_water_mark}L AND {later}"
+        if hidden := self.after.exceptions:
+            unseen += f" AND NOT {_in(number, hidden)}"
+        return unseen
+
+
+def _in(number: str, ids: Sequence[int]) -> str:
+    return f"{number} IN ({', '.join(f'{one}L' for one in ids)})"
+
+
 class CompactorWriteIdList(ValidWriteIdList):
     """The write ids that a compaction takes: all below the lowest open write id.
 

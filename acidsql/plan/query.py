@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import UnsupportedError
+from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.namesakes import Namesakes, hidden
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import (
@@ -34,6 +34,7 @@ from acidsql.sql.statements import (
     Update,
     UpdateAction,
 )
+from acidsql.sql.table_changes import TableChanges, table_changes
 from acidsql.sql.time_travel import AsOf, time_travel
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
@@ -56,6 +57,7 @@ class StandIn:
         is_target: The view has all columns of ``reading.scan``, because the statement changes the
             table.
         as_of: The view shows an older version. None: what the transaction sees.
+        changes: The view shows changes of the table, and not its rows.
     """
 
     view: str
@@ -63,6 +65,7 @@ class StandIn:
     row_id: bool = False
     is_target: bool = False
     as_of: AsOf | None = None
+    changes: TableChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ def rewrite(
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        SqlSyntaxError: What follows AS OF is no version.
+        SqlSyntaxError: What follows AS OF is no version, or a call of table_changes is wrong.
+        AnalysisError: There is no ACID table whose changes the statement asks for.
         UnsupportedError: The statement travels in time in a table without versions, or names
             ``row__id`` beside something from which ``row__id`` cannot be left out.
     """
@@ -260,6 +264,8 @@ def _rewrite_slice(
         if row_id:
             called = reference if alias is None else replace(reference, alias=alias)
             visible.setdefault(reference.block, []).append(called)
+    for span in found.changes:
+        edits.append(_changes(text, span, resolve, standins))
     edits += namesakes.edits()
     for doubt in found.doubts:
         if doubt.block in visible and doubt.obstacle is not Obstacle.IDENTIFIER:
@@ -274,6 +280,20 @@ def _rewrite_slice(
             if block.id in visible and star.kind is not StarKind.ARGUMENT:
                 edits += _without_row_id(star, visible[block.id])
     return namesakes
+
+
+def _changes(text: str, span: Span, resolve: Resolve, standins: list[StandIn]) -> Edit:
+    """The edit that replaces a call of ``table_changes`` by a new stand-in."""
+    call = table_changes(text, span)
+    table = resolve(call.parts)
+    if table is None or not table.is_transactional:
+        raise AnalysisError(
+            f"There is no ACID table '{call.name}'.",
+            text, call.name_span.start, call.name_span.end,
+            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        )  # fmt: skip
+    standins.append(StandIn(view_name(), table, changes=call))
+    return Edit(span.start, span.end, standins[-1].view)
 
 
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:

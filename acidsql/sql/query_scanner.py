@@ -16,6 +16,7 @@ from acidsql.sql.lookahead import (
     FoundStar,
     Lookahead,
 )
+from acidsql.sql.table_changes import TABLE_CHANGES
 from acidsql.sql.tokens import Kind, Span, Token
 
 Names = frozenset[str]
@@ -32,6 +33,7 @@ class QueryScanner(Lookahead):
         chains: Qualified names: index of the first token, index after the last, the block.
         named: Relations of any kind, and parameters of lambda functions: the name in lower case,
             the block, the place, whether it is a parameter.
+        changes: The places of calls of ``table_changes``.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -41,6 +43,7 @@ class QueryScanner(Lookahead):
         self.doubts: list[tuple[str, Span, int]] = []
         self.chains: list[tuple[int, int, int]] = []
         self.named: list[tuple[str, int, int, bool]] = []
+        self.changes: list[Span] = []
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────
 
@@ -188,6 +191,8 @@ class QueryScanner(Lookahead):
         if self.tokens[behind].text == "(":
             if self._word(i) == "IDENTIFIER":
                 self._doubt("IDENTIFIER", i, self.partner[behind] + 1, block)
+            if self._word(i) == TABLE_CHANGES and behind == i + 1:
+                self.changes.append(self._span(i, self.partner[behind] + 1))
             self._expression(behind + 1, self.partner[behind], block, visible, in_call=True)
             return self._alias(self.partner[behind] + 1, None, block)
         return self._relation_name(i, block, visible)

@@ -131,13 +131,17 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """All results of a scan, in the order of the text."""
+    """All results of a scan, in the order of the text.
+
+    ``changes`` has the places of calls of ``table_changes``.
+    """
 
     blocks: tuple[Block, ...]
     references: tuple[Reference, ...]
     doubts: tuple[Doubt, ...]
     named: tuple[Named, ...] = ()
     chains: tuple[Chain, ...] = ()
+    changes: tuple[Span, ...] = ()
 
     def around(self, block: int) -> Iterator[int]:
         """A block, and the blocks around it, from the inside out."""
@@ -261,7 +265,7 @@ def _result(scanner: StatementScanner) -> References:
         if scanner.tokens[end].text != "("
         for tokens in [scanner.tokens[start:end:2]]
     )
-    return References(blocks, found, doubts, named, chains)
+    return References(blocks, found, doubts, named, chains, tuple(scanner.changes))
 
 
 def _prefixes(scanner: StatementScanner, found: Found) -> tuple[Span, ...]:

@@ -22,6 +22,7 @@ from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewr
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import Effect, Reads, SparkStatement
+from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
@@ -89,6 +90,7 @@ class Reader:
         self._sparks = context.databases
         self._tables = TableRows(context)
         self._travel = self._tables.travel
+        self._changes = ChangeFeed(context, self._travel)
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
@@ -132,7 +134,12 @@ class Reader:
                 standin, snapshot, self._when(standin, said), of_all, few_of_target
             )
 
-        views.update({one.view: rows(one) for one in standins if not one.is_target})
+        # What a query needs of them is not known, so they come first.
+        for one in standins:
+            if one.changes is not None:
+                views[one.view] = self._changes.called(one.table, one.changes, snapshot, said)
+        others = [one for one in standins if not one.is_target and one.changes is None]
+        views.update({one.view: rows(one) for one in others})
         if source is not None:
             views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
         # The target comes last: the values of the source may decide which partitions it needs.
@@ -171,8 +178,9 @@ class Reader:
         unfilled = {
             standin.view: shaped(unread(self._spark, standin.table, standin.view), standin)
             for standin in standins
+            if standin.changes is None
         }
-        views = dict(unfilled)
+        views = {one.view: known[one.view] for one in standins if one.changes} | unfilled
         if source is not None and not lower.used(source.query, unfilled):
             views[source.view] = known[source.view]
         elif source is not None:
@@ -191,7 +199,10 @@ class Reader:
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Views without rows for the stand-ins, to analyse a statement with."""
         return {
-            standin.view: shaped(empty(self._spark, standin.table), standin) for standin in standins
+            one.view: shaped(empty(self._spark, one.table), one)
+            if one.changes is None
+            else self._changes.none(one.table)
+            for one in standins
         }
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
@@ -314,7 +325,7 @@ class Reader:
         shown = {
             (one.table.name, when): (one.table, *self._tables.listed(one.table, snapshot, when))
             for one in standins
-            if one.table.is_transactional
+            if one.table.is_transactional and one.changes is None
             for when in [self._when(one, said)]
         }
         plan = plan_section(jvm.explain(rows, mode))

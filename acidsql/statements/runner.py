@@ -32,6 +32,7 @@ from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
 from acidsql.sql.parser import Plain, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
+from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
@@ -123,6 +124,7 @@ class Runner:
         self.compactions = CompactionStatements(context)
         self._shows = ShowStatements(context)
         self._rows = TableRows(context)
+        self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
         self._handlers = all_handlers(
             [
@@ -211,6 +213,19 @@ class Runner:
         """See ``Session.history``."""
         with file_errors():
             return self._history.history(table, limit)
+
+    def changes(
+        self,
+        table: Table,
+        start: Moment,
+        end: Moment | None,
+        keys: Sequence[str] | None,
+        net: bool,
+    ) -> DataFrame:
+        """See ``Session.changes``."""
+        self.transactions.need_thread()
+        with file_errors():
+            return self._changes.between(table, start, end, keys, net=net)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +29,7 @@ from acidsql.plan import lower
 from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
 from acidsql.sql.time_travel import AsOf
+from acidsql.sql.tokens import Span
 from acidsql.statements.said import Said
 from acidsql.txn import Snapshot
 
@@ -62,17 +63,32 @@ class TimeTravel:
         """
         if (span := as_of.timestamp) is None:
             return When(version=as_of.version)
+        _, time_ms = self._evaluated(span, said)
+        if time_ms is None:
+            raise _no_time("This is no time.", span, said)
+        return When(timestamp_ms=time_ms)
+
+    def said(self, span: Span, said: Said) -> When:
+        """What an expression means: a whole number is a version, all else is a time.
+
+        Raises:
+            SqlError: Spark's error about the expression, or it is neither.
+        """
+        value, time_ms = self._evaluated(span, said)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return When(version=value)
+        if time_ms is None or not isinstance(value, str | date):
+            raise _no_time("This is neither a version nor a time.", span, said)
+        return When(timestamp_ms=time_ms)
+
+    def _evaluated(self, span: Span, said: Said) -> tuple[object, int | None]:
+        """The value of an expression, and the same as a time in milliseconds since the epoch."""
         text = Text(said.text, placeholders(said.text))
-        text.raw("SELECT unix_millis(try_cast(").user(span).raw(" AS TIMESTAMP))")
+        text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP)) FROM (SELECT ")
+        text.user(span).raw(" AS value)")
         with lower.mapped_errors(text):
             (row,) = lower.frame(self._spark, text, {}, said.args).collect()
-        if row[0] is None:
-            raise AnalysisError(
-                "This is no time.",
-                said.text, span.start, span.end,
-                condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
-            )  # fmt: skip
-        return When(timestamp_ms=int(row[0]))
+        return row[0], None if row[1] is None else int(row[1])
 
     def at(self, version: int | None, timestamp: datetime | str | None) -> When | None:
         """The version or the time of a call; None if neither is given.
@@ -108,7 +124,7 @@ class TimeTravel:
             return None
         if timestamp is not None and txn_id is not None:
             raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
-        self._need_versions("all tables")
+        self.need_versions("all tables")
         if txn_id is None:
             when = self.at(None, timestamp)
             assert when is not None
@@ -148,7 +164,7 @@ class TimeTravel:
             VersionNotFoundError: The table never had this version, or did not exist at the time.
             UnsupportedError: The metastore does not keep versions.
         """
-        self._need_versions(table.name)
+        self.need_versions(table.name)
         if when.version is not None:
             return _at_version(table, when.version, snapshot.write_ids[table.name])
         committed = self._committed(table, snapshot)  # before the versions: all of it is in them
@@ -184,13 +200,22 @@ class TimeTravel:
                 oldest=oldest,
             )
 
-    def _need_versions(self, of: object) -> None:
+    def need_versions(self, of: object) -> None:
+        """Raise UnsupportedError if the metastore does not keep versions."""
         if not self._metastore.abilities.keeps_versions:
             raise UnsupportedError(
                 f"An older version of {of} could lack rows, because this metastore does not note "
                 "which files were deleted. Time travel needs acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
             )
+
+
+def _no_time(message: str, span: Span, said: Said) -> AnalysisError:
+    return AnalysisError(
+        message,
+        said.text, span.start, span.end,
+        condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
+    )  # fmt: skip
 
 
 def _at_version(table: Table, version: int, seen: ValidWriteIdList) -> ValidWriteIdList:

@@ -24,6 +24,7 @@ PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, ""
 WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
 BUCKET_PROPERTY = f"{PREFIX}bucketid"
 ROW_ID = f"{PREFIX}rowid"
+VERSION = f"{PREFIX}version"  # the write id under which a row was inserted or deleted
 KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION)  # identify the row that the query read
 BUCKET = f"{PREFIX}bucket"  # the bucket id of a new row, by CLUSTERED BY
 VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows

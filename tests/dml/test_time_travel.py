@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from histories import History, Rows
 from kit import fill, refused, rows, table
 from over_hive import beside, needs
 
@@ -22,8 +24,6 @@ from acidsql.errors import (
 from acidsql.statements.time_travel import TimeTravel
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
-
-Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture
@@ -42,6 +42,39 @@ def at(acid: Any, versions: list[int], name: str = "t") -> dict[int, Rows]:
     return {n: sorted(of_one) for n, of_one in found.items()}
 
 
+def changes_lead_from_version_to_version(
+    acid: Any, versions: dict[int, Rows], chance: random.Random, name: str = "t"
+) -> None:
+    """Each version's rows and the next one's changes make the next one's rows; so do the net
+    changes of a longer range, in which no row id occurs twice."""
+    first, *later = sorted(versions)
+    if first > 0:
+        with pytest.raises(SnapshotTooOldError, match="oldest version that can be read"):
+            acid.changes(name, first)
+    if not later:
+        return
+    found = acid.changes(name, first + 1).collect()
+    assert {one._commit_version for one in found} <= set(later)
+    state = Counter(versions[first])
+    for number in later:
+        change(state, [one for one in found if one._commit_version == number])
+        assert sorted(state.elements()) == versions[number], number
+    last = chance.choice(later)
+    start = chance.choice([one for one in versions if one < last])
+    net = acid.changes(name, start + 1, last, net=True).collect()
+    assert len({(one.row__id, one.p) for one in net}) == len(net)
+    state = Counter(versions[start])
+    change(state, net)
+    assert sorted(state.elements()) == versions[last], (start, last)
+
+
+def change(state: Counter[tuple[Any, ...]], changes: list[Any]) -> None:
+    """Change a multiset of rows."""
+    for one in changes:
+        state[one[: len(one) - 5]] += 1 if one._change_type == "insert" else -1
+    assert min(state.values(), default=0) >= 0
+
+
 def is_gone(acid: Any, version: int, name: str = "t") -> bool:
     try:
         acid.table(name, version=version)
@@ -55,79 +88,6 @@ def is_gone(acid: Any, version: int, name: str = "t") -> bool:
 # ── every version of random histories ────────────────────────────────────────────────────────
 
 
-class History:
-    """Random statements on ``t (id INT, v INT, p INT)``, and the rows after each of them."""
-
-    def __init__(self, acid: Any, seed: int) -> None:
-        self.acid, self.random = acid, random.Random(seed)
-        self.rows: Rows = []
-        self.versions: dict[int, Rows] = {0: []}
-        self.next_id = 1
-
-    def write(self) -> None:
-        """One transaction of one to three statements; now and then it is rolled back."""
-        before = list(self.rows)
-        if (many := self.random.randrange(4)) < 2:
-            self._statement()
-            self._keep(self.acid.last.write_ids)
-            return
-        self.acid.sql("BEGIN")
-        for _ in range(many):
-            self._statement(overwrite=False)
-        if self.random.random() < 0.3:
-            self.acid.sql("ROLLBACK")
-            self.rows = before
-        else:
-            self.acid.sql("COMMIT")
-            self._keep(self.acid.last.write_ids)
-
-    def _keep(self, write_ids: dict[str, int]) -> None:
-        for number in write_ids.values():
-            self.versions[number] = sorted(self.rows)
-
-    def _statement(self, *, overwrite: bool = True) -> None:
-        acts = [self._insert, self._insert, self._update, self._delete, self._merge]
-        self.random.choice([*acts, self._overwrite] if overwrite else acts)()
-
-    def _new(self) -> tuple[int, int, int]:
-        self.next_id += 1
-        return self.next_id, self.random.randrange(9), self.random.randrange(2)
-
-    def _insert(self) -> None:
-        new = [self._new() for _ in range(self.random.randint(1, 3))]
-        self.acid.sql(f"INSERT INTO t VALUES {', '.join(map(str, new))}")
-        self.rows += new
-
-    def _third(self) -> int:
-        return self.random.randrange(3)
-
-    def _update(self) -> None:
-        third = self._third()
-        self.acid.sql(f"UPDATE t SET v = v + 10 WHERE id % 3 = {third}")
-        self.rows = [(i, v + 10 if i % 3 == third else v, p) for i, v, p in self.rows]
-
-    def _delete(self) -> None:
-        third = self._third()
-        self.acid.sql(f"DELETE FROM t WHERE id % 3 = {third} AND v % 2 = 0")
-        self.rows = [one for one in self.rows if one[0] % 3 != third or one[1] % 2]
-
-    def _merge(self) -> None:
-        new = self._new()
-        third = self._third()
-        self.acid.sql(
-            f"MERGE INTO t USING (SELECT id, p FROM t WHERE id % 3 = {third} UNION ALL "
-            f"SELECT {new[0]}, {new[2]}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = -1 "
-            "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 100, s.p)"
-        )
-        self.rows = [(i, -1 if i % 3 == third else v, p) for i, v, p in self.rows]
-        self.rows.append((new[0], 100, new[2]))
-
-    def _overwrite(self) -> None:
-        new = self._new()
-        self.acid.sql(f"INSERT OVERWRITE t PARTITION (p = {new[2]}) VALUES ({new[0]}, {new[1]})")
-        self.rows = [one for one in self.rows if one[2] != new[2]] + [new]
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_version_shows_what_the_table_was(acid, other, seed):
     acid.sql("CREATE TABLE t (id INT, v INT) PARTITIONED BY (p INT)")
@@ -138,6 +98,7 @@ def test_every_version_shows_what_the_table_was(acid, other, seed):
             kind = compacts.choice(["minor", "major"])
             acid.sql(f"ALTER TABLE t PARTITION (p = {step % 2}) COMPACT '{kind}' AND WAIT")
     assert at(acid, [*history.versions]) == history.versions
+    changes_lead_from_version_to_version(acid, history.versions, compacts)
     # The files that were compacted are deleted, as soon as no session can need them.
     acid.close()
     other.clean()
@@ -146,6 +107,7 @@ def test_every_version_shows_what_the_table_was(acid, other, seed):
     assert max(history.versions) in kept
     assert at(other, [*kept]) == kept
     assert all(is_gone(other, number) for number in history.versions if number < oldest)
+    changes_lead_from_version_to_version(other, kept, compacts)
     told = {row.version: row.isAvailable for row in other.history("t").collect()}
     assert told == {number: number >= oldest for number in history.versions}
 

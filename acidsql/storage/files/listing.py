@@ -126,10 +126,11 @@ def list_directory(
     txns: ValidTxnList,
     *,
     history_is_kept: bool = False,
+    since: ValidWriteIdList | None = None,
 ) -> Listing:
-    """List one table or partition directory."""
+    """List one table or partition directory. ``history_is_kept``, ``since``: see ``acid_state``."""
     entries, children = visible_entries(fs, path)
-    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept)
+    state = acid_state(children, write_ids, txns, history_is_kept=history_is_kept, since=since)
     by_name = {entry.name: entry for entry in entries}
     data: list[EventFile] = []
     deletes: list[EventFile] = []

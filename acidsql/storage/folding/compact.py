@@ -26,6 +26,7 @@ from acidsql.acid.layout import (
     COMPACTED_METADATA,
     METADATA_FILE,
     PAIRED_FILE,
+    REBALANCED_FILE,
     bucket_name,
     plain_name,
 )
@@ -71,6 +72,7 @@ class Compacting:
             parquet=parquet_of(table),
         )
         self.records: list[Record] = []
+        self._is_rebalance = False
 
     def __enter__(self) -> Compacting:
         self._fs.create_directory(self.spec.staging)
@@ -111,6 +113,7 @@ class Compacting:
         """
         folds = self.plan.folds
         wanted = buckets or len(folds)
+        self._is_rebalance = True
         self.records += rebalance(spark, self.plan.table, folds, self.spec, wanted, order_by)
 
     @property
@@ -166,6 +169,8 @@ class Compacting:
 
     def _markers(self, name: str) -> dict[str, bytes]:
         markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
+        if self._is_rebalance:
+            markers[REBALANCED_FILE] = b""
         if "_v" in name:
             return markers  # invisible until the worker's transaction commits
         if self.plan.major:

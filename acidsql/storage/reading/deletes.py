@@ -1,10 +1,10 @@
-"""Live rows by a join: insert events without the rows that delete events name.
+"""Insert events joined with delete events: the live rows, or the deleted ones.
 
-The join is used if ``deletion_vectors`` would take too much memory. Spark joins fastest by one
-BIGINT. A row id is three numbers, and the number of its partition belongs to them, because Hive
-numbers rows anew in each partition. So these numbers are mixed into one BIGINT for the join, and
-the join condition also compares them in full. If two row ids mix to the same BIGINT, the result is
-still right.
+For live rows, the join is used if ``deletion_vectors`` would take too much memory. Spark joins
+fastest by one BIGINT. A row id is three numbers, and the number of its partition belongs to them,
+because Hive numbers rows anew in each partition. So these numbers are mixed into one BIGINT for the
+join, and the join condition also compares them in full. If two row ids mix to the same BIGINT, the
+result is still right.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from acidsql.storage.event_records import (
     PARTITION_NUMBER,
     PREFIX,
     ROW_ID,
+    VERSION,
     WRITE_ID,
 )
 from acidsql.storage.files.gone import naming_missing
@@ -49,16 +50,34 @@ def without_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[Event
         deletes: The row ids that delete events name, as ``key_columns``.
         files: The files of these delete events.
     """
-    keys = deletes.columns
+    return _joined(events, deletes, files, "left_anti")
+
+
+def with_rows(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """The rows that delete events name, with VERSION.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        files: The files of these delete events.
+    """
+    return _joined(events, deletes, files, "inner")
+
+
+def _joined(
+    events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
+) -> DataFrame:
+    keys = [key for key in deletes.columns if key != VERSION]
+    kept = [VERSION] if VERSION in deletes.columns else []
     named = deletes.selectExpr(
-        f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys)
+        f"{_mixed(keys)} AS {_MIXED}", *(f"{key} AS {_DELETED}{key}" for key in keys), *kept
     )
     # The keys are not compared by "=": Spark would join by every column that "=" compares.
     differing = " | ".join(
         f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
     condition = F.expr(f"{_mixed(keys)} = {_MIXED} AND ({differing}) = 0L")
-    return events.join(_hinted(named, files), condition, "left_anti")
+    return events.join(_hinted(named, files), condition, how)
 
 
 def _mixed(keys: Sequence[str]) -> str:

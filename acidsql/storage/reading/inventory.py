@@ -18,6 +18,7 @@ from acidsql.acid.layout import (
     FLUSH_LENGTH_SUFFIX,
     METADATA_FILE,
     PAIRED_FILE,
+    REBALANCED_FILE,
     AcidDirectory,
     bucket_id_of,
     is_hidden,
@@ -40,7 +41,7 @@ FILES_DDL = (
     "statement_id int, visibility_txn_id bigint, file string, bucket int, rows bigint, "
     "bytes bigint, state string, path string, problem string"
 )
-_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE)
+_SIDE_FILES = (ACID_VERSION_FILE, METADATA_FILE, PAIRED_FILE, REBALANCED_FILE)
 UNKNOWN = "unknown"
 
 

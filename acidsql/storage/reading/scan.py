@@ -34,6 +34,7 @@ from acidsql.storage.event_records import (
     PARTITION,
     PARTITION_NUMBER,
     ROW_ID,
+    VERSION,
     WRITE_ID,
 )
 from acidsql.storage.files.listing import EventFile, Listing
@@ -122,8 +123,7 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         row's partition directory ("" if unpartitioned). They spare Spark from making the struct for
         every row before it joins or filters rows. Timestamps are TIMESTAMP_NTZ, CHAR is padded.
     """
-    has_wall_clocks = has_timestamp(column.type for column in what.table.columns)
-    offset = jvm.zone_offset_micros(spark) if has_wall_clocks else 0
+    offset = _zone_offset(spark, what.table)
     vectors = None
     if what.is_fast:
         vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
@@ -173,6 +173,20 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     of_partition = partition_values(what.table, partitions, PARTITION)
     rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *of_partition)
     return _dressed(rows, what.table)
+
+
+def insert_events(spark: SparkSession, what: Scan) -> DataFrame | None:
+    """All insert events, deleted or not, lazily; None if there are no files.
+
+    The columns are ``KEYS``, PARTITION_NUMBER, the table's columns and its partition columns.
+    """
+    parts = _inserts(spark, what, _zone_offset(spark, what.table))
+    return _union(parts) if parts else None
+
+
+def _zone_offset(spark: SparkSession, table: Table) -> int | None:
+    has_wall_clocks = has_timestamp(column.type for column in table.columns)
+    return jvm.zone_offset_micros(spark) if has_wall_clocks else 0
 
 
 def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFrame]:
@@ -290,8 +304,11 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     )
 
 
-def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
-    """The row ids that delete events name, lazily, with the columns of ``key_columns``."""
+def delete_keys(spark: SparkSession, what: Scan, *, with_version: bool = False) -> DataFrame:
+    """The row ids that delete events name, lazily, with the columns of ``key_columns``.
+
+    ``with_version`` adds VERSION: the write id under which the row was deleted.
+    """
     files = [file for listing in what.listings for file in listing.deletes]
     names = names_by_directory(files)
     groups: dict[tuple[tuple[str, ...], str], list[EventFile]] = {}
@@ -306,10 +323,9 @@ def delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
         for (own, row), group in groups.items()
     ]
     kept = _union(parts).where(_alive(what, what.listings, event.DELETE))
-    keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS}
-    return jvm.select(
-        kept, *(f"{keys[name]} AS {name}" for name in key_columns(len(what.listings)))
-    )
+    keys = {PARTITION_NUMBER: where.number(what.numbers), **_KEYS, VERSION: _CURRENT}
+    wanted = key_columns(len(what.listings)) + ([VERSION] if with_version else [])
+    return jvm.select(kept, *(f"{keys[name]} AS {name}" for name in wanted))
 
 
 def _partitions(what: Scan, files: Mapping[str, Sequence[EventFile]]) -> PathPartitions:
@@ -352,6 +368,7 @@ _KEYS = {
     BUCKET_PROPERTY: sargs.unpushed("bucket"),
     ROW_ID: sargs.unpushed("rowId"),
 }
+_CURRENT = sargs.unpushed("currentTransaction")
 
 
 def _dressed(events: DataFrame, table: Table) -> DataFrame:

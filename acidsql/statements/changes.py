@@ -1,0 +1,268 @@
+"""The changes of a table between two versions or times: ``Session.changes``, ``table_changes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import NewWriteIds
+from acidsql.errors import (
+    AcidSqlError,
+    CatalogError,
+    SettingError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from acidsql.sql.table_changes import TableChanges
+from acidsql.statements.family import Context
+from acidsql.statements.result import rows_frame
+from acidsql.statements.said import Said
+from acidsql.statements.time_travel import TimeTravel, When
+from acidsql.storage.columns import literal, quote
+from acidsql.storage.event_records import VERSION
+from acidsql.storage.reading.changes import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    Changes,
+    changes,
+    no_changes,
+)
+from acidsql.storage.reading.scan import ROW__ID
+from acidsql.storage.spark import jvm
+from acidsql.txn import Snapshot
+
+Moment = int | datetime | str  # a version or a time
+COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"
+PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
+KEY = "acidsql.key"
+_ADDED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, TXN_ID, ROW__ID)
+_DELETED, _INSERTED = "__acidsql_deleted", "__acidsql_inserted"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Which changes to show. Both ends belong to the range.
+
+    Attributes:
+        start: The first version, or the time from which on.
+        end: The last version or time; None: until now.
+        keys: The columns that make a deleted row and a new row the same row; None: those of the
+            table property ``acidsql.key``, if the table has it.
+        net: Show only what is different in the end.
+    """
+
+    start: When
+    end: When | None = None
+    keys: Sequence[str] | None = None
+    net: bool = False
+
+
+class ChangeFeed:
+    """Reads the changes of one session's tables."""
+
+    def __init__(self, context: Context, travel: TimeTravel) -> None:
+        self._spark, self._metastore = context.spark, context.metastore
+        self._transactions, self._travel = context.transactions, travel
+
+    def between(
+        self,
+        table: Table,
+        start: Moment,
+        end: Moment | None,
+        keys: Sequence[str] | None,
+        *,
+        net: bool,
+    ) -> DataFrame:
+        """See ``Session.changes``."""
+        last = None if end is None else self._when(end)
+        wanted = Range(self._when(start), last, keys, net)
+        return self._of(table, wanted, self._transactions.look([table.name]))
+
+    def called(self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said) -> DataFrame:
+        """The rows of a call of ``table_changes``.
+
+        Raises:
+            SqlError: Spark's error about an argument, or an argument is neither version nor time.
+        """
+        start = self._travel.said(call.start, said)
+        end = None if call.end is None else self._travel.said(call.end, said)
+        return self._of(table, Range(start, end), snapshot)
+
+    def none(self, table: Table) -> DataFrame:
+        """No rows, with the columns of a call of ``table_changes``."""
+        return self._with_commits(no_changes(self._spark, table), table)
+
+    def _when(self, moment: Moment) -> When:
+        if isinstance(moment, int):
+            when = self._travel.at(moment, None)
+        else:
+            when = self._travel.at(None, moment)
+        assert when is not None
+        return when
+
+    def _of(self, table: Table, wanted: Range, snapshot: Snapshot) -> DataFrame:
+        """The changes of a range."""
+        keys = _keys(table, wanted.keys)
+        _need_row_ids(table)
+        new = self.new(table, wanted, snapshot)
+        rows = self.rows(table, new, snapshot, net=wanted.net)
+        if keys:
+            rows = _paired(rows, table, keys, by_version=not wanted.net)
+        return self._with_commits(rows, table)
+
+    def new(self, table: Table, wanted: Range, snapshot: Snapshot) -> NewWriteIds:
+        """The write ids of a range.
+
+        Raises:
+            VersionNotFoundError: There is no such version or time, or the range is empty.
+            UnsupportedError: The metastore does not keep versions.
+        """
+        self._travel.need_versions(table.name)
+        start, seen = wanted.start, snapshot.write_ids[table.name]
+        if start.version is not None:
+            if not 1 <= start.version <= seen.high_water_mark:
+                raise VersionNotFoundError(
+                    f"{table.name} has no version {start.version}: it has the versions 1 to "
+                    f"{seen.high_water_mark}.",
+                    table=table.name,
+                    version=start.version,
+                )
+            before = seen.up_to(start.version - 1)
+        else:
+            assert start.timestamp_ms is not None
+            earlier = When(timestamp_ms=start.timestamp_ms - 1)
+            before = self._travel.write_ids(table, earlier, snapshot)
+        after = seen if wanted.end is None else self._travel.write_ids(table, wanted.end, snapshot)
+        if not _is_within(wanted):
+            raise VersionNotFoundError(
+                f"The range begins after its end: {_shown(start)} is after {_shown(wanted.end)}.",
+                table=table.name,
+            )
+        return NewWriteIds(before, after)
+
+    def rows(
+        self, table: Table, new: NewWriteIds, snapshot: Snapshot, *, net: bool = False
+    ) -> DataFrame:
+        """The changes of some write ids, as ``reading.changes`` gives them.
+
+        Raises:
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: files were deleted that are needed.
+            CatalogError: Another session changed the table while its files were listed.
+        """
+        names = self._transactions.partition_names(table)
+        where = names if table.partition_columns else [""]
+        lost = self._transactions.lost(table)
+        self._transactions.refuse_lost(table, where)
+
+        def still_there() -> None:
+            self._transactions.need_unchanged(table, names, snapshot, lost)
+            self._travel.need_kept(table, new.before)
+
+        try:
+            rows = changes(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
+        except (AcidSqlError, OSError):
+            still_there()  # raises if this explains the error better
+            raise
+        still_there()
+        return rows
+
+    def _with_commits(self, rows: DataFrame, table: Table) -> DataFrame:
+        """The rows, in the order of columns that the user sees, with what is known of commits."""
+        known = {one.write_id: one for one in self._metastore.versions(table.name)}
+        commits = rows_frame(
+            self._spark,
+            f"{VERSION} bigint, {COMMIT_TIMESTAMP} timestamp, {TXN_ID} bigint",
+            [
+                (number, datetime.fromtimestamp(one.committed_ms / 1000, UTC), one.txn_id)
+                for number, one in known.items()
+            ],
+        )
+        same = F.expr(f"{COMMIT_VERSION} = {VERSION}")
+        joined = rows.join(commits.hint("broadcast"), same, "left")
+        return jvm.select(joined, *(quote(one.name) for one in table.all_columns), *_ADDED)
+
+
+def _is_within(wanted: Range) -> bool:
+    start, end = wanted.start, wanted.end
+    if end is None:
+        return True
+    if start.version is not None and end.version is not None:
+        return start.version <= end.version
+    if start.timestamp_ms is not None and end.timestamp_ms is not None:
+        return start.timestamp_ms <= end.timestamp_ms
+    return True
+
+
+def _shown(when: When | None) -> str:
+    if when is None or when.timestamp_ms is None:
+        return f"version {when.version if when else None}"
+    return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _need_row_ids(table: Table) -> None:
+    if table.is_insert_only:
+        raise UnsupportedError(
+            f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
+            "which of them a version has changed.",
+            condition="UNSUPPORTED_FEATURE.CHANGES",
+        )
+    taken = [one.name for one in table.all_columns if one.name.lower() in _ADDED]
+    if taken:
+        raise UnsupportedError(
+            f"{table.name} has a column '{taken[0]}', as its changes have a column of their own.",
+            condition="UNSUPPORTED_FEATURE.CHANGES",
+        )
+
+
+def _keys(table: Table, given: Sequence[str] | None) -> list[str]:
+    """The table's own names of the key columns."""
+    if isinstance(given, str):
+        raise SettingError(f"keys={given!r} is no list of columns.", name="keys")
+    wanted = given
+    if wanted is None:
+        wanted = [one.strip() for one in table.properties.get(KEY, "").split(",") if one.strip()]
+    own = {one.name.lower(): one.name for one in table.all_columns}
+    for name in wanted:
+        if name.lower() not in own:
+            raise CatalogError(
+                f"{table.name} has no column '{name}', which is to be a key of its changes.",
+                condition="UNRESOLVED_COLUMN", sqlstate="42703", table=table.name,
+            )  # fmt: skip
+    return [own[name.lower()] for name in wanted]
+
+
+def _paired(rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool) -> DataFrame:
+    """A deletion and an insertion under one key become the two images of an update.
+
+    A key with NULL in a column makes no rows the same.
+    """
+    names = [quote(key) for key in keys]
+    within = ", ".join([COMMIT_VERSION, *names] if by_version else names)
+    counted = jvm.select(
+        rows,
+        "*",
+        *(
+            f"count_if({CHANGE_TYPE} = '{kind}') OVER (PARTITION BY {within}) AS {name}"
+            for kind, name in ((DELETE, _DELETED), (INSERT, _INSERTED))
+        ),
+    )
+    is_key = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    several = literal(
+        f"In the changes of {table.name}, two rows of one version have the same key "
+        f"({', '.join(keys)}). Name columns that are a key."
+    )
+    kind = (
+        f"CASE WHEN NOT ({is_key}) THEN {CHANGE_TYPE} "
+        f"WHEN {_DELETED} > 1 OR {_INSERTED} > 1 THEN raise_error({several}) "
+        f"WHEN {_DELETED} = 0 OR {_INSERTED} = 0 THEN {CHANGE_TYPE} "
+        f"WHEN {CHANGE_TYPE} = '{DELETE}' THEN '{PREIMAGE}' ELSE '{POSTIMAGE}' END"
+    )
+    others = [name for name in rows.columns if name != CHANGE_TYPE]
+    return jvm.select(counted, f"{kind} AS {CHANGE_TYPE}", *map(quote, others))

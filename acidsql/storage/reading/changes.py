@@ -1,0 +1,286 @@
+"""Changes: the events between two snapshots, each with its row.
+
+An insert event has its row. A delete event names a row, so it is joined with the insert events of
+the directories that hold them. A compacted base has neither delete events nor deleted rows. So a
+base that was made in between is left out, and the directories that it has replaced are read
+(``acid_state``, ``since``).
+
+An INSERT OVERWRITE or TRUNCATE in between deletes all rows that were live before it. So a partition
+is listed once for now, and once for the moment before each such base (``_Level``).
+
+A row that one write id inserts and deletes again was never visible, so it is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.layout import REBALANCED_FILE, AcidDirectory, Kind
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
+from acidsql.errors import SnapshotTooOldError
+from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, ROW_ID, VERSION, WRITE_ID
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.files.gone import directory_gone, naming_missing
+from acidsql.storage.files.listing import EventFile, Listing, list_directory
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.deletes import with_rows, without_deleted
+from acidsql.storage.reading.python_rows import KEY_TYPES
+from acidsql.storage.reading.scan import ROW__ID, Scan, delete_keys, insert_events, scan
+from acidsql.storage.spark import jvm
+
+CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
+INSERT, DELETE = "insert", "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Which changes of a table to read.
+
+    Attributes:
+        table: The table, which has row ids.
+        partitions: The partition directories; ``[""]`` if the table has none.
+        new: The write ids of the changes.
+        txns: The valid transactions.
+        is_net: Leave out rows that were inserted and deleted again in between.
+    """
+
+    table: Table
+    partitions: Sequence[str]
+    new: NewWriteIds
+    txns: ValidTxnList
+    is_net: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The events of a partition between two overwrites.
+
+    Attributes:
+        listing: The directories.
+        seen: The write ids up to the end of the level.
+        ended_by: The write id of the overwrite that deletes the rows of the level; None: none.
+    """
+
+    listing: Listing
+    seen: ValidWriteIdList
+    ended_by: int | None
+
+
+def changes(spark: SparkSession, what: Changes) -> DataFrame:
+    """The changes, lazily, in no order. With ``net``, a row id occurs at most once.
+
+    Returns:
+        ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
+        id), ``row__id``, the table's columns and its partition columns.
+
+    Raises:
+        SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
+            ids.
+    """
+    fs = filesystem_for(what.table.location)
+    levels = [
+        level
+        for found in in_threads(lambda name: list(_levels(fs, what, name)), what.partitions)
+        for level in found
+    ]
+    with naming_missing(what.table.location):
+        parts = [*_events(spark, what, levels), *_overwritten(spark, what, levels)]
+    if not parts:
+        return no_changes(spark, what.table)
+    rows = reduce(DataFrame.unionAll, parts)
+    return _dressed(_net(rows, what.new) if what.is_net else rows, what.table)
+
+
+def no_changes(spark: SparkSession, table: Table) -> DataFrame:
+    """No rows, with the columns of ``changes``."""
+    columns = [
+        f"CAST(NULL AS string) AS {CHANGE_TYPE}",
+        f"CAST(NULL AS bigint) AS {COMMIT_VERSION}",
+        f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
+        *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
+    ]
+    return as_char(spark.range(0).selectExpr(*columns), table)
+
+
+# ── listing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _levels(fs: FileSystem, what: Changes, partition: str) -> Iterator[_Level]:
+    """The levels of a partition, the newest first."""
+    path = f"{what.table.location}/{partition}".rstrip("/")
+    seen, ended_by = what.new.after, None
+    while True:
+        try:
+            listing = list_directory(
+                fs, path, partition, seen, what.txns, history_is_kept=True, since=what.new.before
+            )
+        except FileNotFoundError as error:
+            raise directory_gone(path, error) from error
+        _refuse_rebalanced(fs, what.table, path, listing)
+        yield _Level(listing, seen, ended_by)
+        base = listing.state.base
+        if base is None or base.min_write_id not in what.new:
+            return
+        ended_by = base.min_write_id
+        seen = what.new.after.up_to(ended_by - 1)
+
+
+def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing) -> None:
+    for name in listing.state.folded:
+        if any(entry.name == REBALANCED_FILE for entry in fs.list(f"{path}/{name}")):
+            raise SnapshotTooOldError(
+                f"{path}/{name} was rebalanced: its rows have other row ids than before. Changes "
+                "cannot be followed from before a rebalance to after it.",
+                table=table.name,
+            )
+
+
+def _only(listing: Listing, new: NewWriteIds) -> Listing:
+    """The files of a listing that may have new events."""
+
+    def may_have(directory: AcidDirectory) -> bool:
+        return new.has_any(directory.min_write_id, directory.max_write_id)
+
+    return replace(
+        listing,
+        data=tuple(file for file in listing.data if may_have(file.directory)),
+        deletes=tuple(file for file in listing.deletes if may_have(file.directory)),
+        originals=tuple(group for group in listing.originals if group.write_id in new),
+        needs_filter=True,
+    )
+
+
+# ── events ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _events(spark: SparkSession, what: Changes, levels: Sequence[_Level]) -> Iterator[DataFrame]:
+    """The insert events, and the delete events with their rows."""
+    whole = _whole(level.listing for level in levels)
+    new = {listing.partition: _only(listing, what.new) for listing in whole}
+    unchanged = [listing for listing in new.values() if not listing.deletes]
+    changed = [listing for listing in new.values() if listing.deletes]
+    if (inserts := _inserted(spark, what, unchanged)) is not None:
+        yield _flat(inserts, what.table, INSERT, WRITE_ID)
+    if not changed:
+        return
+    files = [file for listing in changed for file in listing.deletes]
+    deletes = delete_keys(spark, Scan(what.table, changed, what.new.after), with_version=True)
+    deletes = deletes.where(what.new.sql(VERSION))
+    if (inserts := _inserted(spark, what, changed)) is not None:
+        if _may_delete_own(changed):
+            own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
+            inserts = without_deleted(inserts, own, files)
+        yield _flat(inserts, what.table, INSERT, WRITE_ID)
+    # Scans with delete events in the same partitions give the partitions the same numbers.
+    holding = [
+        replace(listing, deletes=new[listing.partition].deletes)
+        for listing in whole
+        if new[listing.partition].deletes
+    ]
+    rows = insert_events(spark, Scan(what.table, holding, what.new.after))
+    if rows is not None:
+        named = with_rows(rows, deletes.where(f"{VERSION} <> {WRITE_ID}"), files)
+        yield _flat(named, what.table, DELETE, VERSION)
+
+
+def _inserted(spark: SparkSession, what: Changes, listings: Sequence[Listing]) -> DataFrame | None:
+    rows = insert_events(spark, Scan(what.table, listings, what.new.after))
+    return None if rows is None else rows.where(what.new.sql(WRITE_ID))
+
+
+def _whole(listings: Iterable[Listing]) -> list[Listing]:
+    """One listing for each partition, with the files of all its levels."""
+    found: dict[str, Listing] = {}
+    for one in listings:
+        if (known := found.get(one.partition)) is not None:
+            one = replace(
+                known,
+                data=known.data + one.data,
+                deletes=known.deletes + one.deletes,
+                originals=known.originals + one.originals,
+                needs_filter=known.needs_filter or one.needs_filter,
+            )
+        found[one.partition] = one
+    return list(found.values())
+
+
+def _may_delete_own(listings: Sequence[Listing]) -> bool:
+    """Whether a write id may delete a row that it has inserted itself.
+
+    A statement writes its delete events under a lower statement id than its insert events, or, if
+    Hive writes them, under the same one. A compaction drops the statement ids.
+    """
+
+    def number(file: EventFile) -> int:
+        return -1 if file.directory.statement_id is None else file.directory.statement_id
+
+    for listing in listings:
+        written: dict[int, int] = {}
+        for file in listing.data:
+            one = file.directory
+            if one.kind is not Kind.DELTA or one.min_write_id != one.max_write_id:
+                return True
+            first = written.get(one.min_write_id, number(file))
+            written[one.min_write_id] = min(first, number(file))
+        for group in listing.originals:
+            written[group.write_id] = min(written.get(group.write_id, 0), group.statement_id)
+        for file in listing.deletes:
+            one = file.directory
+            if one.min_write_id != one.max_write_id or number(file) < 0:
+                return True
+            if written.get(one.min_write_id, number(file)) < number(file):
+                return True
+    return False
+
+
+def _overwritten(
+    spark: SparkSession, what: Changes, levels: Sequence[_Level]
+) -> Iterator[DataFrame]:
+    """The rows that overwrites deleted."""
+    by_end: dict[int, list[_Level]] = {}
+    for level in levels:
+        if level.ended_by is not None:
+            by_end.setdefault(level.ended_by, []).append(level)
+    for write_id, ended in sorted(by_end.items()):
+        listings = [level.listing for level in ended]
+        live = scan(spark, Scan(what.table, listings, ended[0].seen))
+        yield _flat(live, what.table, DELETE, f"{write_id}L")
+
+
+def _net(rows: DataFrame, new: NewWriteIds) -> DataFrame:
+    deleted = rows.where(f"{CHANGE_TYPE} = '{DELETE}'")
+    inserted = rows.where(f"{CHANGE_TYPE} = '{INSERT}'")
+    again = deleted.where(new.sql(WRITE_ID)).selectExpr(*(f"{key} AS {key}_" for key in KEYS))
+    same = " AND ".join(f"{key} = {key}_" for key in KEYS)
+    lasting = inserted.join(again, F.expr(same), "left_anti")
+    return lasting.unionAll(deleted.where(f"NOT ({new.sql(WRITE_ID)})"))
+
+
+def _flat(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
+    return jvm.select(
+        rows,
+        f"'{kind}' AS {CHANGE_TYPE}",
+        f"{version} AS {COMMIT_VERSION}",
+        *(f"CAST({name} AS {KEY_TYPES[name]}) AS {name}" for name in KEYS),
+        *(quote(column.name) for column in table.all_columns),
+    )
+
+
+def _dressed(rows: DataFrame, table: Table) -> DataFrame:
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
+    shown = jvm.select(
+        rows,
+        CHANGE_TYPE,
+        COMMIT_VERSION,
+        f"named_struct({fields}) AS {ROW__ID}",
+        *(quote(column.name) for column in table.all_columns),
+    )
+    return as_char(shown, table)

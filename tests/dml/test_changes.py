@@ -1,0 +1,203 @@
+"""The changes of tables. Random histories are in ``test_time_travel``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kit import fill, refused, rows
+from over_hive import beside, needs
+from pyspark.errors import PySparkException
+
+from acidsql.errors import (
+    CatalogError,
+    SettingError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+
+pytestmark = [pytest.mark.spark, needs("keeps_versions")]
+
+
+def shown(changes: Any) -> list[tuple[Any, ...]]:
+    """Version, kind and row of each change, in this order."""
+    return sorted(
+        (one._commit_version, one._change_type, *one[: len(one) - 5]) for one in changes.collect()
+    )
+
+
+@pytest.fixture
+def t(acid):
+    """A table after an insert (1), an update (2), and a transaction of three statements (3)."""
+    fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'", "3, 'c'")
+    acid.sql("UPDATE t SET v = 'x' WHERE id = 1")
+    with acid.transaction():
+        acid.sql("INSERT INTO t VALUES (9, 'never seen')")
+        acid.sql("UPDATE t SET v = 'seen' WHERE id = 9")
+        acid.sql("DELETE FROM t WHERE id = 2")
+    return acid
+
+
+def test_each_version_shows_what_it_changed(t):
+    assert shown(t.changes("t", 1)) == [
+        (1, "insert", 1, "a"), (1, "insert", 2, "b"), (1, "insert", 3, "c"),
+        (2, "delete", 1, "a"), (2, "insert", 1, "x"),
+        (3, "delete", 2, "b"), (3, "insert", 9, "seen"),
+    ]  # fmt: skip
+    found = t.changes("t", 2, 2)
+    assert found.columns == [
+        "id", "v", "_change_type", "_commit_version", "_commit_timestamp", "_txn_id", "row__id",
+    ]  # fmt: skip
+    (told,) = t.history("t").where("version = 2").collect()
+    known = {(one._commit_timestamp, one._txn_id) for one in found.collect()}
+    assert known == {(told.timestamp, told.txnId)}
+    gone = t.table("t", row_id=True, version=1).where("id = 1").first()
+    assert found.where("_change_type = 'delete'").first().row__id == gone.row__id
+
+
+def test_keys_make_pairs_of_deletions_and_insertions(t):
+    pairs = [(2, "update_postimage", 1, "x"), (2, "update_preimage", 1, "a")]
+    assert shown(t.changes("t", 2, 2, keys=["ID"])) == pairs
+    t.sql("ALTER TABLE t SET TBLPROPERTIES ('acidsql.key' = 'id')")
+    assert shown(t.changes("t", 2, 2)) == pairs
+    assert shown(t.changes("t", 2, 2, keys=[])) == [(2, "delete", 1, "a"), (2, "insert", 1, "x")]
+    with pytest.raises(CatalogError, match="no column 'nope'"):
+        t.changes("t", 1, keys=["nope"])
+    with pytest.raises(SettingError, match="list of columns"):
+        t.changes("t", 1, keys="id")
+    t.sql("INSERT INTO t VALUES (3, 'again'), (NULL, 'n'), (NULL, 'm')")
+    t.sql("UPDATE t SET v = 'y' WHERE id = 3")
+    assert {one._change_type for one in t.changes("t", 4, 4).collect()} == {"insert"}
+    with pytest.raises(PySparkException, match="two rows of one version have the same key"):
+        t.changes("t", 5, 5).collect()
+
+
+def test_net_changes_are_what_is_different_in_the_end(t):
+    t.sql("UPDATE t SET v = 'xx' WHERE id = 1")
+    t.sql("DELETE FROM t WHERE id = 9")
+    assert shown(t.changes("t", 2, net=True)) == [
+        (2, "delete", 1, "a"), (3, "delete", 2, "b"), (4, "insert", 1, "xx"),
+    ]  # fmt: skip
+    assert shown(t.changes("t", 2, net=True, keys=["id"])) == [
+        (2, "update_preimage", 1, "a"), (3, "delete", 2, "b"), (4, "update_postimage", 1, "xx"),
+    ]  # fmt: skip
+
+
+def test_an_overwrite_deletes_all_rows_and_a_truncate_too(t):
+    t.sql("INSERT OVERWRITE t VALUES (5, 'o')")
+    t.sql("INSERT INTO t VALUES (6, 'p')")
+    t.sql("TRUNCATE TABLE t")
+    last = [
+        (4, "delete", 1, "x"), (4, "delete", 3, "c"), (4, "delete", 9, "seen"),
+        (4, "insert", 5, "o"), (5, "insert", 6, "p"), (6, "delete", 5, "o"), (6, "delete", 6, "p"),
+    ]  # fmt: skip
+    assert shown(t.changes("t", 4)) == last
+    assert shown(t.changes("t", 3)) == [(3, "delete", 2, "b"), (3, "insert", 9, "seen"), *last]
+    assert shown(t.changes("t", 5, 6, net=True)) == [(6, "delete", 5, "o")]
+
+
+def test_a_query_joins_and_copies_changes(t):
+    t.sql("CREATE TABLE gone (id INT, at BIGINT)")
+    t.sql(
+        "INSERT INTO gone SELECT id, _commit_version FROM table_changes('default.t', :first) c "
+        "WHERE c._change_type = 'delete' AND id NOT IN (SELECT id FROM t)",
+        {"first": 1},
+    )
+    assert rows(t, "SELECT * FROM gone") == [(2, 3)]
+    t.sql(
+        "MERGE INTO gone USING (SELECT * FROM table_changes('t', 2, 2) "
+        "WHERE _change_type = 'insert') s ON gone.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.row__id.writeid)"
+    )
+    assert rows(t, "SELECT * FROM gone") == [(1, 2), (2, 3)]
+    assert rows(t, "SELECT count(*) FROM table_changes('t', 1) JOIN t USING (id)") == [(5,)]
+    assert "HashAggregate" in t.sql("EXPLAIN SELECT count(*) FROM table_changes('t', 1)").first()[0]
+    t.sql("CREATE TEMPORARY VIEW recent AS SELECT id FROM table_changes('t', 3)")
+    assert rows(t, "SELECT * FROM recent") == [(2,), (9,)]
+    t.spark.catalog.dropTempView("recent")
+
+
+def test_times_are_those_of_commits_which_may_have_another_order(acid):
+    fill(acid, "t (id INT)", "0")
+    with beside(acid, compactor="off") as other:
+        other.sql("BEGIN")
+        other.sql("INSERT INTO t VALUES (2)")
+        acid.sql("INSERT INTO t VALUES (3)")
+        acid.sql("DELETE FROM t WHERE id = 0")
+        other.sql("COMMIT")
+    late = acid.history("t").where("version = 2").first().timestamp
+    before = (late - timedelta(milliseconds=1)).isoformat()
+    deleted = acid.history("t").where("version = 4").first().timestamp
+    assert shown(acid.changes("t", late)) == [(2, "insert", 2)]
+    assert (2, "insert", 2) not in shown(acid.changes("t", deleted, before))
+    said = f"table_changes('t', TIMESTAMP'{late.isoformat(sep=' ')}')"
+    assert rows(acid, f"SELECT id FROM {said}") == [(2,)]
+
+
+def test_a_transaction_sees_its_own_changes_before_it_commits(t):
+    with t.transaction():
+        t.sql("DELETE FROM t WHERE id = 3")
+        (own,) = t.changes("t", 4).collect()
+        assert (own.id, own._change_type, own._commit_version) == (3, "delete", 4)
+        assert (own._commit_timestamp, own._txn_id) == (None, None)
+
+
+def test_files_without_events_have_changes_too(acid, tmp_path):
+    """Rows of LOAD DATA and of a converted table have no row ids in their files."""
+    spark = acid.spark
+    for name, ids in (("old", [1, 2]), ("new", [3, 4])):
+        spark.createDataFrame([(id,) for id in ids], "id INT").coalesce(1).write.orc(
+            str(tmp_path / name)
+        )
+    acid.sql(f"CREATE TABLE t (id INT) LOCATION '{tmp_path}/old'")
+    start = acid.history("t").first().version + 1
+    acid.sql(f"LOAD DATA INPATH '{tmp_path}/new' INTO TABLE t")
+    acid.sql("DELETE FROM t WHERE id IN (1, 4)")
+    kinds = [found[1:] for found in shown(acid.changes("t", start))]
+    assert kinds == [("insert", 3), ("insert", 4), ("delete", 1), ("delete", 4)]
+
+
+def test_changes_cannot_be_followed_across_a_rebalance(t):
+    t.sql("ALTER TABLE t COMPACT 'rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT")
+    first = t.history("t").first().version + 2  # the rebalance has a version of its own
+    t.sql("DELETE FROM t WHERE id = 3")
+    assert shown(t.changes("t", first)) == [(first, "delete", 3, "c")]
+    assert shown(t.changes("t", 2, 2)) == [(2, "delete", 1, "a"), (2, "insert", 1, "x")]
+    with pytest.raises(SnapshotTooOldError, match="rebalance"):
+        t.changes("t", 3)
+
+
+def test_wrong_ranges_and_tables_are_refused_with_a_reason(t):
+    for range_, why in {
+        (0,): "the versions 1 to 3",
+        (4,): "the versions 1 to 3",
+        (3, 2): "begins after its end",
+        (1, 4): "no version 4",
+        ("1999-01-01",): "Nothing is known",
+        ("2999-01-01",): "after now",
+        ("yesterday?",): "no time",
+    }.items():
+        with pytest.raises(VersionNotFoundError, match=why):
+            t.changes("t", *range_)
+    t.sql("CREATE TABLE plain (id INT) TBLPROPERTIES ('transactional_properties'='insert_only')")
+    t.sql("INSERT INTO plain VALUES (1)")
+    with pytest.raises(UnsupportedError, match="insert-only"):
+        t.changes("plain", 1)
+    t.sql("CREATE TABLE odd (id INT, _Change_Type STRING)")
+    with pytest.raises(UnsupportedError, match="'_change_type'"):
+        t.changes("odd", 1)
+    for call, condition, at in [
+        ("table_changes('t')", "PARSE_SYNTAX_ERROR", "table_changes('t')"),
+        ("table_changes('t', 1, 2, 3)", "PARSE_SYNTAX_ERROR", None),
+        ("table_changes(t, 1)", "PARSE_SYNTAX_ERROR", "t"),
+        ("table_changes('nowhere', 1)", "TABLE_OR_VIEW_NOT_FOUND", "'nowhere'"),
+        ("table_changes('t', 'never')", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", "'never'"),
+        ("table_changes('t', nope)", "UNRESOLVED_COLUMN", "nope"),
+    ]:
+        refused(t, f"SELECT * FROM {call}", condition, at)
+    t.sql("DROP TABLE t")
+    t.sql("CREATE TABLE t (id INT)")
+    with pytest.raises((VersionNotFoundError, SnapshotTooOldError)):
+        t.changes("t", 2)
