@@ -10,7 +10,7 @@ that can be read from then on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -83,6 +83,10 @@ class VersionLog(Protocol):
     def forget_versions(self, table: TableName, oldest: int) -> None:
         """Note that files are about to be deleted that only versions below ``oldest`` need.
         *Idempotent.* The oldest version only ever grows."""
+
+    def changed_by(self, txn_id: int) -> Mapping[TableName, int]:
+        """The tables that a committed transaction changed, with its write ids, as far as they are
+        remembered and the tables still there. *Read-only.*"""
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
         """The number of the newest commit until a time, or of a transaction; None if there is none

@@ -8,6 +8,7 @@ UPDATE                 EXCL_WRITE    UPDATE
 DELETE                 EXCL_WRITE    DELETE
 MERGE                  EXCL_WRITE    UPDATE, and INSERT if it inserts
 AUTO CDC               EXCL_WRITE    UPDATE and INSERT, also of the state table
+RESTORE, REVERT        EXCL_WRITE    UPDATE and INSERT
 INSERT OVERWRITE,      EXCL_WRITE    OVERWRITE
 LOAD … OVERWRITE,
 TRUNCATE
@@ -25,7 +26,8 @@ With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE 
 EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
 With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLUSIVE. A MERGE that
 only inserts takes the lock of a MERGE that updates, as with Hive's ``hive.txn.xlock.mergeinsert``:
-so two of them cannot both insert the same missing key. AUTO CDC always takes EXCL_WRITE.
+so two of them cannot both insert the same missing key. AUTO CDC, RESTORE and REVERT always take
+EXCL_WRITE.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.plan.event_query import EventQuery
 from acidsql.settings import Settings
-from acidsql.sql.statements import Action, AutoCdc, Delete, Dml, InsertAction, Merge
+from acidsql.sql.statements import Action, AutoCdc, Delete, Dml, InsertAction, Merge, Undo
 
 # The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None
@@ -47,7 +49,7 @@ PARTITION_LOCKS_MAX = 200
 
 
 def locks_of(
-    statement: Dml | AutoCdc,
+    statement: Dml | AutoCdc | Undo,
     targets: Iterable[tuple[EventQuery, Touched]],
     reads: Iterable[TableName],
     settings: Settings,
@@ -99,12 +101,12 @@ def _components(
 
 
 def _target(
-    statement: Dml | AutoCdc, query: EventQuery, touched: Touched, settings: Settings
+    statement: Dml | AutoCdc | Undo, query: EventQuery, touched: Touched, settings: Settings
 ) -> list[LockComponent]:
     name = query.table.name
     if query.overwrite:
         return overwriting(name, settings, touched)
-    if isinstance(statement, AutoCdc):
+    if isinstance(statement, AutoCdc | Undo):
         operations = [Operation.INSERT, Operation.UPDATE]
         return _components(name, LockType.EXCL_WRITE, operations, touched)
     inserts = isinstance(statement, Merge) and _inserts(statement)

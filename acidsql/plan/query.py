@@ -16,6 +16,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.namesakes import Namesakes, hidden
 from acidsql.plan.sqltext import Edit
+from acidsql.plan.undone import Undone
 from acidsql.sql.references import (
     Obstacle,
     Reference,
@@ -65,7 +66,7 @@ class StandIn:
     row_id: bool = False
     is_target: bool = False
     as_of: AsOf | None = None
-    changes: TableChanges | None = None
+    changes: TableChanges | Undone | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from acidsql.sql.statements import (
     Merge,
     MultiInsert,
     Query,
+    Undo,
     Update,
 )
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
@@ -83,7 +84,7 @@ class Prepared:
         return list(found.values())
 
 
-def may_need_workers(text: str, statement: Dml) -> bool:
+def may_need_workers(text: str, statement: Dml | Undo) -> bool:
     """Whether Python workers may have to write the rows, as far as the statement's text tells."""
     match statement:
         case Insert():

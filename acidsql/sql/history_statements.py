@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acidsql.sql.parts import Name
+from acidsql.sql.time_travel import AsOf
+from acidsql.sql.tokens import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +15,23 @@ class DescribeHistory:
 
     name: Name
     limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """``RESTORE [TABLE] t [TO] VERSION AS OF n``, or ``TIMESTAMP AS OF e``."""
+
+    target: Name
+    as_of: AsOf
+
+
+@dataclass(frozen=True, slots=True)
+class RevertTransaction:
+    """``REVERT TRANSACTION n [SKIP CONFLICTS]``. ``txn_span`` is the place of the number."""
+
+    txn_id: int
+    txn_span: Span
+    skips_conflicts: bool = False
+
+
+Undo = Restore | RevertTransaction

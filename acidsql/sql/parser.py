@@ -26,6 +26,7 @@ from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_dat
 from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
+from acidsql.sql.undo import restore, revert
 
 __all__ = ["IsAcid", "IsSetting", "Plain", "parse"]
 
@@ -289,4 +290,6 @@ _READERS: dict[str, _Reader] = {
     "LOCK": transaction.lock,
     "UNLOCK": _alone(transaction.unlock),
     "ABORT": _alone(transaction.abort),
+    "RESTORE": restore,
+    "REVERT": revert,
 }

@@ -16,6 +16,9 @@ from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
 from acidsql.sql.compaction_statements import CompactTable as CompactTable
 from acidsql.sql.compaction_statements import ShowCompactions as ShowCompactions
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
+from acidsql.sql.history_statements import Restore as Restore
+from acidsql.sql.history_statements import RevertTransaction as RevertTransaction
+from acidsql.sql.history_statements import Undo as Undo
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
 from acidsql.sql.parts import Check as Check
@@ -387,8 +390,9 @@ class SparkStatement:
 
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
-    Dml | AutoCdc | CreateTable | DropTable | TruncateTable | LoadData | AddColumns | ChangeColumns
-    | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions | RenameTable
+    Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
+    | RenameTable
     | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint

@@ -15,16 +15,18 @@ from acidsql.errors import (
     AcidSqlError,
     CatalogError,
     SettingError,
+    TxnError,
     UnsupportedError,
     VersionNotFoundError,
 )
+from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Said
-from acidsql.statements.time_travel import TimeTravel, When
+from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
-from acidsql.storage.event_records import VERSION
+from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.reading.changes import (
     CHANGE_TYPE,
     COMMIT_VERSION,
@@ -32,6 +34,7 @@ from acidsql.storage.reading.changes import (
     INSERT,
     Changes,
     changes,
+    keyed_changes,
     no_changes,
 )
 from acidsql.storage.reading.scan import ROW__ID
@@ -43,6 +46,7 @@ COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"
 PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 KEY = "acidsql.key"
 _ADDED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, TXN_ID, ROW__ID)
+_NAMED = 10  # versions that an error names
 _DELETED, _INSERTED = "__acidsql_deleted", "__acidsql_inserted"
 
 
@@ -85,15 +89,112 @@ class ChangeFeed:
         wanted = Range(self._when(start), last, keys, net)
         return self._of(table, wanted, self._transactions.look([table.name]))
 
-    def called(self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said) -> DataFrame:
-        """The rows of a call of ``table_changes``.
+    def of(
+        self, table: Table, wanted: TableChanges | Undone, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
+        """The rows of a stand-in: those of ``table_changes``, or changes that are to be undone.
 
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.
+            TxnError: REVERT_CONFLICT: rows were changed again since.
         """
+        if isinstance(wanted, TableChanges):
+            return self._called(table, wanted, snapshot, said)
+        return self._undone(table, wanted, snapshot, said)
+
+    def _called(
+        self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
         start = self._travel.said(call.start, said)
         end = None if call.end is None else self._travel.said(call.end, said)
         return self._of(table, Range(start, end), snapshot)
+
+    def _undone(self, table: Table, undone: Undone, snapshot: Snapshot, said: Said) -> DataFrame:
+        """The changes that a statement undoes, as ``keyed_changes`` gives them.
+
+        Raises:
+            TxnError: REVERT_CONFLICT: rows of the version were changed again since.
+        """
+        need_versions(self._metastore, table.name)
+        seen = snapshot.write_ids[table.name]
+        if isinstance(undone, Since):
+            when = self._travel.when(undone.as_of, said)
+            before = self._travel.write_ids(table, when, snapshot)
+            return self.rows(table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True)
+        version = undone.version
+        if not seen.is_valid(version):
+            raise TxnError(
+                f"The transaction's snapshot does not see version {version} of {table.name}. "
+                "Begin anew.",
+                table=table.name,
+            )
+        before, after = seen.up_to(version - 1), seen.up_to(version)
+        rows = self.rows(table, NewWriteIds(before, after), snapshot, is_keyed=True)
+        later = NewWriteIds(after, seen)
+        if not later.has_any(version + 1, seen.high_water_mark):
+            return rows
+        return self._without_conflicts(
+            table,
+            undone,
+            rows,
+            self.rows(table, later, snapshot, is_keyed=True).where(
+                f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L"
+            ),
+        )
+
+    def _without_conflicts(
+        self, table: Table, undone: OfVersion, rows: DataFrame, again: DataFrame
+    ) -> DataFrame:
+        """The changes of a version without those of rows that were changed again.
+
+        Args:
+            table: The table.
+            undone: The version.
+            rows: Its changes.
+            again: The rows that it inserted, and that were deleted since.
+
+        Raises:
+            TxnError: REVERT_CONFLICT: there are such rows. They are not to be skipped, or nothing
+                tells which rows they replaced.
+        """
+        counts = again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_NAMED)
+        found = [(int(row[0]), int(row[1])) for row in counts.collect()]
+        if not found:
+            return rows
+        keys = _keys(table, None)
+        if not undone.skips_conflicts or not keys:
+            raise self._conflict(table, undone, found)
+        names = [quote(key) for key in keys]
+        ours = [*KEYS, *names]
+        changed = again.selectExpr(*(f"{name} AS `__acidsql_{i}`" for i, name in enumerate(ours)))
+        here = [f"{name} = `__acidsql_{i}`" for i, name in enumerate(ours)]
+        same_row, same_key = (" AND ".join(part) for part in (here[: len(KEYS)], here[len(KEYS) :]))
+        is_new = f"{CHANGE_TYPE} = '{INSERT}'"
+        kept = f"CASE WHEN {is_new} THEN {same_row} ELSE {same_key} END"
+        return rows.join(changed, F.expr(kept), "left_anti")
+
+    def _conflict(
+        self, table: Table, undone: OfVersion, found: Sequence[tuple[int, int]]
+    ) -> TxnError:
+        known = {one.write_id: one for one in self._metastore.versions(table.name)}
+        by = ", ".join(
+            f"{rows} by version {number}"
+            + (f" ({one.change.operation} by {one.user})" if (one := known.get(number)) else "")
+            for number, rows in found
+        )
+        how = (
+            "SKIP CONFLICTS needs the table property acidsql.key (names of columns), which tells "
+            "the rows that these had replaced."
+            if undone.skips_conflicts
+            else "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
+        )
+        return TxnError(
+            f"Rows of version {undone.version} of {table.name} were changed again since: {by}. "
+            f"{how}",
+            condition="REVERT_CONFLICT",
+            sqlstate="40001",
+            table=table.name,
+        )
 
     def none(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
@@ -124,7 +225,7 @@ class ChangeFeed:
             VersionNotFoundError: There is no such version or time, or the range is empty.
             UnsupportedError: The metastore does not keep versions.
         """
-        self._travel.need_versions(table.name)
+        need_versions(self._metastore, table.name)
         start, seen = wanted.start, snapshot.write_ids[table.name]
         if start.version is not None:
             if not 1 <= start.version <= seen.high_water_mark:
@@ -148,9 +249,15 @@ class ChangeFeed:
         return NewWriteIds(before, after)
 
     def rows(
-        self, table: Table, new: NewWriteIds, snapshot: Snapshot, *, net: bool = False
+        self,
+        table: Table,
+        new: NewWriteIds,
+        snapshot: Snapshot,
+        *,
+        net: bool = False,
+        is_keyed: bool = False,
     ) -> DataFrame:
-        """The changes of some write ids, as ``reading.changes`` gives them.
+        """The changes of some write ids, as ``changes`` or ``keyed_changes`` gives them.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: files were deleted that are needed.
@@ -166,7 +273,8 @@ class ChangeFeed:
             self._travel.need_kept(table, new.before)
 
         try:
-            rows = changes(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
+            read = keyed_changes if is_keyed else changes
+            rows = read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
         except (AcidSqlError, OSError):
             still_there()  # raises if this explains the error better
             raise

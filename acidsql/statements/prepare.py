@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from acidsql.errors import AcidSqlError, UnsupportedError
+from acidsql.acid.table import Table
+from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
 from acidsql.plan.query import Resolve, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
+from acidsql.plan.undo import plan_undo
+from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.tables import TableStatements
+from acidsql.statements.time_travel import need_versions
 
-Changing = st.Dml | st.AutoCdc  # the statements that change rows
+Changing = st.Dml | st.AutoCdc | st.Undo  # the statements that change rows
 
 
 class Preparer:
@@ -23,7 +27,7 @@ class Preparer:
 
     def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
         self._spark, self._names = context.spark, context.names
-        self._able = context.metastore.abilities
+        self._metastore, self._able = context.metastore, context.metastore.abilities
         self._reader, self._tables = reader, tables
 
     def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
@@ -43,6 +47,8 @@ class Preparer:
         planned: Prepared
         if isinstance(statement, st.AutoCdc):
             planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+        elif isinstance(statement, st.Undo):
+            planned = plan_undo(text, self._undone(statement, text))
         else:
             planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
         for query in planned.queries:
@@ -52,6 +58,25 @@ class Preparer:
                     condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
                 )
         return planned
+
+    def _undone(self, statement: st.Undo, text: str) -> list[tuple[Table, Undone]]:
+        """Which changes a statement undoes, in which tables."""
+        if isinstance(statement, st.Restore):
+            return [(self._names.need(statement.target, text), Since(statement.as_of))]
+        need_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
+        changed = self._metastore.changed_by(statement.txn_id)
+        if not changed:
+            raise AnalysisError(
+                f"Transaction {statement.txn_id} committed no change of a table that is still "
+                "there, or its changes were forgotten (acidsql.txn.history.retention).",
+                text, statement.txn_span.start, statement.txn_span.end,
+                condition="VERSION_NOT_FOUND", sqlstate="22003",
+            )  # fmt: skip
+        return [
+            (table, OfVersion(version, statement.skips_conflicts))
+            for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
+            if (table := self._metastore.get_table(name)) is not None
+        ]
 
     def create_as_select(self, statement: st.CreateTable, said: Said) -> Prepared:
         """Prepare CREATE TABLE … AS SELECT: the new table, and its rows."""

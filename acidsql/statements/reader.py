@@ -137,7 +137,7 @@ class Reader:
         # What a query needs of them is not known, so they come first.
         for one in standins:
             if one.changes is not None:
-                views[one.view] = self._changes.called(one.table, one.changes, snapshot, said)
+                views[one.view] = self._changes.of(one.table, one.changes, snapshot, said)
         others = [one for one in standins if not one.is_target and one.changes is None]
         views.update({one.view: rows(one) for one in others})
         if source is not None:

@@ -272,7 +272,7 @@ class Runner:
             self._warm_workers()
             self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
             return counts
-        if isinstance(statement, st.Dml):
+        if isinstance(statement, st.Dml | st.Undo):
             return self._change(statement, said, clock, readable)
         match statement:
             case st.SparkStatement():
@@ -318,7 +318,7 @@ class Runner:
         statement: st.Statement = explain.statement
         if isinstance(statement, st.AutoCdc):
             return self._auto_cdc.explain(statement, said, explain.mode)
-        if isinstance(statement, st.Dml):
+        if isinstance(statement, st.Dml | st.Undo):
             prepared = self._preparer.change(statement, said)
             locks = self._holder.locks(statement, prepared, said)
             return self._reader.explain(prepared, said, explain.mode, locks)
@@ -330,7 +330,9 @@ class Runner:
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
-    def _change(self, statement: st.Dml, said: Said, clock: Clock, resolve: Resolve) -> DataFrame:
+    def _change(
+        self, statement: st.Dml | st.Undo, said: Said, clock: Clock, resolve: Resolve
+    ) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own."""
         if may_need_workers(said.text, statement):
             self._warm_workers()

@@ -124,7 +124,7 @@ class TimeTravel:
             return None
         if timestamp is not None and txn_id is not None:
             raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
-        self.need_versions("all tables")
+        need_versions(self._metastore, "all tables")
         if txn_id is None:
             when = self.at(None, timestamp)
             assert when is not None
@@ -164,7 +164,7 @@ class TimeTravel:
             VersionNotFoundError: The table never had this version, or did not exist at the time.
             UnsupportedError: The metastore does not keep versions.
         """
-        self.need_versions(table.name)
+        need_versions(self._metastore, table.name)
         if when.version is not None:
             return _at_version(table, when.version, snapshot.write_ids[table.name])
         committed = self._committed(table, snapshot)  # before the versions: all of it is in them
@@ -200,14 +200,15 @@ class TimeTravel:
                 oldest=oldest,
             )
 
-    def need_versions(self, of: object) -> None:
-        """Raise UnsupportedError if the metastore does not keep versions."""
-        if not self._metastore.abilities.keeps_versions:
-            raise UnsupportedError(
-                f"An older version of {of} could lack rows, because this metastore does not note "
-                "which files were deleted. Time travel needs acidsql's own metastore.",
-                condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-            )
+
+def need_versions(metastore: Metastore, of: object) -> None:
+    """Raise UnsupportedError if the metastore does not keep versions."""
+    if not metastore.abilities.keeps_versions:
+        raise UnsupportedError(
+            f"An older version of {of} could lack rows, because this metastore does not note "
+            "which files were deleted. Time travel needs acidsql's own metastore.",
+            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+        )
 
 
 def _no_time(message: str, span: Span, said: Said) -> AnalysisError:

@@ -32,6 +32,8 @@ _CHANGES = (
     st.Delete,
     st.Merge,
     st.AutoCdc,
+    st.Restore,
+    st.RevertTransaction,
     st.TruncateTable,
     st.LoadData,
 )
@@ -175,7 +177,7 @@ def _targets(statement: st.Statement) -> list[st.Name]:
     """The tables whose changed rows a statement's receipt counts, one for each branch."""
     if isinstance(statement, st.MultiInsert):
         return [branch.target for branch in statement.branches]
-    return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc) else []
+    return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc | st.Restore) else []
 
 
 def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:

@@ -12,3 +12,9 @@ DELETE FROM t
 DELETE FROM db.t x WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.id = x.id ORDER BY 1 LIMIT 1)
 -- case delete: IS DISTINCT FROM is no FROM clause
 DELETE FROM t WHERE a IS DISTINCT FROM b AND extract(YEAR FROM c) = 2024
+-- case restore: a version
+RESTORE TABLE db.t TO VERSION AS OF 3
+-- case restore: a time, in Delta Lake's short form
+RESTORE t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY
+-- case revert: rows that were changed again stay
+REVERT TRANSACTION 17 SKIP CONFLICTS

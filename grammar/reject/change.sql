@@ -62,3 +62,11 @@ DELETE FROM (SELECT 1)
 DELETE FROM t x y WHERE a
 -- case PARSE_SYNTAX_ERROR at 15-19: a second one
 DELETE FROM t; DROP TABLE t
+-- case PARSE_SYNTAX_ERROR at 13-14: Expected VERSION AS OF or TIMESTAMP AS OF
+RESTORE t TO 3
+-- case PARSE_SYNTAX_ERROR at 24-25: Expected the number of a version
+RESTORE t VERSION AS OF x
+-- case PARSE_SYNTAX_ERROR at 19-20: Expected a whole number
+REVERT TRANSACTION t
+-- case PARSE_SYNTAX_ERROR at 21-25: Expected SKIP CONFLICTS or the end of the statement
+REVERT TRANSACTION 1 SKIP

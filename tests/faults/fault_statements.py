@@ -135,6 +135,8 @@ KINDS = (
     Kind("update_few_partitions", "UPDATE p SET v = concat(v, '!') WHERE id <> 2", _PROBE_P),
     Kind("delete", "DELETE FROM t WHERE id >= 2"),
     Kind("delete_by_jobs", "DELETE FROM t WHERE id >= 2", by_jobs=True),
+    Kind("restore", "RESTORE TABLE p VERSION AS OF 0", _PROBE_P),
+    Kind("revert", "REVERT TRANSACTION 3"),  # the DELETE of SETUP
     Kind("merge", _MERGE),
     Kind("merge_by_jobs", _MERGE, by_jobs=True),
     Kind(

@@ -24,11 +24,12 @@ from sqlalchemy import (
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.embedded import rows, write_ids
 from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import TABLE_VERSIONS, TBLS
+from acidsql.metastore.embedded.schema import DBS, TABLE_VERSIONS, TBLS
 from acidsql.metastore.versions import Change, Version
 
 V = TABLE_VERSIONS.c
 _STATEMENT_LIMIT, _OPERATION_LIMIT = 1024, 64  # widths of the columns
+CREATED = "CREATE TABLE"
 _NO_ID = 2**62  # above every TV_ID
 
 
@@ -52,6 +53,16 @@ class EmbeddedVersions:
     def forget_versions(self, table: TableName, oldest: int) -> None:
         with self._store.write() as connection:
             _forget(connection, rows.table_id(connection, table), oldest)
+
+    def changed_by(self, txn_id: int) -> dict[TableName, int]:
+        found = (
+            select(DBS.c.NAME, TBLS.c.TBL_NAME, V.TV_WRITEID)
+            .join(TBLS, TBLS.c.TBL_ID == V.TBL_ID)
+            .join(DBS, DBS.c.DB_ID == TBLS.c.DB_ID)
+            .where(V.TV_TXNID == txn_id, V.TV_OPERATION != CREATED)
+        )
+        with self._store.read() as connection:
+            return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(found)}
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
         found = select(func.max(V.TV_ID))
@@ -89,7 +100,7 @@ def record(
         now_ms: The time.
     """
     if created is not None and all(change.table != created.name for change in changes):
-        changes = [*changes, Change(created.name, "CREATE TABLE", txn.TXN_AGENT_INFO or "")]
+        changes = [*changes, Change(created.name, CREATED, txn.TXN_AGENT_INFO or "")]
     # All other writers wait meanwhile, so ask once for each table, and insert all at once.
     known = {
         table: {

@@ -230,6 +230,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     def versions(self, table: TableName) -> list[Version]:
         return []  # see ``Abilities.keeps_versions``
 
+    def changed_by(self, txn_id: int) -> dict[TableName, int]:
+        return {}
+
     def oldest_version(self, table: TableName) -> int:
         raise AssertionError("a Hive Metastore keeps no versions")
 

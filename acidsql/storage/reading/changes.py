@@ -24,7 +24,7 @@ from acidsql.acid.layout import REBALANCED_FILE, AcidDirectory, Kind
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
-from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.columns import as_char, quote
 from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, ROW_ID, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
@@ -32,7 +32,7 @@ from acidsql.storage.files.listing import EventFile, Listing, list_directory
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import with_rows, without_deleted
 from acidsql.storage.reading.python_rows import KEY_TYPES
-from acidsql.storage.reading.scan import ROW__ID, Scan, delete_keys, insert_events, scan
+from acidsql.storage.reading.scan import ROW__ID, Scan, delete_keys, empty, insert_events, scan
 from acidsql.storage.spark import jvm
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
@@ -74,11 +74,33 @@ class _Level:
 
 
 def changes(spark: SparkSession, what: Changes) -> DataFrame:
-    """The changes, lazily, in no order. With ``net``, a row id occurs at most once.
+    """The changes, lazily, in no order.
 
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
         id), ``row__id``, the table's columns and its partition columns.
+
+    Raises:
+        SnapshotTooOldError: As ``keyed_changes``.
+    """
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
+    shown = jvm.select(
+        keyed_changes(spark, what),
+        CHANGE_TYPE,
+        COMMIT_VERSION,
+        f"named_struct({fields}) AS {ROW__ID}",
+        *(quote(column.name) for column in what.table.all_columns),
+    )
+    return as_char(shown, what.table)
+
+
+def keyed_changes(spark: SparkSession, what: Changes) -> DataFrame:
+    """The changes, lazily, in no order.
+
+    Returns:
+        ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
+        id), ``KEYS``, the table's columns and its partition columns.
 
     Raises:
         SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
@@ -93,20 +115,19 @@ def changes(spark: SparkSession, what: Changes) -> DataFrame:
     with naming_missing(what.table.location):
         parts = [*_events(spark, what, levels), *_overwritten(spark, what, levels)]
     if not parts:
-        return no_changes(spark, what.table)
+        return _flat(empty(spark, what.table), what.table, INSERT, "0L")
     rows = reduce(DataFrame.unionAll, parts)
-    return _dressed(_net(rows, what.new) if what.is_net else rows, what.table)
+    return _net(rows, what.new) if what.is_net else rows
 
 
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
-    """No rows, with the columns of ``changes``."""
-    columns = [
-        f"CAST(NULL AS string) AS {CHANGE_TYPE}",
-        f"CAST(NULL AS bigint) AS {COMMIT_VERSION}",
-        f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
-        *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
-    ]
-    return as_char(spark.range(0).selectExpr(*columns), table)
+    """No rows, with the columns of ``changes`` and ``KEYS``."""
+    return jvm.select(
+        empty(spark, table),
+        f"'' AS {CHANGE_TYPE}",
+        f"0L AS {COMMIT_VERSION}",
+        "*",
+    )
 
 
 # ── listing ──────────────────────────────────────────────────────────────────────────────────
@@ -271,16 +292,3 @@ def _flat(rows: DataFrame, table: Table, kind: str, version: str) -> DataFrame:
         *(f"CAST({name} AS {KEY_TYPES[name]}) AS {name}" for name in KEYS),
         *(quote(column.name) for column in table.all_columns),
     )
-
-
-def _dressed(rows: DataFrame, table: Table) -> DataFrame:
-    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
-    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
-    shown = jvm.select(
-        rows,
-        CHANGE_TYPE,
-        COMMIT_VERSION,
-        f"named_struct({fields}) AS {ROW__ID}",
-        *(quote(column.name) for column in table.all_columns),
-    )
-    return as_char(shown, table)

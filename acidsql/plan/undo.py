@@ -1,0 +1,55 @@
+"""Rewrites RESTORE and REVERT TRANSACTION: changes become the events that undo them.
+
+The query reads a stand-in with the changes. An inserted row becomes a delete event, a deleted row
+becomes an insert event, which has a new row id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.acid.table import Table
+from acidsql.errors import UnsupportedError
+from acidsql.plan.event_query import EventQuery, partition_text
+from acidsql.plan.query import StandIn, view_name
+from acidsql.plan.rewrite import Prepared
+from acidsql.plan.sqltext import Text
+from acidsql.plan.undone import Undone
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote
+from acidsql.storage.reading.changes import CHANGE_TYPE, INSERT
+
+
+def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:
+    """The events that undo some changes of these tables.
+
+    Raises:
+        UnsupportedError: A table is insert-only.
+    """
+    standins = []
+    queries = []
+    for table, changes in undone:
+        if table.is_insert_only:
+            raise UnsupportedError(
+                f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
+                "which of them a version has changed.",
+                condition="UNSUPPORTED_FEATURE.CHANGES",
+            )
+        standins.append(StandIn(view_name(), table, changes=changes))
+        queries.append(_events(text, table, standins[-1].view))
+    return Prepared(tuple(queries), tuple(standins))
+
+
+def _events(text: str, table: Table, view: str) -> EventQuery:
+    is_new = f"{CHANGE_TYPE} = '{INSERT}'"
+    columns = [
+        *(f"CASE WHEN {is_new} THEN {key} END AS {key}" for key in ew.KEYS),
+        f"CASE WHEN {is_new} THEN {ew.DELETE} ELSE {ew.INSERT} END AS {ew.ACTION}",
+        *(quote(column.name) for column in table.columns),
+        *(
+            partition_text(quote(column.name), column, ordinal)
+            for ordinal, column in enumerate(table.partition_columns)
+        ),
+    ]
+    query = Text(text, ()).raw("SELECT ").commas(columns).raw(f" FROM {view}")
+    return EventQuery(table, query, deletes=True, merge=True, maybe_few=True, if_small=True)

@@ -1,0 +1,36 @@
+"""Parses ``RESTORE TABLE`` (Delta Lake's) and ``REVERT TRANSACTION``."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.history_statements import Restore, RevertTransaction
+from acidsql.sql.insert import IsAcid
+from acidsql.sql.time_travel import time_travel
+from acidsql.sql.tokens import Span
+
+_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
+
+
+def restore(c: Cursor, is_acid: IsAcid, whole: Span) -> Restore | None:
+    """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; None: not ours."""
+    c.expect("RESTORE")
+    c.accept("TABLE")
+    target = c.name("the name of a table")
+    if not is_acid(target.parts):
+        return None
+    c.accept("TO")
+    if not any(c.at(*words) for words in _OF):
+        c.fail("Expected VERSION AS OF or TIMESTAMP AS OF")
+    clause = c.rest()
+    return Restore(target, time_travel(c.text, clause))
+
+
+def revert(c: Cursor, is_acid: IsAcid, whole: Span) -> RevertTransaction:
+    """Parse ``REVERT TRANSACTION n [SKIP CONFLICTS]``."""
+    c.expect("REVERT", "TRANSACTION")
+    start = c.index
+    txn_id = c.number()
+    place = c.span_from(start)
+    skips = c.accept("SKIP", "CONFLICTS") is not None
+    c.end("SKIP CONFLICTS or the end of the statement")
+    return RevertTransaction(txn_id, place, skips)

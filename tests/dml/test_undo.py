@@ -1,0 +1,128 @@
+"""RESTORE and REVERT TRANSACTION, against a model that remembers every version."""
+
+from __future__ import annotations
+
+import pytest
+from histories import History
+from kit import fill, ordered, refused, rows
+from over_hive import beside, needs
+
+from acidsql.errors import (
+    SnapshotTooOldError,
+    TxnError,
+    UnsupportedError,
+    VersionNotFoundError,
+    WriteConflictError,
+)
+
+pytestmark = [pytest.mark.spark, needs("keeps_versions")]
+
+
+def test_what_was_undone_is_as_before_and_an_undo_can_be_undone(acid):
+    acid.sql("CREATE TABLE t (id INT, v INT) PARTITIONED BY (p INT)")
+    history = History(acid, 5)
+    for _ in range(5):
+        history.write()
+    expected = {number: ordered(found) for number, found in history.versions.items()}
+    *_, before, last = sorted(expected)
+    last_txn = acid.history("t").where(f"version = {last}").first().txnId
+    acid.sql(f"REVERT TRANSACTION {last_txn}")
+    assert rows(acid, "SELECT * FROM t") == expected[before]
+    reverted = acid.last
+    acid.sql(f"REVERT TRANSACTION {reverted.txn_id}")
+    assert rows(acid, "SELECT * FROM t") == expected[last]
+    chosen = sorted(expected)[2]
+    acid.sql(f"RESTORE TABLE t TO VERSION AS OF {chosen}")
+    assert rows(acid, "SELECT * FROM t") == expected[chosen]
+    acid.sql(f"RESTORE t VERSION AS OF {reverted.counts[0].write_id}")
+    assert rows(acid, "SELECT * FROM t") == expected[before]
+    assert [one.operation for one in acid.history("t", 4).collect()] == [
+        "RESTORE", "RESTORE", "REVERT TRANSACTION", "REVERT TRANSACTION",
+    ]  # fmt: skip
+
+
+def test_only_rows_that_differ_are_written(acid):
+    fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'", "3, 'c'")
+    acid.sql("UPDATE t SET v = 'x' WHERE id = 1")
+    kept = acid.table("t", row_id=True).where("id > 1").collect()
+    acid.sql("RESTORE TABLE t TO VERSION AS OF 1")
+    assert (acid.last.counts[0].inserted, acid.last.counts[0].deleted) == (1, 1)
+    assert sorted(acid.table("t", row_id=True).where("id > 1").collect()) == sorted(kept)
+    acid.sql("RESTORE TABLE t TO VERSION AS OF 3")
+    assert acid.last.counts[0].affected == 0
+
+
+def test_a_transaction_is_reverted_in_all_its_tables_beside_another_writer(acid):
+    fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
+    fill(acid, "u (id INT) PARTITIONED BY (p STRING)", "1, 'x'")
+    with acid.transaction():
+        acid.sql("UPDATE t SET v = 'wrong' WHERE id = 1")
+        acid.sql("INSERT INTO u VALUES (2, 'new')")
+        acid.sql("DELETE FROM u WHERE id = 1")
+    wrong = acid.last.txn_id
+    with beside(acid, compactor="off") as other:
+        other.sql("UPDATE t SET v = 'right' WHERE id = 2")
+        other.sql("BEGIN")
+        other.sql("INSERT INTO t VALUES (3, 'open')")
+        acid.sql("BEGIN")
+        acid.sql(f"REVERT TRANSACTION {wrong}")
+        acid.sql("SAVEPOINT s")
+        acid.sql("DELETE FROM u")
+        acid.sql("ROLLBACK TO s")
+        other.sql("COMMIT")
+        acid.sql("COMMIT")
+    assert rows(acid, "SELECT * FROM t") == [(1, "a"), (2, "right"), (3, "open")]
+    assert rows(acid, "SELECT * FROM u") == [(1, "x")]
+
+
+def test_rows_that_were_changed_again_are_conflicts(acid):
+    fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'", "3, 'c'")
+    acid.sql("UPDATE t SET v = 'wrong' WHERE id < 3")
+    wrong = acid.last.txn_id
+    acid.sql("UPDATE t SET v = 'later' WHERE id = 2")
+    before = rows(acid, "SELECT * FROM t")
+    with pytest.raises(TxnError, match="1 by version 3 .UPDATE by") as caught:
+        acid.sql(f"REVERT TRANSACTION {wrong}")
+    assert caught.value.condition == "REVERT_CONFLICT"
+    with pytest.raises(TxnError, match=r"acidsql\.key"):
+        acid.sql(f"REVERT TRANSACTION {wrong} SKIP CONFLICTS")
+    assert rows(acid, "SELECT * FROM t") == before
+    acid.sql("ALTER TABLE t SET TBLPROPERTIES ('acidsql.key' = 'id')")
+    acid.sql(f"REVERT TRANSACTION {wrong} SKIP CONFLICTS")
+    assert rows(acid, "SELECT * FROM t") == [(1, "a"), (2, "later"), (3, "c")]
+
+
+def test_a_writer_of_the_same_rows_conflicts_with_an_undo(acid):
+    fill(acid, "t (id INT, v STRING)", "1, 'a'")
+    acid.sql("UPDATE t SET v = 'x'")
+    with beside(acid, compactor="off") as other:
+        other.sql("BEGIN")
+        assert rows(other, "SELECT v FROM t") == [("x",)]
+        acid.sql("RESTORE TABLE t TO VERSION AS OF 1")
+        with pytest.raises(WriteConflictError):
+            other.sql("UPDATE t SET v = 'y'")
+            other.sql("COMMIT")
+    assert rows(acid, "SELECT * FROM t") == [(1, "a")]
+
+
+def test_what_cannot_be_undone_is_refused_with_a_reason(acid):
+    fill(acid, "t (id INT)", "1")
+    acid.sql("CREATE TABLE plain (id INT) TBLPROPERTIES ('transactional_properties'='insert_only')")
+    acid.sql("INSERT INTO plain VALUES (1)")
+    with pytest.raises(UnsupportedError, match="insert-only"):
+        acid.sql("RESTORE TABLE plain TO VERSION AS OF 0")
+    with pytest.raises(VersionNotFoundError, match="no version 9"):
+        acid.sql("RESTORE TABLE t TO VERSION AS OF 9")
+    refused(acid, "REVERT TRANSACTION 999", "VERSION_NOT_FOUND", "999")
+    refused(acid, "RESTORE t VERSION AS OF x", "PARSE_SYNTAX_ERROR", "x")
+    with acid.snapshot(), pytest.raises(TxnError):
+        acid.sql("RESTORE TABLE t TO VERSION AS OF 0")
+    acid.sql("DELETE FROM t")
+    deleted = acid.last.txn_id
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    acid.close()
+    with beside(acid, compactor="off") as other:
+        other.clean()
+        with pytest.raises(SnapshotTooOldError, match="oldest version that can be read"):
+            other.sql(f"REVERT TRANSACTION {deleted}")
+        assert rows(other, "SELECT * FROM t") == []
