@@ -392,10 +392,9 @@ Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
-    | RenameTable
-    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowPartitions
-    | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
-    | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
-    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
-    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
+    | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables
+    | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable
+    | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit
+    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
+    | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip
