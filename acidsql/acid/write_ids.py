@@ -137,6 +137,11 @@ class ValidWriteIdList(_Snapshot):
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
+    def within(self, other: ValidWriteIdList) -> ValidWriteIdList:
+        """The list without the ids that another list does not show."""
+        shown = self.up_to(other.high_water_mark)
+        return shown.hiding(number for number in other.exceptions if shown.is_valid(number))
+
     def __str__(self) -> str:
         return f"{self.table}:{self._text()}"
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
-from acidsql.acid.write_ids import NewWriteIds
+from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import (
     AcidSqlError,
     CatalogError,
@@ -226,7 +226,7 @@ class ChangeFeed:
             UnsupportedError: The metastore does not keep versions.
         """
         need_versions(self._metastore, table.name)
-        start, seen = wanted.start, snapshot.write_ids[table.name]
+        start, seen = wanted.start, self._seen(table, snapshot)
         if start.version is not None:
             if not 1 <= start.version <= seen.high_water_mark:
                 raise VersionNotFoundError(
@@ -240,13 +240,21 @@ class ChangeFeed:
             assert start.timestamp_ms is not None
             earlier = When(timestamp_ms=start.timestamp_ms - 1)
             before = self._travel.write_ids(table, earlier, snapshot)
-        after = seen if wanted.end is None else self._travel.write_ids(table, wanted.end, snapshot)
+        after = seen
+        if wanted.end is not None:
+            after = self._travel.write_ids(table, wanted.end, snapshot).within(seen)
         if not _is_within(wanted):
             raise VersionNotFoundError(
                 f"The range begins after its end: {_shown(start)} is after {_shown(wanted.end)}.",
                 table=table.name,
             )
         return NewWriteIds(before, after)
+
+    def _seen(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+        """What is visible; in ``acid.snapshot(timestamp=…)`` what was visible then."""
+        if (pinned := self._transactions.when) is None:
+            return snapshot.write_ids[table.name]
+        return self._travel.write_ids(table, pinned, snapshot)
 
     def rows(
         self,

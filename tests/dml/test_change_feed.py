@@ -144,6 +144,16 @@ def test_a_transaction_sees_its_own_changes_before_it_commits(t):
         assert (own._commit_timestamp, own._txn_id) == (None, None)
 
 
+def test_a_snapshot_of_a_time_shows_the_changes_until_then(t):
+    third = t.history("t").where("version = 3").first().txnId
+    t.sql("DELETE FROM t WHERE id = 1")
+    with t.snapshot(txn_id=third):
+        assert shown(t.changes("t", 2)) == shown(t.changes("t", 2, 3))
+        with pytest.raises(VersionNotFoundError):
+            t.changes("t", 4)
+    assert (4, "delete", 1, "x") in shown(t.changes("t", 2))
+
+
 def test_files_without_events_have_changes_too(acid, tmp_path):
     """Rows of LOAD DATA and of a converted table have no row ids in their files."""
     spark = acid.spark
