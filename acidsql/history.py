@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
+from acidsql.sql.parameters import sql_values
 from acidsql.statements.runner import Runner
 
 
@@ -122,6 +124,30 @@ class HistoryMethods:
         self._need_open()
         with self._lock:
             return self._runner.changes(self._table(table), start, end, keys, net)
+
+    def preview(
+        self, statement: str, args: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> DataFrame:
+        """The changes that a statement would make now, lazily. Nothing is written or locked.
+
+        The same as ``EXPLAIN CHANGES statement``. Whether the statement would fail when it runs
+        (a NOT NULL column, a row that a MERGE matches twice, a conflict) is not checked.
+
+        Args:
+            statement: INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT TRANSACTION, of one table.
+            args: As for ``sql``.
+
+        Returns:
+            The table's columns, ``_change_type`` string (as in ``changes``; an UPDATE has pairs),
+            ``row__id`` (struct of writeid bigint, bucketid int, rowid bigint; NULL for new rows).
+
+        Raises:
+            SqlError: As ``sql``.
+            UnsupportedError: The statement changes several tables.
+        """
+        self._need_open()
+        with self._lock:
+            return self._runner.run(f"EXPLAIN CHANGES {statement}", sql_values(args), 0)
 
     def history(self, table: str, limit: int | None = None) -> DataFrame:
         """The versions of a table, newest first, as DESCRIBE HISTORY shows them.

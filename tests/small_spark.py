@@ -14,11 +14,10 @@ from made_once import BUILD, made_once
 
 # Statements here are short, and hardly any two are alike. So optimising code for later, and
 # collecting garbage in parallel, would only cost time: a third of it all.
-# Spark makes classes for each query. In Java's default of 48 MB for compiled code, a session of many
-# hundred tests spends a quarter of its time on making room (Java's thread "Sweeper").
+# Spark makes classes for each query. In Java's default of 48 MB for compiled code, a session of
+# many hundred tests spends a quarter of its time on making room (Java's thread "Sweeper").
 JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m "
-    "-XX:MetaspaceSize=512m"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m"
 )
 
 

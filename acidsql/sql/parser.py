@@ -23,7 +23,7 @@ from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
-from acidsql.sql.statements import Explain, Reads, SparkStatement, Statement
+from acidsql.sql.statements import Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
@@ -158,6 +158,8 @@ def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
     mode = None
     if c.at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
         mode = c.take().upper
+    elif c.at("CHANGES"):
+        return _explain_changes(c, is_acid)
     if c.done or c.at("EXPLAIN"):
         c.fail("Expected a statement to explain")
     if c.at_any(transaction.TRANSACTION_WORDS):
@@ -168,6 +170,16 @@ def _explain(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         explained = (mode, statement.span) if only_a_query else None
         return SparkStatement(whole, statement.reads, explained=explained)
     return Explain(mode, statement)
+
+
+def _explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
+    """Parse ``EXPLAIN CHANGES`` of a statement that changes rows of an ACID table."""
+    c.expect("CHANGES")
+    first = c.token
+    statement = None if c.done else _statement(c, is_acid)
+    if not isinstance(statement, Dml | Undo):
+        c.fail("Expected INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT of ACID tables", first)
+    return Explain("CHANGES", statement)
 
 
 def _only_a_query(c: Cursor) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from acidsql.sql.query_scanner import Names, QueryScanner
 
+EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "CHANGES")
+
 
 class StatementScanner(QueryScanner):
     """Scans the tokens of a statement of Spark's, a query, or an expression."""
@@ -13,7 +15,7 @@ class StatementScanner(QueryScanner):
         i = 0
         if self._word(0) == "EXPLAIN" and self.size > 1:
             i = 1
-            while self._word(i) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"):
+            while self._word(i) in EXPLAIN_MODES:
                 i += 1
         word, following = self._word(i), self.tokens[i + 1]
         if word == "INSERT" and following.upper in ("INTO", "OVERWRITE", "WITH"):

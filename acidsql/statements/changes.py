@@ -329,6 +329,11 @@ def _need_row_ids(table: Table) -> None:
             "which of them a version has changed.",
             condition="UNSUPPORTED_FEATURE.CHANGES",
         )
+    need_names(table)
+
+
+def need_names(table: Table) -> None:
+    """Raise UnsupportedError if a column of a table has the name of a column of its changes."""
     taken = [one.name for one in table.all_columns if one.name.lower() in _ADDED]
     if taken:
         raise UnsupportedError(

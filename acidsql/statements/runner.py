@@ -41,6 +41,7 @@ from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.prepare import Changing, Preparer
+from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
 from acidsql.statements.result import (
     Clock,
@@ -137,6 +138,7 @@ class Runner:
             ]
         )
         self._preparer = Preparer(context, self._reader, self._tables)
+        self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer = Writer(context, self._reader)
         self._auto_cdc = AutoCdcStatements(
@@ -320,6 +322,8 @@ class Runner:
             return self._auto_cdc.explain(statement, said, explain.mode)
         if isinstance(statement, st.Dml | st.Undo):
             prepared = self._preparer.change(statement, said)
+            if explain.mode == "CHANGES":
+                return self._previewer.changes(prepared, said)
             locks = self._holder.locks(statement, prepared, said)
             return self._reader.explain(prepared, said, explain.mode, locks)
         if isinstance(statement, st.CompactTable):

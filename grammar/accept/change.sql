@@ -18,3 +18,5 @@ RESTORE TABLE db.t TO VERSION AS OF 3
 RESTORE t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY
 -- case revert: rows that were changed again stay
 REVERT TRANSACTION 17 SKIP CONFLICTS
+-- case explain: what would change
+EXPLAIN CHANGES UPDATE t SET a = a + 1 WHERE b

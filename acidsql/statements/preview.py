@@ -1,0 +1,152 @@
+"""EXPLAIN CHANGES: the changes that a statement would make, without making them.
+
+The statement's events are the query that the statement would write. Each event is shown with its
+row. A delete event has no values, so it is joined with the rows of the target.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.table import Table
+from acidsql.errors import UnsupportedError
+from acidsql.plan import lower
+from acidsql.plan.event_query import EventQuery
+from acidsql.plan.query import StandIn, view_name
+from acidsql.plan.rewrite import Prepared
+from acidsql.statements.changes import POSTIMAGE, PREIMAGE, need_names
+from acidsql.statements.family import Context
+from acidsql.statements.reader import Reader
+from acidsql.statements.said import Said
+from acidsql.statements.table_rows import TableRows
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
+from acidsql.storage.reading.scan import ROW__ID
+from acidsql.storage.spark import jvm
+from acidsql.txn import Snapshot
+
+_OLD = f"{ew.PREFIX}old_"
+_CHANGE = f"{ew.PREFIX}change"
+
+
+class Previewer:
+    """Shows what statements of one session would change."""
+
+    def __init__(self, context: Context, reader: Reader) -> None:
+        self._spark, self._transactions = context.spark, context.transactions
+        self._reader, self._tables = reader, TableRows(context)
+
+    def changes(self, prepared: Prepared, said: Said) -> DataFrame:
+        """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
+
+        Raises:
+            UnsupportedError: The statement changes several tables.
+        """
+        if len(prepared.queries) > 1:
+            raise UnsupportedError(
+                "The statement changes several tables, which have no columns in common. "
+                "acid.changes(…) shows what it changed, after it has run in a transaction.",
+                condition="UNSUPPORTED_FEATURE.CHANGES",
+            )
+        (query,) = prepared.queries
+        need_names(query.table)
+        return as_char(self._changes(query, prepared, said), query.table)
+
+    def _changes(self, query: EventQuery, prepared: Prepared, said: Said) -> DataFrame:
+        snapshot = self._transactions.look([*prepared.reads, query.table.name])
+        views = self._reader.views(prepared, snapshot, said)
+        events = self._reader.events(query, views, said).rows
+        if query.overwrite:
+            deleted = self._overwritten(query, events, snapshot, said)
+            return deleted.unionAll(_added(events, query.table))
+        if not query.deletes:
+            return _added(events, query.table)
+        if views.target is not None:
+            events = _with_old(events, views.target, query.table)
+        return _changed(events, query.table, has_old=views.target is not None)
+
+    def _overwritten(
+        self, query: EventQuery, events: DataFrame, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
+        """The rows that an INSERT OVERWRITE would delete."""
+        table = query.table
+        live = self._tables.rows(StandIn(view_name(), table, table.has_row_ids), snapshot)
+        if table.partition_columns:
+            replaced = events
+            values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]
+            if query.static_partition is not None:
+                named = lower.frame(self._spark, query.static_partition, {}, said.args)
+                replaced = named.toDF(*values)
+            same = " AND ".join(
+                f"{quote(column.name)} <=> CAST({value} AS {shown_type(column.type)})"
+                for value, column in zip(values, table.partition_columns, strict=True)
+            )
+            live = live.join(replaced.selectExpr(*values).distinct(), F.expr(same), "left_semi")
+        row_id = ROW__ID if table.has_row_ids else "NULL"
+        return jvm.select(
+            live,
+            *(quote(column.name) for column in table.all_columns),
+            f"'{DELETE}' AS {CHANGE_TYPE}",
+            f"{_ROW_ID_OF.format(row_id)} AS {ROW__ID}",
+        )
+
+
+_ROW_ID_OF = "CAST({} AS struct<writeid:bigint,bucketid:int,rowid:bigint>)"
+
+
+def _with_old(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
+    """The events, with the row that was read from the target in columns of their own."""
+    names = [*ew.KEYS, *(column.name for column in table.all_columns)]
+    old = target.selectExpr(*(f"{quote(name)} AS {quote(_OLD + name)}" for name in names))
+    same = " AND ".join(f"{key} = {_OLD}{key}" for key in ew.KEYS)
+    return events.join(old, F.expr(same), "left")
+
+
+def _changed(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
+    """One row for each change: an update gives two."""
+    deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
+    has_new = all(column.name in events.columns for column in table.columns)
+    new = _new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
+    old = [quote(_OLD + column.name) for column in table.all_columns] if has_old else new
+    key = f"named_struct('writeid', {ew.WRITE_ID}, 'bucketid', {ew.BUCKET_PROPERTY}, "
+    key = _ROW_ID_OF.format(f"{key}'rowid', {ew.ROW_ID})")
+    one = _struct(table, old, f"IF({inserts}, '{PREIMAGE}', '{DELETE}')", key)
+    kind = f"IF({deletes}, '{POSTIMAGE}', '{INSERT}')"
+    other = _struct(table, new, kind, _ROW_ID_OF.format("NULL"))
+    both = f"array(IF({deletes}, {one}, NULL), IF({inserts}, {other}, NULL))"
+    rows = jvm.select(events, f"explode({both}) AS {_CHANGE}").where(f"{_CHANGE} IS NOT NULL")
+    return jvm.select(rows, f"{_CHANGE}.*")
+
+
+def _struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
+    names = [column.name for column in table.all_columns]
+    pairs = [
+        f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
+        for value, column, name in zip(values, table.all_columns, names, strict=True)
+    ]
+    return f"struct({', '.join([*pairs, f'{kind} AS {CHANGE_TYPE}', f'{row_id} AS {ROW__ID}'])})"
+
+
+def _added(events: DataFrame, table: Table) -> DataFrame:
+    pairs = zip(_new_values(table), table.all_columns, strict=True)
+    return jvm.select(
+        events,
+        *(f"{value} AS {quote(column.name)}" for value, column in pairs),
+        f"'{INSERT}' AS {CHANGE_TYPE}",
+        f"{_ROW_ID_OF.format('NULL')} AS {ROW__ID}",
+    )
+
+
+def _new_values(table: Table) -> list[str]:
+    """SQL of the values of a new row. Events have partition values as the text in the name."""
+    own = [quote(column.name) for column in table.columns]
+    return own + [
+        f"CAST({ew.VALUE}{i} AS {shown_type(column.type)})"
+        for i, column in enumerate(table.partition_columns)
+    ]
+
+
+def _null(hive_type: str) -> str:
+    return f"CAST(NULL AS {shown_type(hive_type)})"
