@@ -18,7 +18,7 @@ from acidsql.errors import ConstraintError, SettingError, SqlError, UnsupportedE
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
 
-EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "3"))
 
 
 @dataclass
@@ -126,7 +126,7 @@ def test_the_versions_are_those_of_the_distinct_records(acid_of_all, layout):
     )
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 4,
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(batches, st.sampled_from(["minor", "major", None]))

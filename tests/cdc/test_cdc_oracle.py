@@ -14,7 +14,7 @@ from kit_cdc import Change, Model, deleted, live, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "3"))
 LAYOUTS = {
     "order in the target": (
         "id INT, v STRING, ts INT, batch INT) PARTITIONED BY (p STRING", "op"),
@@ -56,7 +56,7 @@ def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout):
         return known
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 4,
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(batches, st.integers(0, 2), st.sampled_from(["minor", "major", None]))

@@ -14,7 +14,7 @@ from acidsql.errors import SettingError, SqlError
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
 
-EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "3"))
 RECORD = "id INT, a STRING, b STRUCT<x: INT, y: ARRAY<INT>>, c STRING, p STRING, ts INT, op STRING"
 TABLE = (
     "id INT, a STRING, b STRUCT<x: INT, y: ARRAY<INT>>, c STRING, kept STRING DEFAULT 'new'{}) "
@@ -92,7 +92,7 @@ def test_the_table_is_what_the_records_one_after_another_give(acid_of_all, is_in
     acid = acid_of_all
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 4,
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(batches)

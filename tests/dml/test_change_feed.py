@@ -144,6 +144,20 @@ def test_a_transaction_sees_its_own_changes_before_it_commits(t):
         assert (own._commit_timestamp, own._txn_id) == (None, None)
 
 
+def test_only_files_that_may_have_a_change_are_read(acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING) CLUSTERED BY (id) INTO 4 BUCKETS")
+    for start in (0, 100):
+        acid.sql(f"INSERT INTO t SELECT INT(id), 'v' FROM range({start}, {start + 100})")
+    acid.sql("UPDATE t SET v = 'w' WHERE id = 7")
+    files = [path.rsplit("/", 2)[1:] for path in acid.changes("t", 3).inputFiles()]
+    assert sorted(directory for directory, _ in files) == [
+        "delete_delta_0000003_0000003_0000", "delta_0000001_0000001_0000",
+        "delta_0000003_0000003_0001",
+    ]  # fmt: skip
+    assert len({bucket for _, bucket in files}) == 1
+    assert shown(acid.changes("t", 3)) == [(3, "delete", 7, "v"), (3, "insert", 7, "w")]
+
+
 def test_a_snapshot_of_a_time_shows_the_changes_until_then(t):
     third = t.history("t").where("version = 3").first().txnId
     t.sql("DELETE FROM t WHERE id = 1")

@@ -31,6 +31,7 @@ from acidsql.storage.files.gone import directory_gone, naming_missing
 from acidsql.storage.files.listing import EventFile, Listing, list_directory
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import with_rows, without_deleted
+from acidsql.storage.reading.partners import with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import ROW__ID, Scan, delete_keys, empty, insert_events, scan
 from acidsql.storage.spark import jvm
@@ -201,9 +202,9 @@ def _events(spark: SparkSession, what: Changes, levels: Sequence[_Level]) -> Ite
         yield _flat(inserts, what.table, INSERT, WRITE_ID)
     # Scans with delete events in the same partitions give the partitions the same numbers.
     holding = [
-        replace(listing, deletes=new[listing.partition].deletes)
+        with_named_rows(replace(listing, deletes=deleting), what.new.after)
         for listing in whole
-        if new[listing.partition].deletes
+        if (deleting := new[listing.partition].deletes)
     ]
     rows = insert_events(spark, Scan(what.table, holding, what.new.after))
     if rows is not None:

@@ -1,0 +1,66 @@
+"""Which files can have the rows that some delete events name.
+
+A row id has the write id and the bucket id of its row. So of the files with insert events only those
+of these bucket ids, in directories with these write ids, can have the row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acidsql.acid.bucket_codec import decode
+from acidsql.acid.layout import Kind, bucket_id_of
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.storage.event_records import BUCKET_PROPERTY, WRITE_ID
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import EventFile, Listing
+from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.deletes import event_count
+from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
+
+READ_MAX = 100_000  # delete events that the driver reads; for more, all files are read
+
+_Named = set[tuple[int, int]]  # write ids and bucket ids
+
+
+def with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
+    """The listing without the files that have no row which its delete events name.
+
+    Args:
+        listing: The files of insert events, and the delete events, of one partition.
+        write_ids: The visible write ids.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
+    reads = plan_deletes(listing, write_ids)
+    if sum(in_threads(lambda one: event_count(str(one.path), one.length), reads)) > READ_MAX:
+        return listing
+    named: _Named = set().union(*in_threads(_named, reads))
+    write_ids_named = {write_id for write_id, _ in named}
+    return replace(
+        listing,
+        data=tuple(file for file in listing.data if _may_have(file, named)),
+        originals=tuple(one for one in listing.originals if one.write_id in write_ids_named),
+    )
+
+
+def _named(read: FileRead) -> _Named:
+    found: _Named = set()
+    with naming_missing(str(read.path)):
+        for batch in read_deletes(read):
+            ids = batch.column(WRITE_ID).to_pylist()
+            buckets = batch.column(BUCKET_PROPERTY).to_pylist()
+            found.update(zip(ids, buckets, strict=True))
+    # A NULL, which Hive does not write, names no row.
+    return {(one, decode(bucket).bucket_id) for one, bucket in found if None not in (one, bucket)}
+
+
+def _may_have(file: EventFile, named: _Named) -> bool:
+    directory = file.directory
+    first = 0 if directory.kind is Kind.BASE else directory.min_write_id
+    bucket_id = bucket_id_of(file.path.rpartition("/")[2])
+    return any(
+        first <= write_id <= directory.max_write_id and bucket == bucket_id
+        for write_id, bucket in named
+    )
