@@ -1,7 +1,7 @@
 """Which files can have the rows that some delete events name.
 
-A row id has the write id and the bucket id of its row. So of the files with insert events only those
-of these bucket ids, in directories with these write ids, can have the row.
+A row id has the write id and the bucket id of its row. So the row can only be in a file of this
+bucket id, in a directory with this write id.
 """
 
 from __future__ import annotations
