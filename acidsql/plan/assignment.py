@@ -11,6 +11,8 @@ each conversion that can fail is checked by a ``try_cast``.
 
 from __future__ import annotations
 
+from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.sql.tokens import Span
@@ -71,6 +73,16 @@ def can_assign(source: HiveType, target: HiveType) -> bool:
     return (_is_number(source) and _is_number(target)) or (
         source.kind in _DATETIMES and target.kind in _DATETIMES
     )
+
+
+def as_read(sql: str, column: Column, *, is_partition: bool) -> str:
+    """SQL of a column's value as it will be read, from SQL of the value as it is written."""
+    kind = parse_type(column.type)
+    if is_partition and kind.kind in _TEXTS:
+        # A directory's name means NULL by each of these.
+        text = f"rtrim({sql})" if kind.kind == "char" else sql
+        sql = f"CASE WHEN {text} NOT IN ('', {literal(DEFAULT_PARTITION)}) THEN {sql} END"
+    return f"rpad({sql}, {kind.parameters[0]}, ' ')" if kind.kind == "char" else sql
 
 
 def _assigned(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:

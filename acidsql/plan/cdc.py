@@ -304,20 +304,28 @@ def _has_form(state: Table) -> bool:
 
 
 def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Table) -> None:
-    """Refuse records with columns that the state table of versions does not have."""
+    """Refuse records with other columns than those that the state table of versions has."""
+
+    def error(message: str) -> AnalysisError:
+        return AnalysisError(
+            f"{found.name} keeps earlier records, which had {message}",
+            planned.text, statement.target.span.start, statement.target.span.end,
+            condition="AUTOCDC_INVALID_STATE.COLUMNS_DRIFT", sqlstate="55000",
+        )  # fmt: skip
+
     known = {column.name: column for column in cdc.values_of(found)}
     for column in cdc.values_of(wanted):
-        before = known.get(column.name)
+        before = known.pop(column.name, None)
         if before is None or before.type != column.type:
-            name = quote(column.name)
+            name, alter = quote(column.name), f"ALTER TABLE {found.name}"
             what = f"{name} {column.type.upper()}"
-            way = f"ADD COLUMNS ({what})" if before is None else f"CHANGE COLUMN {name} {what}"
-            raise AnalysisError(
-                f"{found.name} keeps earlier records, which had no column {what}. Give it the "
-                f"column first: ALTER TABLE {found.name} {way}.",
-                planned.text, statement.target.span.start, statement.target.span.end,
-                condition="AUTOCDC_INVALID_STATE.COLUMNS_DRIFT", sqlstate="55000",
-            )  # fmt: skip
+            way = f"CHANGE COLUMN {name} {what}."
+            if before is None:
+                way = f"ADD COLUMNS ({what}); or, if it was renamed, {alter} CHANGE COLUMN …."
+            raise error(f"no column {what}. Give the table this column first: {alter} {way}")
+    for name in map(quote, known):
+        # The versions that a late record splits would lose the column's values.
+        raise error(f"a column {name}. Give these records one, too, perhaps NULL AS {name}.")
 
 
 def _types(columns: tuple[Column, ...]) -> str:

@@ -23,16 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
+from acidsql.plan.assignment import as_read
 from acidsql.plan.cdc_order import as_struct, comparable, has_null, plain_order, stored
 from acidsql.plan.cdc_rules import Expression, Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import literal, quote, shown_type
+from acidsql.storage.columns import quote, shown_type
 
 # Columns of the query over the source. Reserved names: no user's expression can mean them.
 _GIVEN = f"{ew.PREFIX}r"  # + ordinal
@@ -152,14 +152,9 @@ def _of_key(rules: Rules, keys: list[str], is_null: str) -> list[Text | str]:
 
 
 def _value(planned: Planned, sql: str, kind: HiveType, column: Column, rules: Rules) -> str:
-    """A value as it will be read from its column."""
+    """A value as the next batch will read it from its column."""
     value = assigned(planned, sql, kind, column, rules.place)
-    wanted = parse_type(column.type)
-    if column in planned.table.partition_columns and wanted.kind in ("string", "char", "varchar"):
-        # A directory's name means NULL by each of these. So the next batch would read a NULL.
-        text = f"rtrim({value})" if wanted.kind == "char" else value
-        value = f"CASE WHEN {text} NOT IN ('', {literal(DEFAULT_PARTITION)}) THEN {value} END"
-    return f"rpad({value}, {wanted.parameters[0]}, ' ')" if wanted.kind == "char" else value
+    return as_read(value, column, is_partition=column in planned.table.partition_columns)
 
 
 def _sequence(

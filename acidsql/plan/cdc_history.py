@@ -193,6 +193,8 @@ def _query(rules: Rules, planned: Planned, records: Text, kind: HiveType) -> Tex
         ],
         [
             f"last_value(rec.val) OVER ({of_run}) AS val",
+            # The run may have a row, though a late record is the first one now.
+            f"first_value(old, true) OVER ({of_run}) AS row_before",
             f"count(*) OVER ({of_run}) AS size",
         ],
     ]
@@ -224,7 +226,10 @@ def _new_values(rules: Rules, planned: Planned, kind: HiveType) -> dict[str, str
     version = dict(zip(cdc.VERSION, ("s", "until"), strict=True))
     for i, column in enumerate(planned.table.all_columns):
         if column in rules.kept:
-            new[column.name] = f"CASE WHEN copies > 0 THEN old.o{i} ELSE {default[column.name]} END"
+            old = f"row_before.o{i}"
+            new[column.name] = (
+                f"CASE WHEN row_before IS NOT NULL THEN {old} ELSE {default[column.name]} END"
+            )
         elif column.name in version:
             new[column.name] = assigned(planned, version[column.name], kind, column, rules.place)
     return new

@@ -123,7 +123,8 @@ class TableStatements(Family):
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            self._lock_state(txn, text, name)
+            if self._has_state(name):
+                txn.lock([exclusive(cdc.state_name(name))], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
             pending = self._metastore.pending_cleanups()
             self._clean(cleanup, *(one for one in pending if one.table == cdc.state_name(name)))
@@ -211,7 +212,10 @@ class TableStatements(Family):
         new_name = self._names.new(statement.new_name, text)
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
-            self._lock_state(txn, text, name, new_name)
+            if self._has_state(name):
+                states = [cdc.state_name(one) for one in (name, new_name)]
+                need_name(states[1].name, statement.new_name, text)  # it may be too long
+                txn.lock([exclusive(one) for one in states], agent_info=text)
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -239,11 +243,10 @@ class TableStatements(Family):
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
-    def _lock_state(self, txn: Txn, text: str, *names: TableName) -> None:
-        """Lock the state table of the first table, if it has one. The store takes it along."""
+    def _has_state(self, name: TableName) -> bool:
+        """Whether a table may have a state table. The store takes it along."""
         can_have = self._metastore.abilities.keeps_state_tables
-        if can_have and self._metastore.get_table(cdc.state_name(names[0])) is not None:
-            txn.lock([exclusive(cdc.state_name(name)) for name in names], agent_info=text)
+        return can_have and self._metastore.get_table(cdc.state_name(name)) is not None
 
     # ── databases ─────────────────────────────────────────────────────────────────────────────────
 

@@ -34,7 +34,7 @@ def literal(text: str) -> str:
     """
     if text.isascii() and text.isprintable() and not set(text) & {"'", "\\", '"', "$", "{"}:
         return f"'{text}'"
-    return f"decode(x'{text.encode().hex()}', 'UTF-8')"
+    return f"CAST(x'{text.encode().hex()}' AS STRING)"  # the names of a struct are constants
 
 
 def read_type(hive_type: str) -> str:

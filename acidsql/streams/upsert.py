@@ -1,7 +1,8 @@
 """Replaces rows by their keys: the MERGE of a batch.
 
 The batch's keys are converted to the types of the table's columns before anything is compared.
-Otherwise two timestamps of a day would be two keys for a DATE column, and one row in the table.
+Otherwise two timestamps of a day would be two keys for a DATE column, and one row in the table; and
+a partition's '' would be a key, and NULL in the table.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Column, Table
-from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, ConstraintError
-from acidsql.plan.assignment import assign, raise_sql
+from acidsql.plan.assignment import as_read, assign, raise_sql
 from acidsql.plan.lower import hive_type
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
@@ -32,13 +32,15 @@ def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
                 f"The key column '{key}' is not among the columns of the batch for {table.name}.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=key,
             )  # fmt: skip
-    converted = {*keys, *_placing(table)}
-    columns = {column.name: column for column in (*table.columns, *table.partition_columns)}
+    untyped = {name for name, kind in rows.dtypes if kind == "void"}  # files have no such columns
+    converted = {*keys, *_placing(table), *untyped}
+    values = {
+        column.name: _value(rows, column, is_partition=column in table.partition_columns)
+        for column in (*table.columns, *table.partition_columns)
+        if column.name in converted and column.name in rows.columns
+    }
     return rows.selectExpr(
-        *(
-            f"{_value(rows, columns[name])} AS {quote(name)}" if name in converted else quote(name)
-            for name in rows.columns
-        )
+        *(f"{values.get(name, quote(name))} AS {quote(name)}" for name in rows.columns)
     )
 
 
@@ -98,10 +100,7 @@ def _placing(table: Table) -> list[str]:
     return list(dict.fromkeys([*partitions, *table.bucket_columns]))
 
 
-def _value(rows: DataFrame, column: Column) -> str:
+def _value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:
     given, name = hive_type(rows.schema[column.name].dataType), quote(column.name)
     sql = assign(name, given, column.name, column.type, "", Span(0, 0))
-    wanted = parse_type(column.type)
-    if wanted.kind == "char":
-        sql = f"rpad({sql}, {wanted.parameters[0]}, ' ')"  # as the table's rows are read
-    return sql
+    return as_read(sql, column, is_partition=is_partition)

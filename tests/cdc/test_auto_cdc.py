@@ -308,6 +308,8 @@ def test_a_rollback_takes_back_both_tables(acid, t):
 def test_the_state_table_follows_its_table_and_goes_with_it(acid, t):
     put(acid, "s", [Change(1, "a", 1), Change(2, None, 2, op="d")])
     acid.sql(CDC)
+    with pytest.raises(SqlError, match="no longer than 128"):  # of the state table's name
+        acid.sql(f"ALTER TABLE t RENAME TO {'u' * 120}")
     acid.sql("ALTER TABLE t RENAME TO u")
     put(acid, "s", [Change(2, "late", 1), Change(3, "c", 1)])
     acid.sql(CDC.replace("INTO t", "INTO u"))

@@ -221,6 +221,9 @@ def test_columns_that_no_record_sets_belong_to_the_version(acid):
     apply(acid, Change(1, "b", 20))
     found = acid.sql("SELECT v, kept, __END_AT AS b FROM t").collect()
     assert {tuple(row) for row in found} == {("a", "mine", 20), ("b", "new", None)}
+    apply(acid, Change(1, "a", 5))  # now it begins with another record
+    found = acid.sql("SELECT v, kept, __START_AT AS a, __END_AT AS b FROM t").collect()
+    assert {tuple(row) for row in found} == {("a", "mine", 5, 20), ("b", "new", 20, None)}
 
 
 @pytest.mark.parametrize(
@@ -287,6 +290,9 @@ def test_a_new_column_of_the_target_is_asked_for_in_the_state_table(acid):
         ("a", "p10", None, 10), ("b", "x", 7, 15), ("a", "p20", None, 20), ("c", "x", 8, 30),
         ("c", "x", 9, 31),
     ]  # fmt: skip
+    with pytest.raises(SqlError, match="NULL AS `batch`") as caught:
+        apply(acid, Change(1, "d", 30, 8))  # its versions would lose the column's values
+    assert caught.value.condition == "AUTOCDC_INVALID_STATE.COLUMNS_DRIFT"
 
 
 def test_what_versions_cannot_have_is_refused(acid):

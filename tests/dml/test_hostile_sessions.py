@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from acidsql.plan.lower import mapped_errors
 from acidsql.plan.sqltext import Text
 from acidsql.storage.spark.jvm import changed_conf, users_conf
+from acidsql.storage.writing.staging import staged
 
 # Each session has several settings that do not affect each other: a session takes ten seconds.
 SESSIONS = {
@@ -158,6 +159,24 @@ def test_few_rows_become_the_same_in_every_session(acid, conf, name):
         found.append(ordered(acid.sql(f"SELECT {shown} FROM {table}").collect()))
     assert found[0] == found[1]
     assert len(found[0]) == 5
+
+
+def test_rows_in_temporary_files_are_those_that_were_written(spark, conf, tmp_path):
+    """Whatever Parquet files the session writes for other programs."""
+    for name, value in {
+        "outputTimestampType": "TIMESTAMP_MILLIS",
+        "datetimeRebaseModeInWrite": "EXCEPTION",
+        "writeLegacyFormat": "true",
+        "compression.codec": "lzo",  # needs a library that Spark does not bring
+    }.items():
+        conf(f"spark.sql.parquet.{name}", value)
+    rows = spark.sql(
+        "SELECT TIMESTAMP_LTZ'1500-01-01 00:00:00.123456' AS at, DATE'0001-01-01' AS d, "
+        "array(1.5BD, NULL) AS a"
+    )
+    shown = ["string(at)", "string(d)", "a"]
+    with staged(rows, str(tmp_path), 1) as kept:
+        assert kept.selectExpr(shown).collect() == rows.selectExpr(shown).collect()
 
 
 def test_quotes_and_backslashes_mean_what_the_session_says(acid, conf):

@@ -51,8 +51,9 @@ VALUES = {
         "named_struct('a', named_struct('b', array(map('k', 1.25BD), NULL)), "
         "'c', DATE'2024-01-01')",
         "named_struct('a', CAST(NULL AS STRUCT<b: ARRAY<MAP<STRING, DECIMAL(4,2)>>>), 'c', NULL)"],
-    "STRUCT<t: TIMESTAMP, c: CHAR(3), v: ARRAY<VARCHAR(2)>>": [
-        "named_struct('t', TIMESTAMP_NTZ'2024-01-01 00:00:00', 'c', 'x', 'v', array('yz', NULL))"],
+    "STRUCT<t: TIMESTAMP, c: CHAR(3), `ü'$`: ARRAY<VARCHAR(2)>>": [
+        "named_struct('t', TIMESTAMP_NTZ'2024-01-01 00:00:00', 'c', 'x', "
+        "\"ü'$\", array('yz', NULL))"],
 }  # fmt: skip
 COLUMNS = {f"c{i}": kind for i, kind in enumerate(VALUES)}
 DDL = "k INT, " + ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())

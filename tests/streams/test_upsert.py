@@ -56,6 +56,19 @@ def test_keys_that_become_one_key_in_the_table_are_refused(acid, upsert):
     assert rows(acid) == [(1, "a")]
 
 
+def test_a_text_that_a_partition_reads_as_null(acid, upsert):
+    """As a key it is refused: no later batch would find its row. As a value it moves no row."""
+    acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p STRING)")
+    with pytest.raises(ConstraintError) as caught:
+        upsert("SELECT 1 AS id, 'a' AS v, '' AS p", ["id", "p"])
+    assert caught.value.condition == "UPSERT_KEY_INVALID"
+    for v in "ab":
+        upsert(f"SELECT 1 AS id, '{v}' AS v, '' AS p", "id")
+    assert rows(acid) == [(1, "b", None)]
+    upsert("SELECT 1 AS id, NULL AS v, NULL AS p", "id")
+    assert rows(acid) == [(1, None, None)]
+
+
 @pytest.mark.parametrize("place", ["PARTITIONED BY (p STRING)", "CLUSTERED BY (p) INTO 2 BUCKETS"])
 def test_an_upsert_that_would_move_a_row_is_refused(acid, upsert, place):
     p = "" if "PARTITIONED" in place else ", p STRING"

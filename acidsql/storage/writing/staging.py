@@ -12,6 +12,14 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.writing.publish import discard
 
+# Whatever files the session otherwise writes, these give back the same rows.
+_CONF = METHODS_THAT_JAVA_COMPILES | {
+    "spark.sql.parquet.compression.codec": "snappy",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+
 
 @contextmanager
 def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
@@ -26,7 +34,7 @@ def staged(rows: DataFrame, location: str, txn_id: int) -> Iterator[DataFrame]:
     """
     path = f"{location}/_tmp_source_{txn_id:07d}_{uuid.uuid4().hex[:12]}"
     try:
-        with changed_conf(rows.sparkSession, METHODS_THAT_JAVA_COMPILES):
+        with changed_conf(rows.sparkSession, _CONF):
             rows.write.parquet(path)
         yield rows.sparkSession.read.schema(rows.schema).parquet(path)
     finally:
