@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        if OVER_HIVE and "acid" in getattr(item, "fixturenames", ()):
+        if OVER_HIVE:
             skip_what_hive_lacks(item)
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 

@@ -22,6 +22,7 @@ LACKS = frozenset({
     "any text",  # its database takes "a" and "a " for one name, and some names are too long for it
     "a warehouse of its own",  # here, all tests have one
     "old directories",  # the server moves a renamed table's directory, and deletes a dropped one's
+    "compactions of some deltas",  # a worker of Hive's may compact all of them at any time
     "a memory for single reads",  # only transactions of several statements ask for changes
     "its own time-out",  # the server's time-out is not the session's
     "reasons of aborts",
@@ -30,6 +31,8 @@ LACKS = frozenset({
     "how a transaction ended",  # the server forgets it
     "the statement of a transaction",  # the server does not keep it
 })  # fmt: skip
+
+_SERVERS = {"hive_metastore", "hive3_metastore", "hive"}  # fixtures
 
 
 def needs(what: str) -> pytest.MarkDecorator:
@@ -47,8 +50,13 @@ def hive_lacks() -> frozenset[str]:
 
 
 def skip_what_hive_lacks(item: pytest.Item) -> None:
-    """Skip a test whose need a Hive Metastore does not meet, with that need as the reason."""
-    for mark in item.iter_markers("needs"):
+    """Skip a test whose need a Hive Metastore does not meet, with that need as the reason; and one
+    that asks for a server itself, because it is the same test without ``ACIDSQL_OVER_HIVE``."""
+    names = getattr(item, "fixturenames", ())
+    asked = _SERVERS.intersection(names)
+    if asked:
+        item.add_marker(pytest.mark.skip(f"runs in every run of the tests: {min(asked)}"))
+    for mark in item.iter_markers("needs") if "acid" in names else ():
         if mark.args[0] in hive_lacks():
             item.add_marker(pytest.mark.skip(f"a Hive Metastore lacks: {mark.args[0]}"))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import fill, ordered, refused, rows
-from over_hive import beside, needs
+from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import AcidSqlError, AnalysisError, WriteConflictError, WriteError
 
@@ -27,8 +27,15 @@ KINDS = {
 
 
 def directories(acid, state="visible", name="t"):
+    """A table's directories, without the number of the transaction that compacted (``_v``), which
+    the names have over a Hive Metastore."""
     found = acid.files(name).where(f"state = '{state}'").select("partition", "directory").distinct()
-    return sorted("/".join(filter(None, row)) for row in found.collect())
+    return sorted(re.sub(r"_v\d+$", "", "/".join(filter(None, row))) for row in found.collect())
+
+
+def clean(acid):
+    """What a session deletes. Over a Hive Metastore only Hive deletes."""
+    return acid.clean().collect() if acid.metastore.abilities.can_clean else []
 
 
 def with_ids(acid, name="t"):
@@ -125,7 +132,7 @@ def test_an_insert_only_table_gets_fewer_files(acid, kind):
     # compaction.
     assert directories(acid) == ["base_0000004"]
     assert acid.files("t").where("state = 'visible'").count() == 1
-    acid.clean()
+    clean(acid)
     assert rows(acid, "SELECT * FROM t") == before
 
 
@@ -178,9 +185,10 @@ def test_files_from_before_the_table_was_transactional_and_loaded_ones_are_compa
     assert len(directories(acid)) == 1
     acid.close()
     with beside(acid, compactor="off") as fresh:
-        fresh.clean()
+        clean(fresh)
         assert with_ids(fresh) == before
-        assert fresh.files("t").where("state <> 'visible'").count() == 0
+        if fresh.metastore.abilities.can_clean:
+            assert fresh.files("t").where("state <> 'visible'").count() == 0
 
 
 def test_columns_that_were_added_are_null_in_old_rows(acid):
@@ -214,7 +222,7 @@ def test_every_type_comes_back_as_it_was(acid):
 
 def test_what_is_asked_for_is_seen_in_the_queue_and_can_be_aborted(t):
     t.sql("ALTER TABLE t COMPACT 'major' POOL 'nobody'")
-    assert "initiated: asked for" in str(t.last)
+    assert ("initiated" if OVER_HIVE else "initiated: asked for") in str(t.last)
     (row,) = t.sql("SHOW COMPACTIONS").collect()
     assert (row.tabname, row.type, row.state, row.poolname) == ("t", "MAJOR", "initiated", "nobody")
     # The same request is not queued twice.
@@ -281,13 +289,15 @@ def test_table_properties_of_the_request_are_those_of_the_files(t):
 
 def test_hive_4s_names_are_used_where_they_are_asked_for(t):
     before = with_ids(t)
-    t.sql("SET acidsql.compactor.visibility.id = true")
+    if not OVER_HIVE:  # there all names are Hive's
+        t.sql("SET acidsql.compactor.visibility.id = true")
     for kind in ("minor", "major"):
         compact(t, kind)
         assert with_ids(t) == before
         t.sql("INSERT INTO t VALUES (77, 'x')")
         before = with_ids(t)
-        assert any("_v00" in name for name in directories(t))
+        compacted = {row.directory for row in t.files("t").where("state = 'visible'").collect()}
+        assert any("_v00" in name for name in compacted)
 
 
 # ── readers, writers and the cleaner ─────────────────────────────────────────────────────────
@@ -302,10 +312,11 @@ def test_an_old_snapshot_keeps_its_files_and_its_rows(t, other):
         t.sql("INSERT INTO t VALUES (6, 'f')")
         compact(t, "major")
         assert with_ids(other) == before
-        assert t.clean().count() == 0
+        assert not clean(t)
         assert with_ids(other) == before
 
 
+@needs("can_clean")
 def test_what_nobody_can_read_any_more_is_deleted(spark, acid, t):
     before = with_ids(t)
     compact(t, "major")
@@ -362,6 +373,7 @@ def test_what_is_open_is_not_taken_and_what_comes_after_waits(t, other):
     assert rows(t, "SELECT id FROM t") == [(1,), (3,), (4,), (5,), (6,), (7,)]
 
 
+@needs("can_clean")
 def test_what_aborted_transactions_have_left_is_deleted_and_forgotten(t, other):
     other.sql("BEGIN")
     other.sql("INSERT INTO t VALUES (6, 'never')")
@@ -375,6 +387,7 @@ def test_what_aborted_transactions_have_left_is_deleted_and_forgotten(t, other):
     assert rows(t, "SELECT id FROM t") == [(1,), (3,), (4,), (5,)]
 
 
+@needs("can_clean")
 def test_hidden_directories_of_the_dead_and_dropped_tables_are_deleted(t):
     place = t._table("t").location
     os.makedirs(f"{place}/_tmp_compaction_1_dead")
@@ -491,6 +504,7 @@ def test_only_full_acid_tables_without_buckets_are_rebalanced(acid, layout):
 
 def connected(spark, acid, mode, **settings):
     chosen = {name.replace("_", "."): value for name, value in settings.items()}
+    chosen["acidsql.hive.compactor"] = "session"  # over a Hive Metastore, Hive compacts unasked
     return beside(acid, compactor=mode, settings=chosen)
 
 
@@ -508,6 +522,7 @@ def test_inline_a_statement_compacts_what_it_made_necessary_and_says_why(spark, 
         assert rows(session, "SELECT count(*) FROM t") == [(6,)]
 
 
+@needs("compactions of some deltas")
 def test_small_changes_do_not_rewrite_a_large_delta_again_and_again(spark, acid):
     few = {"hive_compactor_delta_num_threshold": "4", "hive_compactor_delta_pct_threshold": "99"}
     with connected(spark, acid, "inline", **few) as session:
@@ -552,8 +567,9 @@ def test_in_the_background_it_happens_by_itself(spark, acid):
         assert rows(session, "SELECT count(*) FROM t") == [(4,)]
     acid.close()
     with beside(acid, compactor="off") as fresh:
-        fresh.clean()
-        assert directories(fresh, "obsolete") == []
+        if fresh.metastore.abilities.can_clean:
+            clean(fresh)
+            assert directories(fresh, "obsolete") == []
         assert rows(fresh, "SELECT id FROM t") == [(0,), (1,), (2,), (3,)]
 
 
@@ -585,7 +601,8 @@ def test_after_two_failures_it_is_not_tried_again_unasked(spark, acid, monkeypat
         for id in range(4):
             session.sql(f"INSERT INTO t VALUES ({id})")
         assert "the last 2 compactions failed" in str(session.last)
-        assert sorted(states(session)) == ["did not initiate", "failed", "failed"]
+        told = [] if OVER_HIVE else ["did not initiate"]  # Hive's history takes no word of ours
+        assert sorted(states(session)) == [*told, "failed", "failed"]
         monkeypatch.undo()
         compact(session, "major")
         session.sql("INSERT INTO t VALUES (9), (10)")
