@@ -101,5 +101,6 @@ def test_notebook(spark, capsys):
             assert result.success, cell["source"]
     out, err = capsys.readouterr()
     assert "default.stock: 1 updated · txn" in out
+    assert "update_preimage" in out
     assert "(1, 3)" in out or "(1, 2)" in out
     assert "Traceback" not in out + err
