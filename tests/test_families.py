@@ -23,7 +23,7 @@ FAMILIES = [
     ShowStatements,
     HistoryStatements,
 ]
-THE_RUNNERS_OWN = {*get_args(st.Dml), st.AutoCdc, st.Explain, st.SparkStatement}
+THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain, st.SparkStatement}
 
 
 @pytest.fixture

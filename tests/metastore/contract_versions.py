@@ -148,6 +148,8 @@ class VersionContract:
         assert [store.last_commit(until_ms=at - 1) for at in times] == [None, *numbers[:2]]
         assert [store.last_commit(txn_id=txn) for txn in txns] == numbers
         assert store.last_commit(txn_id=10**6) is None
+        assert [store.changed_by(txn) for txn in txns] == [{T: 1}, {T: 2}, {T: 3}]
+        assert store.changed_by(10**6) == {}
         assert store.now_ms() == clock.now
 
     def test_a_clock_that_was_set_back_leaves_no_gap_in_what_is_remembered(self, store, clock):
