@@ -20,6 +20,9 @@ class Abilities:
             missing. False: Hive reads the tables, too. It leaves out what bears the number of a
             transaction (``_v``) that has not committed.
         conflicts_by_row: COMMIT can leave out conflicts whose rows a session has compared.
+        compares_snapshots: COMMIT compares every change with the transaction's snapshot. False: a
+            transaction of one statement that reads nothing needs none, because its locks were the
+            first thing that it asked for, and its write id tells what came later.
         remembers_changes: ``catalog_changes`` knows every change since the snapshot of a
             transaction of several statements. False: it compares what a name means with what the
             name meant when the transaction first asked.
@@ -44,6 +47,7 @@ class Abilities:
     can_clean: bool = True
     reads_pairs: bool = True
     conflicts_by_row: bool = True
+    compares_snapshots: bool = True
     remembers_changes: bool = True
     queues_cleanups: bool = True
     shared_with_hive: bool = False

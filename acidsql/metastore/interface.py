@@ -307,6 +307,10 @@ class TxnStore(CatalogHistory, Protocol):
         """A snapshot: which transactions are committed now. *Read-only.* The transaction
         ``txn_id`` sees its own writes: its number is not among the exceptions."""
 
+    def valid_txns_under(self, lease: int) -> ValidTxnList | None:
+        """As ``valid_txns``, if the READ_ONLY transaction ``lease`` is open; None if it has ended.
+        *Read-only.*"""
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

@@ -66,8 +66,19 @@ class Leases:
                 self._held.append((now, self._open()))
             return self._held[-1][1].id
 
+    def newest(self) -> int | None:
+        """The lease that ``hold`` would return, if it is open in the store; that is not asked."""
+        self.end_old()
+        with self._guard:
+            if not self._held or self._has_served(self._held[-1][0], self._elapsed()):
+                return None
+            return self._held[-1][1].id
+
     def _is_old(self, since: float, lease: Held, now: float) -> bool:
-        return now - since >= self.timeout_ms / 1000 / _PARTS or not lease.is_alive
+        return self._has_served(since, now) or not lease.is_alive
+
+    def _has_served(self, since: float, now: float) -> bool:
+        return now - since >= self.timeout_ms / 1000 / _PARTS
 
     def end_old(self) -> None:
         """End the leases that are older than the time-out."""

@@ -108,8 +108,12 @@ class TxnManager:
         A lease, opened before the snapshot is taken, keeps the snapshot's files from the cleaner
         until the lease ends.
         """
-        lease = self.hold_lease()
-        return snapshot_of(self._store, self._store.valid_txns(), tables, lease)
+        lease = self._leases.newest()
+        valid = None if lease is None else self._store.valid_txns_under(lease)
+        if valid is None:
+            lease = self.hold_lease()
+            valid = self._store.valid_txns()
+        return snapshot_of(self._store, valid, tables, lease)
 
     def catalog_changes(self, seen: Snapshot, table: TableName) -> list[CatalogChange]:
         """Changes that others have made to a name in the catalog since the snapshot ``seen``.

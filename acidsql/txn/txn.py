@@ -151,9 +151,14 @@ class Txn:
         """I6: what the transaction sees in these tables. Call it after the first locks.
 
         The first call decides which transactions count as committed, for all later calls too.
+        Without tables, a transaction of one statement sees nothing, if its COMMIT needs no
+        snapshot.
         """
         with self._while_open():
             if self._valid_txns is None:
+                is_blind = not tables and not self._several
+                if is_blind and not self._store.abilities.compares_snapshots:
+                    return Snapshot(ValidTxnList(0), held_by=self.id)
                 self._renew()
                 if self._several:  # they will ask for ``catalog_changes``
                     self._store.watch_catalog(self.id)

@@ -126,6 +126,7 @@ class ConflictContract:
         assert not fails_to_commit(elsewhere)
 
     def test_a_transaction_has_no_conflict_with_its_own_earlier_statement(self, store):
+        store.create_table(table())
         txn = Statement(store, UPDATE).write()
         store.lock(txn.id, [on(WRITE, operation=DELETE)])
         txn.commit()

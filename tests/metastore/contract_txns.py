@@ -54,6 +54,22 @@ class TxnContract:
         assert seen(store).is_valid(own)
         assert store.show_locks() == []
 
+    def test_a_snapshot_under_a_lease_is_that_of_all_while_the_lease_is_open(self, store):
+        mine, others = (
+            store.open_txn(user="ann", host="h1", txn_type=TxnType.READ_ONLY) for _ in range(2)
+        )
+        done, writer = write(store), begin(store)
+        store.lock(writer, [shared_read(operation=INSERT)])
+        open_id = store.allocate_write_id(writer, T)
+        valid = store.valid_txns_under(mine)
+        assert writer in valid.open
+        assert valid.high_water_mark == store.valid_txns().high_water_mark
+        found = store.valid_write_ids(valid, [T])[T]
+        assert found.is_valid(done) and not found.is_valid(open_id)
+        for lease, end in ((mine, store.commit_txn), (others, store.abort_txn)):
+            end(lease)
+            assert store.valid_txns_under(lease) is None
+
     @needs("how a transaction ended")
     def test_a_commit_can_be_repeated_when_its_reply_was_lost(self, store):
         txn = begin(store)

@@ -111,6 +111,9 @@ class DictStore:
             tuple(number for number, state in others if state is TxnState.ABORTED),
         )
 
+    def valid_txns_under(self, lease: int) -> ValidTxnList | None:
+        return self.valid_txns() if self.states.get(lease) is TxnState.OPEN else None
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

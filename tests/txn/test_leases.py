@@ -96,6 +96,14 @@ def test_a_lease_is_opened_before_the_snapshot_is_taken(manager, store):
     assert store.calls.index("open_txn") < store.calls.index("valid_txns")
 
 
+def test_a_lease_that_others_have_aborted_protects_no_snapshot(manager, store):
+    first = manager.snapshot([T]).held_by
+    assert manager.snapshot([T]).held_by == first
+    store.abort_txn(first, "")
+    second = manager.snapshot([T]).held_by
+    assert second != first and store.txn_state(second) is TxnState.OPEN
+
+
 def test_a_lease_hides_nothing_from_others_and_is_in_no_snapshot(managers, store):
     managers().snapshot([T])
     with managers().open() as txn:

@@ -168,6 +168,9 @@ class EmbeddedTxns:
             tuple(number for number, state in others if state == TxnState.ABORTED.value),
         )
 
+    def valid_txns_under(self, lease: int) -> ValidTxnList | None:
+        return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

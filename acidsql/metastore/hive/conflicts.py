@@ -31,6 +31,11 @@ def unseen(before: Seen, now: Seen, own: int | None) -> list[int]:
     return [one for one in candidates if now.is_valid(one) and not before.is_valid(one)]
 
 
+def later(now: ValidWriteIdList, own: int) -> list[int]:
+    """The write ids that are committed and higher than our own."""
+    return [one for one in range(own + 1, now.high_water_mark + 1) if now.is_valid(one)]
+
+
 def conflicting(
     names: Iterable[str],
     foreign: Sequence[int],
@@ -128,15 +133,17 @@ class HiveConflicts(Calls):
         """The conflicts of a transaction that commits.
 
         What was locked before the snapshot was taken cannot have conflicts, with one exception:
-        Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it.
+        Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it. Only this one is
+        looked for without a snapshot.
         """
-        if snapshot is None:
-            return []
         changes: dict[tuple[TableName, str], set[Operation]] = {}
         for table, write_id in own.write_ids.items():
             operations = set(own.operations(table))
             late = own.late_operations(table)
-            is_shared = own.shares(table) and Operation.INSERT in operations
+            inserts = Operation.INSERT in operations
+            if snapshot is None:
+                inserts = (table, Operation.INSERT) in own.recorded  # it has published rows
+            is_shared = own.shares(table) and inserts
             for partition in own.partitions(table) or [""] if late or is_shared else ():
                 relevant = set(late)
                 if is_shared and may_be_hidden(self._names(own, table, partition), write_id):
@@ -170,19 +177,23 @@ class HiveConflicts(Calls):
     def _conflicts(
         self,
         own: OwnTxn,
-        snapshot: ValidTxnList,
+        snapshot: ValidTxnList | None,
         changes: dict[tuple[TableName, str], set[Operation]],
     ) -> list[WriteConflict]:
+        """Without a snapshot, ``changes`` are inserts, and only what came after them matters."""
         if not changes:
             return []
         tables = sorted({table for table, _ in changes}, key=str)
-        before = self._write_ids(snapshot, tables)
+        before = {} if snapshot is None else self._write_ids(snapshot, tables)
         now_valid = snapshots.valid_txns(self._call("get_open_txns"), own.id)
         now = self._write_ids(now_valid, tables)
         found = []
         for (table, partition), operations in sorted(changes.items(), key=str):
             ours = own.write_ids.get(table)
-            foreign = unseen(before[table], now[table], ours)
+            if snapshot is None:
+                foreign = later(now[table], own.write_ids[table])
+            else:
+                foreign = unseen(before[table], now[table], ours)
             changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
             if not foreign and not changes_rows:
                 continue
@@ -193,7 +204,7 @@ class HiveConflicts(Calls):
                     raise
                 continue  # a table that is not there was not rebalanced
             write_id = conflicting(names, foreign, operations, ours)
-            if write_id is None and changes_rows:
+            if write_id is None and changes_rows and snapshot is not None:
                 write_id = self._rebalanced(names, snapshot, table)
             if write_id is not None:
                 found.append(WriteConflict(None, table, partition or None, write_id, by_row=False))

@@ -29,8 +29,10 @@ class HiveHistory(Calls):
     """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
 
     def watch_catalog(self, txn_id: int) -> None:
+        own = self._of(txn_id)
+        own.several = True
         if self.features.logs_changes:
-            self._of(txn_id).log = LogReader(self._last_entry())
+            own.log = LogReader(self._last_entry())
 
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName

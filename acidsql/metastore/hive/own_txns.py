@@ -36,10 +36,12 @@ class OwnTxn:
         waiting: The components of the locks that were not granted yet, by the lock's number.
         late: Those that it asked for after it had taken its snapshot.
         looked: It has taken its snapshot.
+        several: It may have several statements.
         write_ids: Its write id in each table.
         recorded: What the server knows that it changes.
         told: The partitions that the server knows that it changes, by table and operation.
         counted: What was told the server about numbers of rows; None: perhaps that was told.
+        counts_locked: The tables whose numbers of rows it has locked (see ``statistics``).
         places: Where each table lies, at the last look.
         log: What it has read of the server's notification log; None: it does not read it.
         holder: The number that holds its locks: the first one (see ``renewals``).
@@ -58,10 +60,12 @@ class OwnTxn:
     waiting: dict[int, list[LockComponent]] = field(default_factory=dict)
     late: list[LockComponent] = field(default_factory=list)
     looked: bool = False
+    several: bool = False
     write_ids: dict[TableName, int] = field(default_factory=dict)
     recorded: set[tuple[TableName, Operation]] = field(default_factory=set)
     told: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
     counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
+    counts_locked: set[TableName] = field(default_factory=set)
     places: dict[TableName, str] = field(default_factory=dict)
     log: LogReader | None = None
     holder: int = 0

@@ -10,7 +10,8 @@ A change of statistics bears the write id of its transaction. So the server noti
 INSERT OVERWRITE, which sets the mark, runs at the same time.
 
 To read it, add to it, and write it back takes two calls. Meanwhile the transaction has a lock on a
-name that only acidsql uses, so that its sessions do not lose each other's changes.
+name that only acidsql uses, so that its sessions do not lose each other's changes. A transaction of
+one statement asks for it together with its record (``HiveTxns._record``), which saves a call.
 """
 
 from __future__ import annotations
@@ -38,27 +39,20 @@ _NOT_KNOWN = RowChange(None)
 class HiveStatistics(HivePartitions, HiveLocks):
     """The part of the store about statistics."""
 
-    def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> bool:
-        """Lock the numbers of rows of tables; False if that takes too long."""
-        names = sorted(tables, key=str)
+    def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
+        """Lock the numbers of rows of tables, unless that takes too long."""
+        names = sorted(set(tables) - own.counts_locked, key=str)
         if not names:
-            return True
-        components = [
-            component(
-                LockType.EXCL_WRITE, one.database, f"(rows of {one.name})"[:NAME_MAX], None,
-                Operation.SELECT,
-            )
-            for one in names
-        ]  # fmt: skip
-        answer = self._request(own, own.holder, components)
+            return
+        answer = self._request(own, own.holder, [counts_of(one) for one in names])
         for pause_s in _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:
-                return True
+                own.counts_locked.update(names)
+                return
             time.sleep(pause_s)
             request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
             answer = self._call("check_lock", request)
         self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
-        return False
 
     def _count_all(
         self,
@@ -76,14 +70,14 @@ class HiveStatistics(HivePartitions, HiveLocks):
         self._uncount(own)
         tables = dict.fromkeys([*own.write_ids, *added])
         counting = [one for one in tables if any(map(_matters, changes.get(one, {}).values()))]
-        is_locked = self._lock_counts(own, counting)
+        self._lock_counts(own, counting)
         for table in tables:
             raw = self._raw(table)
             if raw is None:
                 continue  # its rows go with it
             own.places[table] = convert.ours(raw.sd.location)
             known = changes.get(table, {})
-            if not is_locked:
+            if table in counting and table not in own.counts_locked:
                 known = dict.fromkeys(known, _NOT_KNOWN)
             touched = {**dict.fromkeys(own.partitions(table), RowChange(0)), **known}
             own.counted[table] = None
@@ -129,6 +123,12 @@ class HiveStatistics(HivePartitions, HiveLocks):
             if changed:
                 self._alter_partitions(name, changed, write_id)
         return found
+
+
+def counts_of(table: TableName) -> Any:
+    """The lock on a table's numbers of rows, as a component."""
+    name = f"(rows of {table.name})"[:NAME_MAX]
+    return component(LockType.EXCL_WRITE, table.database, name, None, Operation.SELECT)
 
 
 def _matters(change: RowChange) -> bool:

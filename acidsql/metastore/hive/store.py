@@ -18,13 +18,20 @@ ABILITIES = Abilities(
     can_initiate=False,
     can_clean=False,
     conflicts_by_row=False,
+    compares_snapshots=False,
     queues_cleanups=False,
     shared_with_hive=True,
     keeps_streams=False,
     keeps_versions=False,
     keeps_state_tables=False,
 )
-ABILITIES_OF_3 = replace(ABILITIES, can_work=False, read_by_hive3=True, leases_keep_files=False)
+ABILITIES_OF_3 = replace(
+    ABILITIES,
+    can_work=False,
+    compares_snapshots=True,  # right before its snapshot, a transaction gets its newer number
+    read_by_hive3=True,
+    leases_keep_files=False,
+)
 
 
 class HiveMetastore(HiveTxns, HiveForeign):

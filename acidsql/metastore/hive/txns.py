@@ -33,11 +33,12 @@ from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import OPERATIONS, component
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
-from acidsql.metastore.hive.statistics import HiveStatistics
+from acidsql.metastore.hive.statistics import HiveStatistics, counts_of
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
     LockComponent,
     LockType,
+    Operation,
     RowChanges,
     TxnInfo,
     TxnState,
@@ -53,6 +54,7 @@ _STATES = {
 }
 _BY_STATEMENT = 50001  # Hive's reason for an abort (TxnErrorMsg)
 _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
+_FEW = 10  # partitions, whose directories are published in a moment
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
@@ -82,6 +84,14 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             self._own[txn_id].look()
         return found
 
+    def valid_txns_under(self, lease: int) -> ValidTxnList | None:
+        """One call: the list has the READ_ONLY transactions, too. None of them writes."""
+        if self.features.is_hive3:
+            return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
+        request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
+        found = snapshots.valid_txns(self._call("get_open_txns_req", request), 0)
+        return found if lease in found.open else None
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
@@ -108,12 +118,13 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             own.write_ids[table] = answer.txnToWriteIds[0].writeId
         return own.write_ids[table]
 
-    def _record(self, own: OwnTxn, table: TableName) -> bool:
+    def _record(self, own: OwnTxn, table: TableName, partitions: int) -> bool:
         """Tell the server what the transaction changes, now that it has a write id. False: the
         server knows already.
 
         Only a request for a lock does that. The lock itself is not needed, because the transaction
-        holds one that is at least as strong.
+        holds one that is at least as strong. But COMMIT needs the lock on the numbers of rows, so a
+        transaction that commits soon asks for both at once.
         """
         new = [one for one in own.operations(table) if (table, one) not in own.recorded]
         if not new:
@@ -125,16 +136,23 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             )
             for one in new
         ]
+        commits_soon = not own.several and partitions <= _FEW and not self.features.is_hive3
+        locks_counts = commits_soon and new != [Operation.UPDATE]
+        if locks_counts:
+            components.append(counts_of(table))
         answer = self._request(own, own.id, components)
         own.recorded.update((table, one) for one in new)
         if answer.state != hive.LockState.ACQUIRED:
-            # Somebody waits for our first lock, and the new one would wait for them.
+            # Somebody waits for our first lock, and the new one would wait for them; or another
+            # transaction is committing.
             self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        elif locks_counts:
+            own.counts_locked.add(table)
         return True
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         own, named = self._of(txn_id), set(partitions) - {""}
-        was_asked = self._record(own, table)
+        was_asked = self._record(own, table, len(named))
         for operation in own.operations(table):
             told = own.told.setdefault((table, operation), set())
             new = sorted(named - told)
