@@ -183,6 +183,17 @@ def test_files_without_events_have_changes_too(acid, tmp_path):
     assert kinds == [("insert", 3), ("insert", 4), ("delete", 1), ("delete", 4)]
 
 
+def test_a_deleted_row_of_a_compacted_converted_table_is_shown(acid, tmp_path):
+    """Hive's number of a base with nothing but files of before the conversion is below 0."""
+    acid.spark.createDataFrame([(1,), (2,)], "id INT").coalesce(1).write.orc(str(tmp_path / "old"))
+    acid.sql(f"CREATE TABLE t (id INT) LOCATION '{tmp_path}/old'")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert (tmp_path / "old" / "base_-9223372036854775808").exists()
+    acid.sql("DELETE FROM t WHERE id = 1")
+    deleted = acid.last.counts[0].write_id
+    assert shown(acid.changes("t", deleted)) == [(deleted, "delete", 1)]
+
+
 def test_changes_cannot_be_followed_across_a_rebalance(t):
     t.sql("ALTER TABLE t COMPACT 'rebalance' CLUSTERED INTO 2 BUCKETS AND WAIT")
     first = t.history("t").first().version + 2  # the rebalance has a version of its own
