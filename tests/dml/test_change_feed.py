@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,6 +113,9 @@ def test_a_query_joins_and_copies_changes(t):
     )
     assert rows(t, "SELECT * FROM gone") == [(1, 2), (2, 3)]
     assert rows(t, "SELECT count(*) FROM table_changes('t', 1) JOIN t USING (id)") == [(5,)]
+    times = "SELECT a.id FROM table_changes('t', ?, ?) a, t TIMESTAMP AS OF ? b WHERE a.id = ?"
+    now = datetime.now(UTC)
+    assert t.sql(times, [2, 2, now, 1]).count() == 2 * 3
     assert "HashAggregate" in t.sql("EXPLAIN SELECT count(*) FROM table_changes('t', 1)").first()[0]
     t.sql("CREATE TEMPORARY VIEW recent AS SELECT id FROM table_changes('t', 3)")
     assert rows(t, "SELECT * FROM recent") == [(2,), (9,)]
