@@ -24,17 +24,27 @@ class Edit:
     replacement: str
 
 
+def _outer(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits that are not inside of others, in order."""
+    found: list[Edit] = []
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if not found or edit.start >= found[-1].end:
+            found.append(edit)
+    return found
+
+
 class Text:
     """Text under construction.
 
     Args:
         source: The user's statement.
-        edits: The replacements in copies of the statement; they do not overlap.
+        edits: The replacements in copies of the statement. One that is inside of another is left
+            out: a ``?`` in an argument of ``table_changes`` goes with the call.
     """
 
     def __init__(self, source: str, edits: Iterable[Edit] = ()) -> None:
         self.source = source
-        self._edits = sorted(edits, key=lambda edit: edit.start)
+        self._edits = _outer(edits)
         self._parts: list[str] = []
         self._length = 0
         self._map: list[tuple[int, int, int]] = []  # offset here, offset in source, length

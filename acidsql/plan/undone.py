@@ -20,10 +20,12 @@ class OfVersion:
 
     Attributes:
         version: The write id.
+        txn_id: The transaction.
         skips_conflicts: Leave out the rows that were changed again since.
     """
 
     version: int
+    txn_id: int
     skips_conflicts: bool = False
 
 

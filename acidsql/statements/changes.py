@@ -23,6 +23,7 @@ from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
+from acidsql.statements.reverted import refuse_reverted
 from acidsql.statements.said import Said
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
@@ -113,13 +114,14 @@ class ChangeFeed:
         """The changes that a statement undoes, as ``keyed_changes`` gives them.
 
         Raises:
-            TxnError: REVERT_CONFLICT: rows of the version were changed again since.
+            TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was
+                reverted already.
         """
         need_versions(self._metastore, table.name)
-        seen = snapshot.write_ids[table.name]
+        seen = self._seen(table, snapshot)
         if isinstance(undone, Since):
             when = self._travel.when(undone.as_of, said)
-            before = self._travel.write_ids(table, when, snapshot)
+            before = self._travel.write_ids(table, when, snapshot).within(seen)
             return self.rows(table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True)
         version = undone.version
         if not seen.is_valid(version):
@@ -128,6 +130,9 @@ class ChangeFeed:
                 "Begin anew.",
                 table=table.name,
             )
+        versions, current = self._metastore.versions(table.name), self._transactions.current
+        own = (0, []) if current is None else (current.id, current.changed())
+        refuse_reverted(undone.txn_id, table.name, versions, *own)
         before, after = seen.up_to(version - 1), seen.up_to(version)
         rows = self.rows(table, NewWriteIds(before, after), snapshot, is_keyed=True)
         later = NewWriteIds(after, seen)

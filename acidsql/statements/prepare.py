@@ -73,7 +73,7 @@ class Preparer:
                 condition="VERSION_NOT_FOUND", sqlstate="22003",
             )  # fmt: skip
         return [
-            (table, OfVersion(version, statement.skips_conflicts))
+            (table, OfVersion(version, statement.txn_id, statement.skips_conflicts))
             for name, version in sorted(changed.items(), key=lambda one: str(one[0]))
             if (table := self._metastore.get_table(name)) is not None
         ]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.table import Table
+from acidsql.acid.layout import DEFAULT_PARTITION
+from acidsql.acid.table import Column, Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
@@ -21,7 +22,7 @@ from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
 from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
 from acidsql.storage.reading.scan import ROW__ID
 from acidsql.storage.spark import jvm
@@ -80,8 +81,8 @@ class Previewer:
                 named = lower.frame(self._spark, query.static_partition, {}, said.args)
                 replaced = named.toDF(*values)
             same = " AND ".join(
-                f"{quote(column.name)} <=> CAST({value} AS {shown_type(column.type)})"
-                for value, column in zip(values, table.partition_columns, strict=True)
+                f"{quote(column.name)} <=> {_partition_value(column, i)}"
+                for i, column in enumerate(table.partition_columns)
             )
             live = live.join(replaced.selectExpr(*values).distinct(), F.expr(same), "left_semi")
         row_id = ROW__ID if table.has_row_ids else "NULL"
@@ -140,12 +141,19 @@ def _added(events: DataFrame, table: Table) -> DataFrame:
 
 
 def _new_values(table: Table) -> list[str]:
-    """SQL of the values of a new row. Events have partition values as the text in the name."""
-    own = [quote(column.name) for column in table.columns]
-    return own + [
-        f"CAST({ew.VALUE}{i} AS {shown_type(column.type)})"
-        for i, column in enumerate(table.partition_columns)
+    """SQL of the values of a new row, as readers will see them."""
+    own = [
+        shown(quote(column.name), column.type, zone_offset_micros=None) for column in table.columns
     ]
+    return own + [_partition_value(column, i) for i, column in enumerate(table.partition_columns)]
+
+
+def _partition_value(column: Column, ordinal: int) -> str:
+    """SQL of a new row's partition value, which events have as the text in the name."""
+    text = f"{ew.VALUE}{ordinal}"
+    null = f"{text} IN ('', {literal(DEFAULT_PARTITION)})"  # they are in the partition of NULL
+    value = f"IF({null}, NULL, CAST({text} AS {shown_type(column.type)}))"
+    return shown(value, column.type, zone_offset_micros=None)
 
 
 def _null(hive_type: str) -> str:

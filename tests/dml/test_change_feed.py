@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,6 +113,9 @@ def test_a_query_joins_and_copies_changes(t):
     )
     assert rows(t, "SELECT * FROM gone") == [(1, 2), (2, 3)]
     assert rows(t, "SELECT count(*) FROM table_changes('t', 1) JOIN t USING (id)") == [(5,)]
+    times = "SELECT a.id FROM table_changes('t', ?, ?) a, t TIMESTAMP AS OF ? b WHERE a.id = ?"
+    now = datetime.now(UTC)
+    assert t.sql(times, [2, 2, now, 1]).count() == 2 * 3
     assert "HashAggregate" in t.sql("EXPLAIN SELECT count(*) FROM table_changes('t', 1)").first()[0]
     t.sql("CREATE TEMPORARY VIEW recent AS SELECT id FROM table_changes('t', 3)")
     assert rows(t, "SELECT * FROM recent") == [(2,), (9,)]
@@ -181,6 +184,17 @@ def test_files_without_events_have_changes_too(acid, tmp_path):
     acid.sql("DELETE FROM t WHERE id IN (1, 4)")
     kinds = [found[1:] for found in shown(acid.changes("t", start))]
     assert kinds == [("insert", 3), ("insert", 4), ("delete", 1), ("delete", 4)]
+
+
+def test_a_deleted_row_of_a_compacted_converted_table_is_shown(acid, tmp_path):
+    """Hive's number of a base with nothing but files of before the conversion is below 0."""
+    acid.spark.createDataFrame([(1,), (2,)], "id INT").coalesce(1).write.orc(str(tmp_path / "old"))
+    acid.sql(f"CREATE TABLE t (id INT) LOCATION '{tmp_path}/old'")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert (tmp_path / "old" / "base_-9223372036854775808").exists()
+    acid.sql("DELETE FROM t WHERE id = 1")
+    deleted = acid.last.counts[0].write_id
+    assert shown(acid.changes("t", deleted)) == [(deleted, "delete", 1)]
 
 
 def test_changes_cannot_be_followed_across_a_rebalance(t):

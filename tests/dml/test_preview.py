@@ -49,6 +49,27 @@ def test_a_preview_shows_what_the_statement_then_does(acid):
             assert (kinds["insert"], kinds["delete"]) == (last.inserted, last.deleted)
 
 
+@needs("keeps_versions")
+def test_a_preview_shows_values_as_readers_will_see_them(acid):
+    """CHAR is padded, '' is in the partition of NULL, and a snapshot of a time is of that time."""
+    fill(acid, "t (c CHAR(3), m STRUCT<x: CHAR(2)>) PARTITIONED BY (p STRING)", "'a', NULL, ''")
+    first = acid.last.txn_id
+    for statement in (
+        "INSERT OVERWRITE t VALUES ('b', named_struct('x', 'x'), '')",
+        "INSERT INTO t VALUES ('c', NULL, '__HIVE_DEFAULT_PARTITION__')",
+        "UPDATE t SET c = 'd', m = named_struct('x', 'y') WHERE c = 'b'",
+    ):
+        before = Counter(rows(acid, "SELECT * FROM t"))
+        old, new = images(acid.preview(statement).collect())
+        acid.sql(statement)
+        after = Counter(rows(acid, "SELECT * FROM t"))
+        assert (before - after, after - before) == (old, new), statement
+    with acid.snapshot(txn_id=first):
+        assert acid.preview("RESTORE TABLE t TO VERSION AS OF 1").collect() == []
+        (gone,) = acid.preview(f"REVERT TRANSACTION {first}").collect()
+        assert (gone.c, gone._change_type) == ("a  ", "delete")
+
+
 def images(found: list[Any]) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
     """The rows that would go, and the rows that would come."""
     old = ("delete", "update_preimage")

@@ -92,6 +92,30 @@ def test_rows_that_were_changed_again_are_conflicts(acid):
     assert rows(acid, "SELECT * FROM t") == [(1, "a"), (2, "later"), (3, "c")]
 
 
+def test_a_second_revert_does_not_double_the_rows_that_came_back(acid):
+    fill(acid, "t (id INT)", "1", "2")
+    acid.sql("DELETE FROM t WHERE id = 1")
+    deleted = acid.last.txn_id
+    acid.sql(f"/* back */ revert transaction {deleted};")
+    first = acid.last.txn_id
+    for again in (f"REVERT TRANSACTION {deleted}", f"REVERT TRANSACTION {deleted} SKIP CONFLICTS"):
+        with pytest.raises(TxnError, match=f"already in default.t, by transaction {first}"):
+            acid.sql(again)
+    assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
+    acid.sql(f"REVERT TRANSACTION {first}")
+    assert rows(acid, "SELECT * FROM t") == [(2,)]
+    acid.sql("BEGIN")
+    acid.sql("SAVEPOINT s")
+    for _ in range(2):
+        acid.sql(f"REVERT TRANSACTION {deleted}")
+        with pytest.raises(TxnError, match="already"):
+            acid.sql(f"REVERT TRANSACTION {deleted}")
+        acid.sql("ROLLBACK TO s")
+    acid.sql(f"REVERT TRANSACTION {deleted}")
+    acid.sql("COMMIT")
+    assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
+
+
 def test_a_writer_of_the_same_rows_conflicts_with_an_undo(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'")
     acid.sql("UPDATE t SET v = 'x'")

@@ -58,9 +58,9 @@ def _named(read: FileRead) -> _Named:
 
 def _may_have(file: EventFile, named: _Named) -> bool:
     directory = file.directory
-    first = 0 if directory.kind is Kind.BASE else directory.min_write_id
+    is_base = directory.kind is Kind.BASE
+    first = 0 if is_base else directory.min_write_id
+    # Rows of a converted table have the write id 0, and their base may have a number below 0.
+    last = max(directory.max_write_id, 0) if is_base else directory.max_write_id
     bucket_id = bucket_id_of(file.path.rpartition("/")[2])
-    return any(
-        first <= write_id <= directory.max_write_id and bucket == bucket_id
-        for write_id, bucket in named
-    )
+    return any(first <= write_id <= last and bucket == bucket_id for write_id, bucket in named)
