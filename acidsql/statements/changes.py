@@ -15,19 +15,16 @@ from acidsql.errors import (
     AcidSqlError,
     CatalogError,
     SettingError,
-    TxnError,
     UnsupportedError,
     VersionNotFoundError,
 )
-from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
-from acidsql.statements.reverted import refuse_reverted
 from acidsql.statements.said import Said
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
-from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
+from acidsql.storage.event_records import VERSION
 from acidsql.storage.reading.changes import (
     CHANGE_TYPE,
     COMMIT_VERSION,
@@ -90,116 +87,15 @@ class ChangeFeed:
         wanted = Range(self._when(start), last, keys, net)
         return self._of(table, wanted, self._transactions.look([table.name]))
 
-    def of(
-        self, table: Table, wanted: TableChanges | Undone, snapshot: Snapshot, said: Said
-    ) -> DataFrame:
-        """The rows of a stand-in: those of ``table_changes``, or changes that are to be undone.
+    def called(self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said) -> DataFrame:
+        """The rows of a call of ``table_changes``.
 
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.
-            TxnError: REVERT_CONFLICT: rows were changed again since.
         """
-        if isinstance(wanted, TableChanges):
-            return self._called(table, wanted, snapshot, said)
-        return self._undone(table, wanted, snapshot, said)
-
-    def _called(
-        self, table: Table, call: TableChanges, snapshot: Snapshot, said: Said
-    ) -> DataFrame:
         start = self._travel.said(call.start, said)
         end = None if call.end is None else self._travel.said(call.end, said)
         return self._of(table, Range(start, end), snapshot)
-
-    def _undone(self, table: Table, undone: Undone, snapshot: Snapshot, said: Said) -> DataFrame:
-        """The changes that a statement undoes, as ``keyed_changes`` gives them.
-
-        Raises:
-            TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was
-                reverted already.
-        """
-        need_versions(self._metastore, table.name)
-        seen = self._seen(table, snapshot)
-        if isinstance(undone, Since):
-            when = self._travel.when(undone.as_of, said)
-            before = self._travel.write_ids(table, when, snapshot).within(seen)
-            return self.rows(table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True)
-        version = undone.version
-        if not seen.is_valid(version):
-            raise TxnError(
-                f"The transaction's snapshot does not see version {version} of {table.name}. "
-                "Begin anew.",
-                table=table.name,
-            )
-        versions, current = self._metastore.versions(table.name), self._transactions.current
-        own = (0, []) if current is None else (current.id, current.changed())
-        refuse_reverted(undone.txn_id, table.name, versions, *own)
-        before, after = seen.up_to(version - 1), seen.up_to(version)
-        rows = self.rows(table, NewWriteIds(before, after), snapshot, is_keyed=True)
-        later = NewWriteIds(after, seen)
-        if not later.has_any(version + 1, seen.high_water_mark):
-            return rows
-        return self._without_conflicts(
-            table,
-            undone,
-            rows,
-            self.rows(table, later, snapshot, is_keyed=True).where(
-                f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L"
-            ),
-        )
-
-    def _without_conflicts(
-        self, table: Table, undone: OfVersion, rows: DataFrame, again: DataFrame
-    ) -> DataFrame:
-        """The changes of a version without those of rows that were changed again.
-
-        Args:
-            table: The table.
-            undone: The version.
-            rows: Its changes.
-            again: The rows that it inserted, and that were deleted since.
-
-        Raises:
-            TxnError: REVERT_CONFLICT: there are such rows. They are not to be skipped, or nothing
-                tells which rows they replaced.
-        """
-        counts = again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_NAMED)
-        found = [(int(row[0]), int(row[1])) for row in counts.collect()]
-        if not found:
-            return rows
-        keys = _keys(table, None)
-        if not undone.skips_conflicts or not keys:
-            raise self._conflict(table, undone, found)
-        names = [quote(key) for key in keys]
-        ours = [*KEYS, *names]
-        changed = again.selectExpr(*(f"{name} AS `__acidsql_{i}`" for i, name in enumerate(ours)))
-        here = [f"{name} = `__acidsql_{i}`" for i, name in enumerate(ours)]
-        same_row, same_key = (" AND ".join(part) for part in (here[: len(KEYS)], here[len(KEYS) :]))
-        is_new = f"{CHANGE_TYPE} = '{INSERT}'"
-        kept = f"CASE WHEN {is_new} THEN {same_row} ELSE {same_key} END"
-        return rows.join(changed, F.expr(kept), "left_anti")
-
-    def _conflict(
-        self, table: Table, undone: OfVersion, found: Sequence[tuple[int, int]]
-    ) -> TxnError:
-        known = {one.write_id: one for one in self._metastore.versions(table.name)}
-        by = ", ".join(
-            f"{rows} by version {number}"
-            + (f" ({one.change.operation} by {one.user})" if (one := known.get(number)) else "")
-            for number, rows in found
-        )
-        how = (
-            "SKIP CONFLICTS needs the table property acidsql.key (names of columns), which tells "
-            "the rows that these had replaced."
-            if undone.skips_conflicts
-            else "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
-        )
-        return TxnError(
-            f"Rows of version {undone.version} of {table.name} were changed again since: {by}. "
-            f"{how}",
-            condition="REVERT_CONFLICT",
-            sqlstate="40001",
-            table=table.name,
-        )
 
     def none(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
@@ -215,7 +111,7 @@ class ChangeFeed:
 
     def _of(self, table: Table, wanted: Range, snapshot: Snapshot) -> DataFrame:
         """The changes of a range."""
-        keys = _keys(table, wanted.keys)
+        keys = key_columns(table, wanted.keys)
         _need_row_ids(table)
         new = self.new(table, wanted, snapshot)
         rows = self.rows(table, new, snapshot, net=wanted.net)
@@ -231,7 +127,7 @@ class ChangeFeed:
             UnsupportedError: The metastore does not keep versions.
         """
         need_versions(self._metastore, table.name)
-        start, seen = wanted.start, self._seen(table, snapshot)
+        start, seen = wanted.start, self.seen(table, snapshot)
         if start.version is not None:
             if not 1 <= start.version <= seen.high_water_mark:
                 raise VersionNotFoundError(
@@ -255,7 +151,7 @@ class ChangeFeed:
             )
         return NewWriteIds(before, after)
 
-    def _seen(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
+    def seen(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
         """What is visible; in ``acid.snapshot(timestamp=…)`` what was visible then."""
         if (pinned := self._transactions.when) is None:
             return snapshot.write_ids[table.name]
@@ -347,7 +243,7 @@ def need_names(table: Table) -> None:
         )
 
 
-def _keys(table: Table, given: Sequence[str] | None) -> list[str]:
+def key_columns(table: Table, given: Sequence[str] | None) -> list[str]:
     """The table's own names of the key columns."""
     if isinstance(given, str):
         raise SettingError(f"keys={given!r} is no list of columns.", name="keys")

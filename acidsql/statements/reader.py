@@ -21,7 +21,9 @@ from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
+from acidsql.plan.undone import Undone
 from acidsql.sql.statements import Effect, Reads, SparkStatement
+from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
@@ -29,6 +31,7 @@ from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Args, Said
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
+from acidsql.statements.undo import UndoneChanges
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import empty, unread
@@ -91,6 +94,7 @@ class Reader:
         self._tables = TableRows(context)
         self._travel = self._tables.travel
         self._changes = ChangeFeed(context, self._travel)
+        self._undone = UndoneChanges(context, self._changes, self._travel)
 
     def views(self, prepared: Prepared, snapshot: Snapshot, said: Said, *, few: int = 0) -> Views:
         """The rows of a statement's stand-ins in a snapshot, lazily. Rows may be left out that
@@ -137,7 +141,7 @@ class Reader:
         # What a query needs of them is not known, so they come first.
         for one in standins:
             if one.changes is not None:
-                views[one.view] = self._changes.of(one.table, one.changes, snapshot, said)
+                views[one.view] = self._changed(one.table, one.changes, snapshot, said)
         others = [one for one in standins if not one.is_target and one.changes is None]
         views.update({one.view: rows(one) for one in others})
         if source is not None:
@@ -147,6 +151,13 @@ class Reader:
             if standin.is_target:
                 views.target = views[standin.view] = rows(standin)
         return views
+
+    def _changed(
+        self, table: Table, changes: TableChanges | Undone, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
+        if isinstance(changes, TableChanges):
+            return self._changes.called(table, changes, snapshot, said)
+        return self._undone.rows(table, changes, snapshot, said)
 
     def _when(self, standin: StandIn, said: Said) -> When | None:
         return None if standin.as_of is None else self._travel.when(standin.as_of, said)

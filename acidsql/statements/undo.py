@@ -1,0 +1,120 @@
+"""The changes that RESTORE and REVERT TRANSACTION undo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import NewWriteIds
+from acidsql.errors import TxnError
+from acidsql.plan.undone import OfVersion, Since, Undone
+from acidsql.statements.changes import ChangeFeed, key_columns
+from acidsql.statements.family import Context
+from acidsql.statements.reverted import refuse_reverted
+from acidsql.statements.said import Said
+from acidsql.statements.time_travel import TimeTravel, need_versions
+from acidsql.storage.columns import quote
+from acidsql.storage.event_records import KEYS, WRITE_ID
+from acidsql.storage.reading.changes import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
+from acidsql.txn import Snapshot
+
+_NAMED = 10  # versions that an error names
+
+
+class UndoneChanges:
+    """Reads the changes that statements of one session undo."""
+
+    def __init__(self, context: Context, feed: ChangeFeed, travel: TimeTravel) -> None:
+        self._metastore, self._transactions = context.metastore, context.transactions
+        self._feed, self._travel = feed, travel
+
+    def rows(self, table: Table, undone: Undone, snapshot: Snapshot, said: Said) -> DataFrame:
+        """The changes that a statement undoes, as ``keyed_changes`` gives them.
+
+        Raises:
+            TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was
+                reverted already.
+        """
+        need_versions(self._metastore, table.name)
+        seen = self._feed.seen(table, snapshot)
+        if isinstance(undone, Since):
+            when = self._travel.when(undone.as_of, said)
+            before = self._travel.write_ids(table, when, snapshot).within(seen)
+            return self._feed.rows(
+                table, NewWriteIds(before, seen), snapshot, net=True, is_keyed=True
+            )
+        version = undone.version
+        if not seen.is_valid(version):
+            raise TxnError(
+                f"The transaction's snapshot does not see version {version} of {table.name}. "
+                "Begin anew.",
+                table=table.name,
+            )
+        versions, current = self._metastore.versions(table.name), self._transactions.current
+        own = (0, []) if current is None else (current.id, current.changed())
+        refuse_reverted(undone.txn_id, table.name, versions, *own)
+        before, after = seen.up_to(version - 1), seen.up_to(version)
+        rows = self._feed.rows(table, NewWriteIds(before, after), snapshot, is_keyed=True)
+        later = NewWriteIds(after, seen)
+        if not later.has_any(version + 1, seen.high_water_mark):
+            return rows
+        since = self._feed.rows(table, later, snapshot, is_keyed=True)
+        again = since.where(f"{CHANGE_TYPE} = '{DELETE}' AND {WRITE_ID} = {version}L")
+        return self._without_conflicts(table, undone, rows, again)
+
+    def _without_conflicts(
+        self, table: Table, undone: OfVersion, rows: DataFrame, again: DataFrame
+    ) -> DataFrame:
+        """The changes of a version without those of rows that were changed again.
+
+        Args:
+            table: The table.
+            undone: The version.
+            rows: Its changes.
+            again: The rows that it inserted, and that were deleted since.
+
+        Raises:
+            TxnError: REVERT_CONFLICT: there are such rows. They are not to be skipped, or nothing
+                tells which rows they replaced.
+        """
+        counts = again.groupBy(COMMIT_VERSION).count().orderBy(COMMIT_VERSION).limit(_NAMED)
+        found = [(int(row[0]), int(row[1])) for row in counts.collect()]
+        if not found:
+            return rows
+        keys = key_columns(table, None)
+        if not undone.skips_conflicts or not keys:
+            raise self._conflict(table, undone, found)
+        names = [quote(key) for key in keys]
+        ours = [*KEYS, *names]
+        changed = again.selectExpr(*(f"{name} AS `__acidsql_{i}`" for i, name in enumerate(ours)))
+        here = [f"{name} = `__acidsql_{i}`" for i, name in enumerate(ours)]
+        same_row, same_key = (" AND ".join(part) for part in (here[: len(KEYS)], here[len(KEYS) :]))
+        is_new = f"{CHANGE_TYPE} = '{INSERT}'"
+        kept = f"CASE WHEN {is_new} THEN {same_row} ELSE {same_key} END"
+        return rows.join(changed, F.expr(kept), "left_anti")
+
+    def _conflict(
+        self, table: Table, undone: OfVersion, found: Sequence[tuple[int, int]]
+    ) -> TxnError:
+        known = {one.write_id: one for one in self._metastore.versions(table.name)}
+        by = ", ".join(
+            f"{rows} by version {number}"
+            + (f" ({one.change.operation} by {one.user})" if (one := known.get(number)) else "")
+            for number, rows in found
+        )
+        how = (
+            "SKIP CONFLICTS needs the table property acidsql.key (names of columns), which tells "
+            "the rows that these had replaced."
+            if undone.skips_conflicts
+            else "REVERT TRANSACTION … SKIP CONFLICTS keeps them as they are."
+        )
+        return TxnError(
+            f"Rows of version {undone.version} of {table.name} were changed again since: {by}. "
+            f"{how}",
+            condition="REVERT_CONFLICT",
+            sqlstate="40001",
+            table=table.name,
+        )
