@@ -9,7 +9,7 @@ from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.interface import Metastore
 from acidsql.opening import need_hive, open_hive
-from acidsql.plan.names import parts_of
+from acidsql.sql.parts import parts_of
 from acidsql.statements.moving import Move, Side
 from acidsql.statements.runner import Runner
 

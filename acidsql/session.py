@@ -20,9 +20,9 @@ from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
-from acidsql.plan.names import parts_of
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
+from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction

@@ -137,6 +137,13 @@ class ValidWriteIdList(_Snapshot):
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
+    def sql(self, number: str) -> str:
+        """SQL that is true if a number, given as SQL, is visible."""
+        visible = f"{number} <= {self.high_water_mark}L"
+        if self.exceptions:
+            visible += f" AND {number} NOT IN ({', '.join(f'{one}L' for one in self.exceptions)})"
+        return visible
+
     def within(self, other: ValidWriteIdList) -> ValidWriteIdList:
         """The list without the ids that another list does not show."""
         shown = self.up_to(other.high_water_mark)
@@ -172,17 +179,7 @@ class NewWriteIds:
 
     def sql(self, number: str) -> str:
         """SQL that is true if a number, given as SQL, is one of these."""
-        later = f"{number} > {self.before.high_water_mark}L"
-        if hidden := self.before.exceptions:
-            later = f"({later} OR {_in(number, hidden)})"
-        unseen = f"{number} <= {self.after.high_water_mark}L AND {later}"
-        if hidden := self.after.exceptions:
-            unseen += f" AND NOT {_in(number, hidden)}"
-        return unseen
-
-
-def _in(number: str, ids: Sequence[int]) -> str:
-    return f"{number} IN ({', '.join(f'{one}L' for one in ids)})"
+        return f"{self.after.sql(number)} AND NOT ({self.before.sql(number)})"
 
 
 class CompactorWriteIdList(ValidWriteIdList):

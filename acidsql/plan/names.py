@@ -13,16 +13,11 @@ from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
-from acidsql.plan.query import VIEW_PREFIX
+from acidsql.plan.query import VIEW_PREFIX, no_acid_table
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
 from acidsql.storage.spark import jvm
-
-
-def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of ``table`` or ``database.table``, as a method's argument; backticks go."""
-    return tuple(part.strip("`") for part in name.split("."))
 
 
 class Tables(Protocol):
@@ -105,11 +100,7 @@ class Names:
         """
         table = self.resolve(name.parts)
         if table is None:
-            raise AnalysisError(
-                f"There is no ACID table '{'.'.join(name.parts)}'.",
-                text, name.span.start, name.span.end,
-                condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-            )  # fmt: skip
+            raise no_acid_table(".".join(name.parts), text, name.span)
         return table
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:

@@ -288,13 +288,18 @@ def _changes(text: str, span: Span, resolve: Resolve, standins: list[StandIn]) -
     call = table_changes(text, span)
     table = resolve(call.parts)
     if table is None or not table.is_transactional:
-        raise AnalysisError(
-            f"There is no ACID table '{call.name}'.",
-            text, call.name_span.start, call.name_span.end,
-            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-        )  # fmt: skip
+        raise no_acid_table(call.name, text, call.name_span)
     standins.append(StandIn(view_name(), table, changes=call))
     return Edit(span.start, span.end, standins[-1].view)
+
+
+def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
+    """The error for a name that a statement has, and no ACID table."""
+    return AnalysisError(
+        f"There is no ACID table '{name}'.",
+        text, span.start, span.end,
+        condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+    )  # fmt: skip
 
 
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:

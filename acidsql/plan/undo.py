@@ -29,15 +29,20 @@ def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:
     standins = []
     queries = []
     for table, changes in undone:
-        if table.is_insert_only:
-            raise UnsupportedError(
-                f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
-                "which of them a version has changed.",
-                condition="UNSUPPORTED_FEATURE.CHANGES",
-            )
+        need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
         queries.append(_events(text, table, standins[-1].view))
     return Prepared(tuple(queries), tuple(standins))
+
+
+def need_row_ids(table: Table) -> None:
+    """Raise UnsupportedError if a table is insert-only: it has no changes that could be told."""
+    if table.is_insert_only:
+        raise UnsupportedError(
+            f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
+            "which of them a version has changed.",
+            condition="UNSUPPORTED_FEATURE.CHANGES",
+        )
 
 
 def _events(text: str, table: Table, view: str) -> EventQuery:

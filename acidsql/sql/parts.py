@@ -16,6 +16,11 @@ class Name:
     span: Span
 
 
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts of ``table`` or ``database.table``, as a method's argument; backticks go."""
+    return tuple(part.strip("`") for part in name.split("."))
+
+
 @dataclass(frozen=True, slots=True)
 class Default:
     """The word DEFAULT instead of a value."""

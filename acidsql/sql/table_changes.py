@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acidsql.errors import SqlSyntaxError
+from acidsql.sql.parts import parts_of
 from acidsql.sql.tokens import Kind, Span, Token, tokenize
 
 TABLE_CHANGES = "TABLE_CHANGES"
@@ -29,7 +30,7 @@ class TableChanges:
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the table's name."""
-        return tuple(part.strip("`") for part in self.name.split("."))
+        return parts_of(self.name)
 
 
 def table_changes(text: str, span: Span) -> TableChanges:

@@ -12,16 +12,17 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import (
-    AcidSqlError,
     CatalogError,
     SettingError,
     UnsupportedError,
     VersionNotFoundError,
 )
+from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
 from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Said
+from acidsql.statements.table_rows import explained_by
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
@@ -112,7 +113,8 @@ class ChangeFeed:
     def _of(self, table: Table, wanted: Range, snapshot: Snapshot) -> DataFrame:
         """The changes of a range."""
         keys = key_columns(table, wanted.keys)
-        _need_row_ids(table)
+        need_row_ids(table)
+        need_names(table)
         new = self.new(table, wanted, snapshot)
         rows = self.rows(table, new, snapshot, net=wanted.net)
         if keys:
@@ -181,14 +183,9 @@ class ChangeFeed:
             self._transactions.need_unchanged(table, names, snapshot, lost)
             self._travel.need_kept(table, new.before)
 
-        try:
+        with explained_by(still_there):
             read = keyed_changes if is_keyed else changes
-            rows = read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
-        except (AcidSqlError, OSError):
-            still_there()  # raises if this explains the error better
-            raise
-        still_there()
-        return rows
+            return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
 
     def _with_commits(self, rows: DataFrame, table: Table) -> DataFrame:
         """The rows, in the order of columns that the user sees, with what is known of commits."""
@@ -221,16 +218,6 @@ def _shown(when: When | None) -> str:
     if when is None or when.timestamp_ms is None:
         return f"version {when.version if when else None}"
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def _need_row_ids(table: Table) -> None:
-    if table.is_insert_only:
-        raise UnsupportedError(
-            f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
-            "which of them a version has changed.",
-            condition="UNSUPPORTED_FEATURE.CHANGES",
-        )
-    need_names(table)
 
 
 def need_names(table: Table) -> None:

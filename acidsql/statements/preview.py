@@ -9,10 +9,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column, Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
+from acidsql.plan.assignment import as_read
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
@@ -22,7 +22,7 @@ from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import as_char, literal, quote, shown, shown_type
+from acidsql.storage.columns import as_char, quote, shown, shown_type
 from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
 from acidsql.storage.reading.scan import ROW__ID
 from acidsql.storage.spark import jvm
@@ -150,10 +150,8 @@ def _new_values(table: Table) -> list[str]:
 
 def _partition_value(column: Column, ordinal: int) -> str:
     """SQL of a new row's partition value, which events have as the text in the name."""
-    text = f"{ew.VALUE}{ordinal}"
-    null = f"{text} IN ('', {literal(DEFAULT_PARTITION)})"  # they are in the partition of NULL
-    value = f"IF({null}, NULL, CAST({text} AS {shown_type(column.type)}))"
-    return shown(value, column.type, zone_offset_micros=None)
+    value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
+    return as_read(value, column, is_partition=True)
 
 
 def _null(hive_type: str) -> str:

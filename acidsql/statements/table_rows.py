@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 
@@ -84,7 +85,7 @@ class TableRows:
             if is_old:
                 self.travel.need_kept(table, seen)
 
-        try:
+        with explained_by(still_there):
             rows = read_rows(
                 self._spark,
                 table,
@@ -97,10 +98,6 @@ class TableRows:
                 (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
                 is_fast=self._txns.settings.fast_paths,
             )
-        except (AcidSqlError, OSError):
-            still_there()  # raises if the table was changed: this explains the error better
-            raise
-        still_there()
         return shaped(rows, standin)
 
     def listed(
@@ -138,6 +135,17 @@ class TableRows:
         """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
+
+
+@contextmanager
+def explained_by(check: Callable[[], None]) -> Iterator[None]:
+    """Call ``check`` after the block. If the block fails, ``check`` may raise the better error."""
+    try:
+        yield
+    except (AcidSqlError, OSError):
+        check()
+        raise
+    check()
 
 
 def shaped(rows: DataFrame, standin: StandIn) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import entry_of, following
-from acidsql.plan.names import parts_of
+from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc, Clauses

@@ -23,7 +23,7 @@ from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
 from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
-from acidsql.plan.names import parts_of
+from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote

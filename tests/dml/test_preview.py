@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kit import fill, refused, rows
-from over_hive import needs
+from over_hive import beside, needs
 
 from acidsql.errors import UnsupportedError
 
@@ -80,9 +80,17 @@ def images(found: list[Any]) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[An
     )
 
 
-def test_a_preview_is_one_evaluation_and_takes_arguments(acid):
+def test_a_preview_waits_for_no_lock_and_takes_arguments(acid):
     fill(acid, "t (id INT, v DOUBLE)", "1, 0", "2, 0")
-    acid.sql("SHOW TRANSACTIONS")
+    with beside(acid, compactor="off") as other:
+        other.sql("BEGIN")
+        other.sql("UPDATE t SET v = 1")
+        locks = acid.sql("SHOW LOCKS").collect()
+        assert acid.preview("UPDATE t SET v = 2 WHERE id = 1").count() == 2
+        assert [one.lockid for one in acid.sql("SHOW LOCKS").collect()] == [
+            one.lockid for one in locks
+        ]
+        other.sql("ROLLBACK")
     found = acid.preview("UPDATE t SET v = rand() WHERE id < :n", {"n": 3})
     assert found.columns == ["id", "v", "_change_type", "row__id"]
     counts = found.groupBy("_change_type").count().collect()

@@ -55,11 +55,14 @@ def test_only_rows_that_differ_are_written(acid):
 def test_a_transaction_is_reverted_in_all_its_tables_beside_another_writer(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
     fill(acid, "u (id INT) PARTITIONED BY (p STRING)", "1, 'x'")
+    fill(acid, "dropped (id INT)", "1")
     with acid.transaction():
+        acid.sql("DELETE FROM dropped")
         acid.sql("UPDATE t SET v = 'wrong' WHERE id = 1")
         acid.sql("INSERT INTO u VALUES (2, 'new')")
         acid.sql("DELETE FROM u WHERE id = 1")
     wrong = acid.last.txn_id
+    acid.sql("DROP TABLE dropped")
     with beside(acid, compactor="off") as other:
         other.sql("UPDATE t SET v = 'right' WHERE id = 2")
         other.sql("BEGIN")

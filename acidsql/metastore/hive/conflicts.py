@@ -14,7 +14,6 @@ from typing import TypeVar
 from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
-from acidsql.errors import CatalogError
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import Calls
 from acidsql.metastore.hive.idl import hive
@@ -197,12 +196,7 @@ class HiveConflicts(Calls):
             changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
             if not foreign and not changes_rows:
                 continue
-            try:
-                names = self._names(own, table, partition)
-            except CatalogError:
-                if foreign:
-                    raise
-                continue  # a table that is not there was not rebalanced
+            names = self._names(own, table, partition)
             write_id = conflicting(names, foreign, operations, ours)
             if write_id is None and changes_rows and snapshot is not None:
                 write_id = self._rebalanced(names, snapshot, table)

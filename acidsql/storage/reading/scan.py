@@ -356,10 +356,7 @@ def _alive(what: Scan, listings: Sequence[Listing], operation: int) -> str:
     )
     terms = [f"({is_usual} OR ({is_other}))"]
     if any(listing.needs_filter for listing in listings):
-        terms.append(f"coalesce(currentTransaction, 0L) <= {what.write_ids.high_water_mark}L")
-        if hidden := what.write_ids.exceptions:
-            ids = ", ".join(f"{number}L" for number in hidden)
-            terms.append(f"coalesce(currentTransaction, 0L) NOT IN ({ids})")
+        terms.append(what.write_ids.sql("coalesce(currentTransaction, 0L)"))
     return " AND ".join(terms)
 
 
