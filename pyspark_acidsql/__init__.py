@@ -1,18 +1,28 @@
-"""``format("acidsql")`` fails with an error that shows the right call.
+"""``format("acidsql")``: a table as a stream. Else an error shows the right call.
 
 Spark finds this package by its name when it looks for data sources in Python. A data source has
-neither a transaction nor a driver that lives as long as a query, so acidsql is none.
+neither a transaction nor a driver that lives as long as a query, so it cannot write. As the source
+of a stream it reads the rows that were inserted (``acidsql/streams/source.py``).
 """
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.sql.datasource import DataSource
 
+_VARIABLE = "ACIDSQL_METASTORE"
+_NO_SNAPSHOT = (
+    "spark.read.format('acidsql') has no snapshot. Write acid.table('db.t'), or "
+    "acidsql.read(spark, path)."
+)
+
 
 class DefaultSource(DataSource):
-    """The data source; each of its methods raises the error."""
+    """The data source; all but streams from a table is an error."""
 
     @classmethod
     def name(cls) -> str:
@@ -34,9 +44,48 @@ class DefaultSource(DataSource):
             "df.createOrReplaceTempView('v') and acid.sql('INSERT INTO db.t SELECT * FROM v')."
         )
 
-    def schema(self) -> Any:
+    def reader(self, schema: Any) -> Any:
         """Refuse ``spark.read.format("acidsql")``."""
-        raise NotImplementedError(
-            "spark.read.format('acidsql') has no snapshot. Write acid.table('db.t'), or "
-            "acidsql.read(spark, path)."
+        raise NotImplementedError(_NO_SNAPSHOT)
+
+    def schema(self) -> str:
+        """The columns of the option ``table``, for a stream."""
+        if "table" not in self.options:
+            raise NotImplementedError(_NO_SNAPSHOT)
+        stream = self._stream()
+        try:
+            return stream.ddl
+        finally:
+            stream.stop()
+
+    def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
+        """``spark.readStream.format("acidsql").option("table", "db.t")``."""
+        return self._stream()
+
+    def _stream(self) -> Any:
+        from acidsql.streams.source import TableStream
+
+        options = dict(self.options)
+        return TableStream(partial(_opened, options), options)
+
+
+def _opened(options: dict[str, str]) -> Any:
+    """The metastore of a stream: this process has no session."""
+    from acidsql.errors import SettingError
+    from acidsql.opening import is_hive, open_hive, open_metastore, place_of
+    from acidsql.settings import Settings
+
+    known = {name.lower(): value for name, value in options.items()}
+    given = known.get("metastore")
+    if given is not None and (urlsplit(given).password or "password" in given.lower()):
+        raise SettingError(
+            "The option metastore has a password, which Spark would show. Set the environment "
+            f"variable {_VARIABLE} before Spark starts.",
+            name="metastore",
         )
+    url = given or os.environ.get(_VARIABLE)
+    if is_hive(url):
+        return open_hive(url, None)[0]
+    if "warehouse" not in known:
+        raise SettingError("A stream of a table needs the option warehouse.", name="warehouse")
+    return open_metastore(url, place_of(known["warehouse"]), Settings.of({}))

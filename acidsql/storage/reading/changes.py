@@ -121,6 +121,18 @@ def keyed_changes(spark: SparkSession, what: Changes) -> DataFrame:
     return _net(rows, what.new) if what.is_net else rows
 
 
+def inserting(what: Changes) -> list[Listing]:
+    """The files that may have new insert events; delete events that may be of the same write ids.
+
+    Raises:
+        SnapshotTooOldError: As ``keyed_changes``.
+    """
+    fs = filesystem_for(what.table.location)
+    with naming_missing(what.table.location):
+        levels = [one for name in what.partitions for one in _levels(fs, what, name)]
+    return [_only(listing, what.new) for listing in _whole(level.listing for level in levels)]
+
+
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
     """No rows, with the columns of ``changes`` and ``KEYS``."""
     return jvm.select(
