@@ -151,7 +151,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
             one row with the bigint columns num_affected_rows, num_inserted_rows,
             num_updated_rows, num_deleted_rows, txn_id and write_id. A multi-insert gives one row
             for each branch. write_id is NULL if nothing changed. AUTO CDC adds num_records,
-            num_stale_records and num_duplicate_records. Any other statement: no rows, no columns.
+            num_stale_records and num_duplicate_records. With RETURNING: the changed rows, lazily
+            (of an INSERT OVERWRITE the new rows); ``last`` has the counts. Any other statement: no
+            rows, no columns.
 
         Raises:
             SqlError: The text is wrong. Nothing was done.

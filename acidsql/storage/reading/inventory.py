@@ -24,6 +24,7 @@ from acidsql.acid.layout import (
     is_hidden,
     is_original,
     parse_directory,
+    replaced_bucket_id,
 )
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -255,7 +256,8 @@ def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> F
 
 
 def _is_side_file(name: str) -> bool:
-    return name in _SIDE_FILES or name.endswith(FLUSH_LENGTH_SUFFIX)
+    is_replaced = replaced_bucket_id(name) is not None
+    return name in _SIDE_FILES or is_replaced or name.endswith(FLUSH_LENGTH_SUFFIX)
 
 
 def _is_data(child: Entry) -> bool:
