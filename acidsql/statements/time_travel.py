@@ -194,7 +194,9 @@ class TimeTravel:
             raise SnapshotTooOldError(
                 f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
                 f"after a compaction, or a partition was dropped. The oldest version that can be "
-                f"read is {oldest}.",
+                f"read is {oldest}. A greater acidsql.history.retention or "
+                "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+                "compaction has replaced.",
                 table=table.name,
                 version=needed,
                 oldest=oldest,

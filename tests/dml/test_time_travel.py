@@ -112,6 +112,24 @@ def test_every_version_shows_what_the_table_was(acid, other, seed):
     assert told == {number: number >= oldest for number in history.versions}
 
 
+def test_what_a_major_compaction_has_replaced_is_kept_as_long_as_the_table_says(acid, other):
+    fill(acid, "t (id INT)", "1")
+    acid.sql("INSERT INTO t VALUES (2)")
+    acid.sql("DELETE FROM t WHERE id = 1")
+    kept = "'acidsql.history.retention' = '1h', 'acidsql.history.max.ratio' = '100'"
+    acid.sql(f"ALTER TABLE t SET TBLPROPERTIES ({kept})")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    acid.close()
+    assert other.clean().count() == 0
+    assert at(other, [1, 2, 3]) == {1: [(1,)], 2: [(1,), (2,)], 3: [(2,)]}
+    states = {(row.kind, row.state) for row in other.files("t").collect()}
+    assert states == {("base", "visible"), ("delta", "history"), ("delete_delta", "history")}
+    other.sql("ALTER TABLE t SET TBLPROPERTIES ('acidsql.history.retention' = '0s')")
+    assert other.clean().count() == 3
+    with pytest.raises(SnapshotTooOldError, match=r"is 3\. A greater acidsql\.history\.retention"):
+        at(other, [2])
+
+
 def test_a_minor_compaction_loses_no_version_and_a_major_one_only_older_ones(acid, other):
     fill(acid, "t (id INT)", "1")
     acid.sql("INSERT INTO t VALUES (2)")
