@@ -136,6 +136,24 @@ def test_what_a_major_compaction_has_replaced_is_kept_as_long_as_the_table_says(
         at(other, [2])
 
 
+@needs("keeps_versions")
+def test_a_table_that_was_made_again_after_a_rollback_can_be_read_at_its_first_version(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("ROLLBACK")
+    acid.sql("DROP TABLE t")
+    acid.sql("CREATE TABLE t (id INT)")
+    (first,) = acid.history("t").collect()
+    assert first.isAvailable and first.operation == "CREATE TABLE"
+    acid.sql("INSERT INTO t VALUES (2)")
+    assert at(acid, [first.version, first.version + 1]) == {
+        first.version: [],
+        first.version + 1: [(2,)],
+    }
+    assert rows(acid, f'SELECT id FROM t VERSION AS OF "{first.version + 1}"') == [(2,)]
+
+
 def test_a_minor_compaction_loses_no_version_and_a_major_one_only_older_ones(acid, other):
     fill(acid, "t (id INT)", "1")
     acid.sql("INSERT INTO t VALUES (2)")
