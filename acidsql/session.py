@@ -180,9 +180,10 @@ class Session(Migration, StreamMethods, HistoryMethods):
             number of events; NULL if the file is not an ORC file, or is deleted before the
             DataFrame is evaluated), ``bytes`` bigint, ``state`` string, ``path`` string,
             ``problem`` string (why ``rows`` is unknown). The state is that in the transaction's
-            snapshot, or in a new one: visible; obsolete (hidden by a base or a wider delta);
-            aborted; open (its transaction has not committed); unknown (readers ignore it: left by
-            a crash, not of this table, or of a dropped partition).
+            snapshot, or in a new one: visible; history (only older versions need it); obsolete
+            (hidden by a base or a wider delta); aborted; open (its transaction has not committed);
+            unknown (readers ignore it: left by a crash, not of this table, or of a dropped
+            partition).
 
         Raises:
             CatalogError: There is no such table.
