@@ -268,11 +268,10 @@ def _spark(given: dict[str, Any]) -> Any:
 def _run(session: Any, text: str, args: dict[str, Any] | None, form: str, limit: int) -> None:
     before = session.last
     frame = session.sql(text, args)
-    if session.last is not before:
-        click.echo(str(session.last), err=form != "table")
-    elif not frame.columns:
-        return
-    else:
+    receipt = None if session.last is before else session.last
+    if receipt is not None:
+        click.echo(str(receipt), err=form != "table")
+    if receipt.returns_rows if receipt else frame.columns:
         _print(frame, form, limit)
 
 

@@ -165,7 +165,9 @@ class HistoryMethods:
             ``isAvailable`` boolean (whether the version can still be read; NULL if the metastore
             does not keep versions). All but ``version`` and ``isAvailable`` are NULL for a version
             that others wrote, or whose COMMIT was forgotten
-            (``acidsql.txn.history.retention``).
+            (``acidsql.txn.history.retention``). A compaction changes no row, so its row has no
+            ``version``, but ``timestamp``, ``operation`` (COMPACT MAJOR …), ``statement`` (what it
+            covers) and ``txnId``. It stands above the newest version that it covers.
 
         Raises:
             CatalogError: There is no such table.

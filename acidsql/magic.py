@@ -92,8 +92,11 @@ class AcidSqlMagics(Magics):
         frame = session.sql(text, self._arguments(text, options.params) or None)
         if assigned:
             self.shell.user_ns[assigned[1]] = frame
-        if session.last is not before:
-            return None if options.quiet else session.last
+        receipt = None if session.last is before else session.last
+        if receipt is not None and not receipt.returns_rows:
+            return None if options.quiet else receipt
+        if receipt is not None and not options.quiet:
+            display(receipt)  # type: ignore[no-untyped-call]
         if frame.columns and options.out is not None:
             self.shell.user_ns[options.out] = frame
         if assigned or options.quiet or not frame.columns:

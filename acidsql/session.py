@@ -151,7 +151,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
             one row with the bigint columns num_affected_rows, num_inserted_rows,
             num_updated_rows, num_deleted_rows, txn_id and write_id. A multi-insert gives one row
             for each branch. write_id is NULL if nothing changed. AUTO CDC adds num_records,
-            num_stale_records and num_duplicate_records. Any other statement: no rows, no columns.
+            num_stale_records and num_duplicate_records. With RETURNING: the changed rows, lazily
+            (of an INSERT OVERWRITE the new rows); ``last`` has the counts. Any other statement: no
+            rows, no columns.
 
         Raises:
             SqlError: The text is wrong. Nothing was done.
@@ -178,9 +180,10 @@ class Session(Migration, StreamMethods, HistoryMethods):
             number of events; NULL if the file is not an ORC file, or is deleted before the
             DataFrame is evaluated), ``bytes`` bigint, ``state`` string, ``path`` string,
             ``problem`` string (why ``rows`` is unknown). The state is that in the transaction's
-            snapshot, or in a new one: visible; obsolete (hidden by a base or a wider delta);
-            aborted; open (its transaction has not committed); unknown (readers ignore it: left by
-            a crash, not of this table, or of a dropped partition).
+            snapshot, or in a new one: visible; history (only older versions need it); obsolete
+            (hidden by a base or a wider delta); aborted; open (its transaction has not committed);
+            unknown (readers ignore it: left by a crash, not of this table, or of a dropped
+            partition).
 
         Raises:
             CatalogError: There is no such table.

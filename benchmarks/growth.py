@@ -262,7 +262,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    with acidsql.connect(spark, warehouse=f"{place}/warehouse") as acid:
+    with acidsql.connect(
+        spark,
+        warehouse=f"{place}/warehouse",
+        settings={"acidsql.history.retention": "0s"},
+    ) as acid:
         acid.sql("CREATE TABLE warm (id BIGINT) PARTITIONED BY (p INT)")
         acid.sql("INSERT INTO warm SELECT id, 1 FROM range(1000)")
         parts: dict[str, Callable[[], None]] = {

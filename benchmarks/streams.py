@@ -191,7 +191,10 @@ def main() -> None:
             spark,
             warehouse=str(place / "warehouse"),
             compactor="inline" if args.batches else "background",
-            settings={"acidsql.compactor.strategy": args.strategy},
+            settings={
+                "acidsql.compactor.strategy": args.strategy,
+                "acidsql.history.retention": "0s",
+            },
         ) as acid:
             print(measure(acid, place, args))
     finally:

@@ -192,7 +192,11 @@ def acid(
     metastore.write_bytes(new_metastore)
     with closing(sqlite3.connect(metastore)) as store, store:
         store.execute("UPDATE DBS SET DB_LOCATION_URI = ?", [str(warehouse)])
-    # Nothing is compacted automatically, because tests look at directories.
-    with acidsql.connect(spark, warehouse=str(warehouse), compactor="off") as session:
+    # Nothing is compacted automatically, and nothing kept for older versions, because tests look at
+    # directories.
+    settings = {"acidsql.history.retention": "0s"}
+    with acidsql.connect(
+        spark, warehouse=str(warehouse), compactor="off", settings=settings
+    ) as session:
         yield session
     spark.catalog.setCurrentDatabase("default")

@@ -32,6 +32,8 @@ LACKS = frozenset({
     "the statement of a transaction",  # the server does not keep it
 })  # fmt: skip
 
+# The state of files that only older versions need: a Hive Metastore keeps no versions.
+HISTORY = "obsolete" if OVER_HIVE else "history"
 _SERVERS = {"hive_metastore", "hive3_metastore", "hive"}  # fixtures
 
 
@@ -67,4 +69,5 @@ def beside(acid: Any, **options: Any) -> Any:
 
     if OVER_HIVE:
         return acidsql.connect(acid.spark, metastore=acid.metastore.url, **options)
-    return acidsql.connect(acid.spark, warehouse=acid.warehouse, **options)
+    as_there = {"acidsql.history.retention": "0s"} | options.pop("settings", {})
+    return acidsql.connect(acid.spark, warehouse=acid.warehouse, settings=as_there, **options)

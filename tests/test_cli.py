@@ -60,9 +60,12 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert as_csv.stdout == "n,s\n1,[x]\n2,\n"  # NULL is an empty field
 
     script = tmp_path / "s.sql"
-    script.write_text("UPDATE c SET s = :s WHERE n = 2; SELECT * FROM c ORDER BY n")
+    script.write_text(
+        "UPDATE c SET s = :s WHERE n = 2 RETURNING old.s, n; SELECT * FROM c ORDER BY n"
+    )
     as_json = run("sql", "--format", "json", "--param", "s=new", "--file", str(script))
     assert [json.loads(line) for line in as_json.stdout.splitlines()] == [
+        {"s": None, "n": 2},
         {"n": 1, "s": "[x]"},
         {"n": 2, "s": "new"},
     ]

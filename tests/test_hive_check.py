@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +15,14 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from click.testing import CliRunner
 
+from acidsql.acid.table import TableName
 from acidsql.cli import main
-from acidsql.hive_check import Fact, Level, check
+from acidsql.hive_check import Fact, Level, Verdict, check
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.interface import TxnType
+from acidsql.storage.folding.compact import staging_of
+from acidsql.storage.writing.publish import staging_directory
 
 _numbers = itertools.count(1)
 SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
@@ -148,6 +154,7 @@ def test_a_hive_without_locks_is_marked(hive_metastore, monkeypatch):
 def test_the_check_opens_no_transaction_and_takes_no_lock(acid, hive_metastore, monkeypatch):
     acid.sql("CREATE TABLE t (a INT)")
     made, real = set(), Client.call
+    leave(acid, "t", staging_directory("", 1, 0, "x"))  # the check asks for transactions, too
 
     def call(self, name, *values, **options):
         made.add(name)
@@ -156,6 +163,53 @@ def test_the_check_opens_no_transaction_and_takes_no_lock(acid, hive_metastore, 
     monkeypatch.setattr(Client, "call", call)
     checked("--metastore", hive_metastore.url)
     assert all(name.startswith("get") for name in made), made
+
+
+def leave(acid, table, *names):
+    """Make directories as a session leaves them that is killed."""
+    name = TableName(acid.spark.catalog.currentDatabase(), table)
+    location = acid.metastore.get_table(name).location
+    for one in names:
+        Path(location.removeprefix("file:"), one.lstrip("/")).mkdir(parents=True)
+    return name
+
+
+def test_directories_that_dead_sessions_left_are_named_and_those_of_living_ones_are_not(
+    acid, hive_metastore
+):
+    """No worker and no cleaner of Hive's knows them."""
+    acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    store = acid.metastore
+    name = leave(acid, "t")
+    committed = store.valid_write_ids(store.valid_txns(), [name])[name].high_water_mark
+
+    def begin():
+        return store.open_txn(user="ann", host="here", txn_type=TxnType.DEFAULT)
+
+    living, killed = begin(), begin()
+    writes = {txn: store.allocate_write_id(txn, name) for txn in (killed, living)}
+    store.abort_txn(killed)
+    dead = [
+        *(staging_directory("", one, 0, "x") for one in (committed, writes[killed])),
+        staging_of("", killed),
+        f"/_tmp_source_{killed:07d}_x",
+    ]
+    unknown = 1 << 40  # as if the transaction had begun after the check asked
+    others = [
+        *(staging_directory("", one, 0, "y") for one in (writes[living], unknown)),
+        *(staging_of("", one) for one in (living, unknown)),
+        f"/_tmp_source_{living:07d}_y", "/_tmp_of_somebody",
+    ]  # fmt: skip
+    leave(acid, "t", *dead, *others)
+    (found,) = [
+        one
+        for one in check(hive_metastore.url, [name.database])
+        if isinstance(one, Verdict) and one.table == str(name)
+    ]
+    store.abort_txn(living)
+    assert found.level is Level.WARNING
+    assert set(re.findall(r"_tmp_\w+", found.said)) == {one.lstrip("/") for one in dead}
 
 
 def test_directories_are_tried_from_executors_when_asked(acid, hive_metastore):

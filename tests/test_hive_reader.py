@@ -81,7 +81,7 @@ CHANGES = [
     "UPDATE {table} SET name = upper(name) WHERE id % 2 = 0",
     "DELETE FROM {table} WHERE id IN (1, 7, 8)",
     MERGE,
-    "UPDATE {table} SET name = 'again' WHERE id > 20",
+    "UPDATE {table} SET name = 'again' WHERE id > 20 RETURNING old.name",
 ]
 
 

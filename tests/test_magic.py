@@ -34,7 +34,9 @@ class PaperSession:
         if text.startswith("BAD"):
             raise SqlSyntaxError("Not SQL.", text, 0, 3)
         if text.startswith("INSERT"):
-            self.last = Receipt(text, (Counts("default.t", inserted=1),), txn_id=len(self.told))
+            counts = (Counts("default.t", inserted=1),)
+            returns = "RETURNING" in text
+            self.last = Receipt(text, counts, txn_id=len(self.told), returns_rows=returns)
         return PaperFrame()
 
 
@@ -55,6 +57,12 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> PaperSession:
 
     monkeypatch.setattr(magic, "first_rows", two_rows)
     return session
+
+
+def test_returned_rows_are_shown_below_their_receipt(shell, paper, capsys):
+    shown = shell.run_cell_magic("acidsql", "", "INSERT INTO t VALUES (1) RETURNING n")
+    assert isinstance(shown, Rows)
+    assert "1 inserted" in capsys.readouterr().out
 
 
 def test_a_cell_runs_its_statements_in_turn(shell, paper, capsys):

@@ -36,6 +36,8 @@ COMPACTED_METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
 PAIRED_FILE = "_acidsql_paired"
 # acidsql's own: in a base whose rows have new row ids.
 REBALANCED_FILE = "_acidsql_rebalanced"
+# acidsql's own: ``_acidsql_replaced_00003`` says which rows those of bucket_00003 replace.
+REPLACED_FILE = "_acidsql_replaced"
 # acidsql's own: in the directory of a table that has moved away; it names the other metastore.
 MOVED_FILE = "_acidsql_moved"
 FLUSH_LENGTH_SUFFIX = "_flush_length"
@@ -48,6 +50,7 @@ ORIGINALS_BASE = -9223372036854775808
 _BASE = re.compile(r"base_(-?\d+)(?:_v(\d+))?")
 _DELTA = re.compile(r"(delete_)?delta_(\d+)_(\d+)(?:_(\d+))?(?:_v(\d+))?")
 _BUCKET = re.compile(r"bucket_(\d+)(?:_(\d+))?")
+_REPLACED = re.compile(rf"{REPLACED_FILE}_(\d+)")
 _ORIGINAL = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 # Hive's list (FileUtils): control characters, DEL and these. A blank is not escaped.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
@@ -114,6 +117,17 @@ def bucket_name(bucket_id: int) -> str:
 def plain_name(bucket_id: int) -> str:
     """The file of one bucket id without event columns: of an insert-only table, or of LOAD DATA."""
     return f"{bucket_id:06d}_0"
+
+
+def replaced_name(bucket_id: int) -> str:
+    """The file that says which rows those of a bucket file replace."""
+    return f"{REPLACED_FILE}_{bucket_id:05d}"
+
+
+def replaced_bucket_id(file_name: str) -> int | None:
+    """The bucket id in a name of ``replaced_name``; None for any other name."""
+    found = _REPLACED.fullmatch(file_name)
+    return int(found[1]) if found else None
 
 
 def parse_directory(name: str) -> AcidDirectory | None:

@@ -6,6 +6,9 @@ these transactions, every write id up to the compaction's highest write id is de
 way as for the compaction. So no reader needs the directories that Hive's rules call obsolete under
 a write id list that ends there.
 
+Of these, the files that older versions need stay for ``acidsql.history.retention``, within
+``acidsql.history.max.ratio`` (``kept_history``). The compaction's entry stays in the queue as long.
+
 *After aborted transactions.* Nobody has ever seen directories whose write ids were all aborted.
 
 *After crashes and DROP.* Hidden directories of statements and compactions whose transaction has
@@ -17,16 +20,18 @@ Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from acidsql.acid.ages import ages
 from acidsql.acid.layout import Kind, parse_directory
-from acidsql.acid.state import AcidState, acid_state
+from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
 from acidsql.compaction.dropped import delete_dropped
+from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_of, total_bytes
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import Metastore, TxnState
@@ -75,6 +80,7 @@ class Cleaner:
         end_old_leases: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore, self._txns, self._end_old_leases = metastore, txns, end_old_leases
+        self._held: dict[tuple[TableName, str | None], Held] = {}  # by table and partition
 
     def run(self) -> list[Removed]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
@@ -107,7 +113,7 @@ class Cleaner:
         """Clean one table or partition once, for the last of its compactions."""
         last, known = entries[-1], self._txns.settings
         try:
-            removed = self._obsolete(last)
+            removed = self._obsolete(entries)
         except (AcidSqlError, OSError) as error:
             _log.warning("Cleaning after compaction %d failed: %s", last.id, error)
             self._metastore.retry_cleaning_later(
@@ -119,15 +125,26 @@ class Cleaner:
             return []
         if removed is None:
             return []
+        held = self._held.get(_place(entries))
+        holders = held.kept.holders if held is not None else frozenset()
         for entry in entries:
-            self._metastore.mark_compaction_cleaned(entry.id)
+            if entry.id not in holders:
+                self._metastore.mark_compaction_cleaned(entry.id)
         return removed
 
-    def _obsolete(self, entry: CompactionInfo) -> list[Removed] | None:
-        """Delete the obsolete directories of a compaction; None if they are not yet known."""
+    def _obsolete(self, entries: Sequence[CompactionInfo]) -> list[Removed] | None:
+        """Delete the obsolete directories of a place's compactions, except those that are kept as
+        history; None if they are not yet known, or nothing has changed since the last look."""
+        entry = entries[-1]
         table = self._metastore.get_table(entry.table)
         if table is None or entry.highest_write_id is None:
+            self._held.pop(_place(entries), None)
             return []  # the directory of a dropped table is deleted as a whole
+        limits = self._limits(table)
+        held = self._held.pop(_place(entries), None)
+        if held is not None and held.still_holds(entries, limits):
+            self._held[_place(entries)] = held
+            return None
         seen = self._look(table.name)
         decided = replace(
             seen.write_ids[table.name],
@@ -139,7 +156,7 @@ class Cleaner:
             _log.warning("'%s' is a link: files behind it are not cleaned up.", link)
             return []
         try:
-            entries, children = visible_entries(
+            found, children = visible_entries(
                 fs, f"{table.location}/{entry.partition or ''}".rstrip("/")
             )
         except FileNotFoundError:
@@ -151,29 +168,33 @@ class Cleaner:
         except FormatError:
             # A later compaction has replaced the base. The cleaning after that one deletes this.
             return None
-        names = {*state.obsolete, *state.aborted}
+        sizes = Sizes(fs, found, children, seen.write_ids[table.name], seen.valid_txns)
+        kept = keep(ages(children, state, decided, seen.valid_txns), entries, limits, sizes)
+        if kept.holders:
+            self._held[_place(entries)] = Held(kept, tuple(one.id for one in entries), limits)
+        names = {*state.obsolete, *state.aborted} - kept.names
         if table.is_insert_only:
             # Files beside the deltas do not belong to the table: no reader takes them.
             names -= {name for name in names if parse_directory(name) is None}
-        self._note_oldest(table.name, state, names)
+        if kept.oldest > limits.oldest and self._metastore.abilities.keeps_versions:
+            # Before the files go: a reader asks for the oldest version after it has listed them.
+            self._metastore.forget_versions(table.name, kept.oldest)
         return [
             _delete(fs, table.name, one, "aborted" if one.name in state.aborted else "obsolete")
-            for one in entries
+            for one in found
             if one.name in names
         ]
 
-    def _note_oldest(self, name: TableName, state: AcidState, gone: Collection[str]) -> None:
-        """Note which versions cannot be read any more, before their files are deleted.
-
-        Older versions than the base need all that the base has replaced. A wider delta has the same
-        events as the deltas that it hides, so every version can be read from it.
-        """
-        if state.base is None or not self._metastore.abilities.keeps_versions:
-            return
-        base = state.base.min_write_id
-        directories = [parse_directory(one) for one in gone if one not in state.aborted]
-        if any(one is None or one.min_write_id <= base for one in directories):
-            self._metastore.forget_versions(name, base)
+    def _limits(self, table: Table) -> Limits:
+        if not self._metastore.abilities.keeps_versions:
+            return Limits(0, 0.0, 0)
+        settings = settings_of(table, self._txns.settings)
+        return Limits(
+            settings.history_retention_ms,
+            settings.history_max_ratio,
+            self._metastore.oldest_version(table.name),
+            self._metastore.now_ms(),
+        )
 
     # ── after aborted transactions ───────────────────────────────────────────────────────────
 
@@ -281,6 +302,10 @@ class Cleaner:
             return []
 
 
+def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
+    return entries[-1].table, entries[-1].partition
+
+
 def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Removed:
     known = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
@@ -288,11 +313,3 @@ def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> Remove
     else:
         fs.delete_file_if_there(entry.path)
     return Removed(table, entry.path, kind, known)
-
-
-def total_bytes(fs: FileSystem, path: str) -> int:
-    """The bytes of all files below a directory."""
-    if fs.is_link(path):
-        return 0
-    entries = fs.list_if_there(path)
-    return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from acidsql.acid.layout import Kind
+from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import (
@@ -29,6 +30,7 @@ from acidsql.metastore.compaction_queue import (
     Candidate,
     CompactionInfo,
     CompactionRequest,
+    CompactionState,
     CompactionType,
 )
 from acidsql.metastore.interface import Metastore
@@ -142,7 +144,8 @@ class Initiator:
                 + sum(file.size for file in listing.deletes)
                 + _bytes(fs, plain[True]),
                 deltas=len(state.deltas),
-                obsolete_bases=any(name.startswith("base_") for name in state.obsolete),
+                obsolete_bases=any(name.startswith("base_") for name in state.obsolete)
+                and not self._waits_for_cleaning(candidate, state),
                 aborted_txns=candidate.aborted_txns,
                 oldest_abort_ms=candidate.oldest_abort_ms,
                 quiet_ms=candidate.quiet_ms,
@@ -153,6 +156,16 @@ class Initiator:
             return replace(decision, size_tiered=False)
         run = newest_run(listing, settings.compactor_delta_num_threshold)
         return replace(decision, why=f"{decision.why}; takes {run}")
+
+    def _waits_for_cleaning(self, candidate: Candidate, state: AcidState) -> bool:
+        """Whether the cleaner knows of the obsolete base, and may keep it as history."""
+        newest = 0 if state.base is None else state.base.min_write_id
+        return any(
+            one.state is CompactionState.READY_FOR_CLEANING
+            and (one.highest_write_id or 0) >= newest
+            for one in self._metastore.compactions()
+            if _is_of(one, candidate)
+        )
 
     def _queue(
         self,

@@ -29,6 +29,7 @@ from acidsql.sql.references import (
 from acidsql.sql.statements import (
     AutoCdc,
     Delete,
+    Insert,
     InsertAction,
     Merge,
     Statement,
@@ -39,6 +40,7 @@ from acidsql.sql.table_changes import TableChanges, table_changes
 from acidsql.sql.time_travel import AsOf, time_travel
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
+from acidsql.storage.reading.returned import Returned
 
 Resolve = Callable[[tuple[str, ...]], Table | None]
 
@@ -59,6 +61,7 @@ class StandIn:
             table.
         as_of: The view shows an older version. None: what the transaction sees.
         changes: The view shows changes of the table, and not its rows.
+        returned: The view shows the rows that a statement has changed, and not the table's rows.
     """
 
     view: str
@@ -67,6 +70,7 @@ class StandIn:
     is_target: bool = False
     as_of: AsOf | None = None
     changes: TableChanges | Undone | None = None
+    returned: Returned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,9 @@ def _references(text: str, statement: Statement, double_quoted: bool) -> Iterato
             yield references(text, statement.source, double_quoted_identifiers=double_quoted)
         return
     if not isinstance(statement, Update | Delete | Merge):
-        yield references(text, double_quoted_identifiers=double_quoted)
+        clause = statement.returning if isinstance(statement, Insert) else None
+        span = None if clause is None else Span(0, clause.span.start)
+        yield references(text, span, double_quoted_identifiers=double_quoted)
         return
     visible: frozenset[str] = frozenset()
     if statement.ctes is not None:
@@ -222,18 +228,27 @@ def _database_prefixes(
         names += [statement.source_name] if plain else []
     tables = [table.name for name in names if (table := resolve(name.parts)) is not None]
     done = {edit.start for edit in edits}
-    for span in expressions(statement):
+    for edit, said in without_database(text, expressions(statement), tables):
+        if edit.start not in done:
+            if any(part.hides(edit.start, said) for part in parts):
+                raise hidden(text, Span(edit.start, edit.end + len(said[1])))
+            yield edit
+
+
+def without_database(
+    text: str, spans: Iterable[Span], tables: Collection[TableName]
+) -> Iterator[tuple[Edit, tuple[str, str]]]:
+    """The edits ``db.t.c`` → ``t.c`` for these tables, each with both names in lower case."""
+    known = {(table.database, table.name) for table in tables}
+    for span in spans:
         tokens = tokenize(span.of(text))
         for i in range(len(tokens) - 3):
             first, dot, second, after = tokens[i : i + 4]
             if [dot.text, after.text] != [".", "."] or (i and tokens[i - 1].text == "."):
                 continue
             said = (first.value.lower(), second.value.lower())
-            start = span.start + first.start
-            if said in [(t.database, t.name) for t in tables] and start not in done:
-                if any(part.hides(start, said) for part in parts):
-                    raise hidden(text, Span(start, span.start + second.end))
-                yield Edit(start, span.start + second.start, "")
+            if said in known:
+                yield Edit(span.start + first.start, span.start + second.start, ""), said
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ This module puts the stand-ins in place and calls the rewrite of the statement's
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
@@ -25,6 +25,7 @@ from acidsql.plan.query import (
     rewrite,
     view_name,
 )
+from acidsql.plan.returning import ReturningQuery, plan_returning
 from acidsql.plan.sqltext import Text
 from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
@@ -57,11 +58,13 @@ class Prepared:
         queries: One event query for each target; a multi-insert has one for each branch.
         standins: The views that the queries read, in no order.
         source: The source of a multi-insert: evaluated once and read by all branches.
+        returning: What the statement returns; None without RETURNING.
     """
 
     queries: tuple[EventQuery, ...]
     standins: tuple[StandIn, ...]
     source: Derived | None = None
+    returning: ReturningQuery | None = None
 
     @property
     def texts(self) -> list[Text]:
@@ -134,7 +137,14 @@ def plan_dml(
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)
     planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, source))
-    return Prepared((_plan(statement, planned, rewritten.source_view, source),), standins)
+    event_query = _plan(statement, planned, rewritten.source_view, source)
+    returning = plan_returning(
+        text, statement, table, lambda query, shown: analyse(query, shown, None),
+        double_quoted=double_quoted,
+    )  # fmt: skip
+    if returning is not None:
+        event_query = replace(event_query, notes_replaced=returning.needs_pairs)
+    return Prepared((event_query,), standins, returning=returning)
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:

@@ -127,6 +127,21 @@ class CompactorSettings:
         "Hive uses it only with hive.compactor.delayed.cleanup.enabled.",
         least_ms=0,
     )
+    history_retention_ms: int = duration(
+        "acidsql.history.retention",
+        "24h",
+        "How long files that a compaction has replaced are kept for older versions of the table. "
+        "A table property of the same name goes first. 0s: as Hive.",
+        unit="h",
+        least_ms=0,
+    )
+    history_max_ratio: float = fraction(
+        "acidsql.history.max.ratio",
+        "1.0",
+        "Files are kept for older versions only while they have at most so many times as many "
+        "bytes as the live files of the table or partition. The oldest go first. A table property "
+        "of the same name goes first.",
+    )
     compactor_cleaner_max_attempts: int = count(
         "hive.compactor.cleaner.retry.maxattempts",
         "5",

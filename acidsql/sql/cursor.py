@@ -71,6 +71,12 @@ class Cursor:
         """Whether the next token is one of these words or symbols."""
         return self.token.upper in words and self.token.upper != ""
 
+    def before(self, index: int) -> Cursor:
+        """A cursor at the same place whose tokens end before the token at ``index``."""
+        found = Cursor(self.text, self.tokens[:index])
+        found.index = self.index
+        return found
+
     # ── taking ───────────────────────────────────────────────────────────────────────────────
 
     def accept(self, *words: str) -> Token | None:

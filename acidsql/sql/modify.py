@@ -34,7 +34,6 @@ def _refused(statement: str) -> dict[str, str]:
     words = {
         "ORDER": f"{statement} … ORDER BY is not supported",
         "LIMIT": f"{statement} … LIMIT is not supported",
-        "RETURNING": f"{statement} … RETURNING is not supported",
         "USING": f"{statement} … USING is not supported: use MERGE",
         "FROM": f"{statement} … FROM is not supported: use MERGE",
         "JOIN": f"A join in {statement} is not supported: use MERGE or a subquery",

@@ -22,6 +22,7 @@ from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
+from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
@@ -271,11 +272,11 @@ def _alone(read: Callable[[Cursor], Statement | None]) -> _Reader:
 
 _Reader = Callable[[Cursor, IsAcid, Span], Statement | None]
 _WITH_READERS: dict[str, Callable[[Cursor, IsAcid, Span | None], Statement | None]] = {
-    "INSERT": insert,
-    "UPDATE": update,
-    "DELETE": delete,
-    "MERGE": merge,
-    "FROM": multi_insert,
+    "INSERT": with_returning(insert),
+    "UPDATE": with_returning(update),
+    "DELETE": with_returning(delete),
+    "MERGE": with_returning(merge),
+    "FROM": with_returning(multi_insert),
 }
 _READERS: dict[str, _Reader] = {
     **{word: _plain(read) for word, read in _WITH_READERS.items()},

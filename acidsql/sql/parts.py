@@ -163,3 +163,20 @@ class Check:
 
     name: str | None
     condition: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """``RETURNING [WITH (OLD AS x, NEW AS y)] item, …``.
+
+    Attributes:
+        span: The place of the clause, which is the statement's last one.
+        items: The places of the items, each with its alias.
+        old: The name that WITH gives to the old row; None without WITH.
+        new: The name that WITH gives to the new row; None without WITH.
+    """
+
+    span: Span
+    items: tuple[Span, ...]
+    old: str | None = None
+    new: str | None = None

@@ -1,8 +1,8 @@
 """The parsed statements, as frozen dataclasses. Names are not resolved and types not known.
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
-module also exports the classes of ``parts``, ``transaction_statements``, ``history_statements``
-and ``compaction_statements``.
+module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
+``history_statements`` and ``compaction_statements``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,18 @@ from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
 from acidsql.sql.parts import PartitionItem as PartitionItem
 from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import Returning as Returning
 from acidsql.sql.parts import SortBy as SortBy
 from acidsql.sql.parts import UpdateAction as UpdateAction
 from acidsql.sql.parts import Value as Value
 from acidsql.sql.parts import Values as Values
+from acidsql.sql.show_statements import DescribeTable as DescribeTable
+from acidsql.sql.show_statements import ShowColumns as ShowColumns
+from acidsql.sql.show_statements import ShowCreateTable as ShowCreateTable
+from acidsql.sql.show_statements import ShowDatabases as ShowDatabases
+from acidsql.sql.show_statements import ShowPartitions as ShowPartitions
+from acidsql.sql.show_statements import ShowTableProperties as ShowTableProperties
+from acidsql.sql.show_statements import ShowTables as ShowTables
 from acidsql.sql.tokens import Span
 from acidsql.sql.transaction_statements import AbortTransactions as AbortTransactions
 from acidsql.sql.transaction_statements import Commit as Commit
@@ -64,6 +72,7 @@ class Insert:
     overwrite: bool = False
     by_name: bool = False
     ctes: Span | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +110,21 @@ class _Changing:
 
 @dataclass(frozen=True, slots=True)
 class Update(_Changing):
-    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …]``."""
+    """``[WITH …] UPDATE t [[AS] x] SET … [WHERE …] [RETURNING …]``."""
 
     assignments: tuple[Assignment, ...]
     where: Span | None
     ctes: Span | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delete(_Changing):
-    """``[WITH …] DELETE FROM t [[AS] x] [WHERE …]``."""
+    """``[WITH …] DELETE FROM t [[AS] x] [WHERE …] [RETURNING …]``."""
 
     where: Span | None
     ctes: Span | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,7 @@ class Merge(_Changing):
     on: Span
     clauses: tuple[MergeClause, ...]
     ctes: Span | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,59 +288,6 @@ class Use:
     """``USE [DATABASE|SCHEMA|NAMESPACE] d``."""
 
     name: Name
-
-
-@dataclass(frozen=True, slots=True)
-class ShowDatabases:
-    """``SHOW DATABASES|SCHEMAS [[LIKE] 'pattern']``."""
-
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTables:
-    """``SHOW TABLES [IN|FROM d] [[LIKE] 'pattern']``."""
-
-    database: Name | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowPartitions:
-    """``SHOW PARTITIONS t [PARTITION (…)]``."""
-
-    name: Name
-    partition: tuple[PartitionItem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShowCreateTable:
-    """``SHOW CREATE TABLE t``."""
-
-    name: Name
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTableProperties:
-    """``SHOW TBLPROPERTIES t [('key')]``."""
-
-    name: Name
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowColumns:
-    """``SHOW COLUMNS IN|FROM t``."""
-
-    name: Name
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTable:
-    """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] t``."""
-
-    name: Name
-    extended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

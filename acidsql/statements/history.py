@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.layout import parse_directory
 from acidsql.acid.table import Table
+from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.metastore.versions import Version
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context, Family, runs
@@ -41,16 +42,29 @@ class HistoryStatements(Family):
         if limit is not None:
             remembered = remembered[:limit]
         oldest = self._oldest(table)
-        rows = [_row(version, oldest) for version in remembered]
+        rows = [(version.write_id, _row(version, oldest)) for version in remembered]
         if limit is None or len(rows) < limit:
             known = {version.write_id for version in remembered}
             found = sorted(self._on_disk(table) - known, reverse=True)
             rows += [
-                (number, *[None] * _UNKNOWN, None if oldest is None else number >= oldest)
+                (number, (number, *[None] * _UNKNOWN, None if oldest is None else number >= oldest))
                 for number in found[: None if limit is None else limit - len(rows)]
             ]
-            rows.sort(key=lambda row: row[0], reverse=True)  # stable: statements of one version
-        return rows_frame(self._spark, _HISTORY, rows)
+        rows = [*self._compactions(table), *rows]
+        # Stable: a compaction comes after the versions that it covers, and before newer ones.
+        rows.sort(key=lambda row: row[0], reverse=True)
+        return rows_frame(self._spark, _HISTORY, [row for _, row in rows[:limit]])
+
+    def _compactions(self, table: Table) -> list[tuple[int, tuple[Any, ...]]]:
+        """The highest write id that each compaction covers, and its row, the newest first."""
+        done = (CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED)
+        found = [
+            one
+            for one in self._metastore.compactions()
+            if one.table == table.name and one.state in done and one.committed_ms is not None
+        ]
+        found.sort(key=lambda one: (one.committed_ms or 0, one.id), reverse=True)
+        return [(one.highest_write_id or 0, _compaction_row(one)) for one in found]
 
     def _oldest(self, table: Table) -> int | None:
         if not self._metastore.abilities.keeps_versions:
@@ -76,6 +90,20 @@ class HistoryStatements(Family):
             and seen.is_valid(one.min_write_id)
             and one.min_write_id > 0
         }
+
+
+def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
+    """A compaction has no version: it changes no row, and readers see the same as before."""
+    where = "" if entry.partition is None else f" of {entry.partition}"
+    return (
+        None,
+        datetime.fromtimestamp((entry.committed_ms or 0) / 1000, UTC),
+        None,
+        f"COMPACT {entry.type.name}",
+        f"{entry.type.name.lower()} compaction{where}, up to version {entry.highest_write_id}",
+        entry.txn_id,
+        *[None] * 8,
+    )
 
 
 def _row(version: Version, oldest: int | None) -> tuple[Any, ...]:

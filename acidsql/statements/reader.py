@@ -33,6 +33,7 @@ from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
 from acidsql.statements.undo import UndoneChanges
 from acidsql.storage.files.listing import Listing
+from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
 from acidsql.storage.reading.scan import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
@@ -209,12 +210,14 @@ class Reader:
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Views without rows for the stand-ins, to analyse a statement with."""
-        return {
-            one.view: shaped(empty(self._spark, one.table), one)
-            if one.changes is None
-            else self._changes.none(one.table)
-            for one in standins
-        }
+        return {one.view: self._empty_view(one) for one in standins}
+
+    def _empty_view(self, standin: StandIn) -> DataFrame:
+        if standin.returned is not None:
+            return no_rows(self._spark, standin.returned)
+        if standin.changes is not None:
+            return self._changes.none(standin.table)
+        return shaped(empty(self._spark, standin.table), standin)
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
         """The lazy events of a query.

@@ -64,6 +64,7 @@ class Receipt:
         notes: Other facts for the user.
         compaction: Why the compactor compacts the changed tables, or why not. The compactor checks
             them after the statement, so these lines may come later.
+        returns_rows: The statement has RETURNING.
     """
 
     statement: str
@@ -75,6 +76,7 @@ class Receipt:
     directories: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     compaction: Sequence[str] = ()
+    returns_rows: bool = False
 
     @property
     def write_ids(self) -> dict[str, int]:
@@ -124,6 +126,8 @@ def receipt(
     published: Sequence[tuple[Table, Published]],
     seconds: Mapping[str, float],
     compaction: Sequence[str] = (),
+    *,
+    returns: bool = False,
 ) -> Receipt:
     """The receipt of what was published, table by table."""
     return Receipt(
@@ -138,6 +142,7 @@ def receipt(
         sum(done.bytes for _, done in published),
         tuple(path for _, done in published for path in done.directories),
         compaction=compaction,
+        returns_rows=returns,
     )
 
 

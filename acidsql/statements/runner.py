@@ -51,6 +51,7 @@ from acidsql.statements.result import (
     receipt,
     rows_frame,
 )
+from acidsql.statements.returning import ReturnedRows
 from acidsql.statements.said import (
     Args,
     Said,
@@ -140,7 +141,7 @@ class Runner:
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
-        self._writer = Writer(context, self._reader)
+        self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
         self._auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
@@ -267,9 +268,8 @@ class Runner:
             self._of_transactions.allow(statement, text)
         readable = _first(resolve, self._names.readable)
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
-            self._need_syntax(statement, said)
             self.last = skipped
-            return self._frame_of_skipped(statement, skipped)
+            return self._skipped(statement, said, skipped)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
             self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
@@ -285,29 +285,26 @@ class Runner:
                 return self._create_as_select(statement, said, clock)
         return self._command(statement, text)
 
-    def _frame_of_skipped(self, statement: st.Statement, skipped: Receipt) -> DataFrame:
+    def _skipped(self, statement: st.Statement, said: Said, skipped: Receipt) -> DataFrame:
+        """The result of a statement that is not run, because it was committed before.
+
+        A wrong syntax is an error. Other errors are ignored: tables may have changed since."""
+        if isinstance(statement, Changing):
+            try:
+                prepared = self._preparer.change(statement, said)
+                if prepared.returning is not None:
+                    return self._returned.none(prepared.returning, said)
+            except AcidSqlError as error:
+                if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
+                    raise
         if isinstance(statement, st.AutoCdc):
             return self._auto_cdc.skipped(skipped)
         return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
-    def _need_syntax(self, statement: st.Statement, said: Said) -> None:
-        """Raise SqlSyntaxError for a statement with an expression that does not parse.
-
-        The statement is not run. So any other error is ignored: tables may have changed since.
-        """
-        if isinstance(statement, Changing):
-            try:
-                self._preparer.change(statement, said)
-            except SqlSyntaxError:
-                raise
-            except AcidSqlError:
-                pass
-
     def _plain(self) -> Plain | None:
         settings = self._txns.settings
-        if not settings.fast_paths:
-            return None
-        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        return plain if settings.fast_paths else None
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         result = self._handlers[type(statement)](statement, text)
@@ -342,15 +339,17 @@ class Runner:
             self._warm_workers()
         with clock("say"):
             prepared = self._preparer.at_a_glance(statement, said, resolve)
+            self._returned.keep(prepared)
         with self.transactions.changing(said.text) as transaction:
             with transaction.statement(name_of(statement), said.text) as work:
                 with clock("hold"):
                     held = self._holder.hold(transaction.txn, statement, said, prepared)
                 self._writer.write(transaction, held, said, clock, work)
+                returned = self._returned.of(held, work, said)
             with clock("keep"):
                 self.transactions.end_of_statement(transaction)
-        self.last = _receipt(said, transaction, work, clock)
-        return counts_frame(self._spark, self.last)
+        self.last = _receipt(said, transaction, work, clock, returns=returned is not None)
+        return counts_frame(self._spark, self.last) if returned is None else returned
 
     def _create_as_select(self, statement: st.CreateTable, said: Said, clock: Clock) -> DataFrame:
         """Run CREATE TABLE … AS SELECT. The commit creates the table together with its rows."""
@@ -392,5 +391,8 @@ def _first(known: Resolve, otherwise: Resolve) -> Resolve:
     return cache(lambda parts: known(parts) or otherwise(parts))
 
 
-def _receipt(said: Said, transaction: Transaction, work: Work, clock: Clock) -> Receipt:
-    return receipt(said.text, transaction.id, work.published, clock.seconds, transaction.compaction)
+def _receipt(
+    said: Said, transaction: Transaction, work: Work, clock: Clock, *, returns: bool = False
+) -> Receipt:
+    compaction, seconds = transaction.compaction, clock.seconds
+    return receipt(said.text, transaction.id, work.published, seconds, compaction, returns=returns)

@@ -6,6 +6,7 @@ ABORT COMPACTIONS is here too, because its result is rows.
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -49,6 +50,7 @@ class ShowStatements(Family):
         seen = self._transactions.look([table.name])
         columns = [column.name for column in table.partition_columns]
         names = self._transactions.partition_names(table) if columns else None
+        keeps_versions = self._metastore.abilities.keeps_versions
         found = inventory(
             filesystem_for(table.location),
             table.location,
@@ -56,6 +58,7 @@ class ShowStatements(Family):
             seen.write_ids[table.name],
             seen.valid_txns,
             columns=columns,
+            oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
         )
         self._transactions.refuse_lost(table, names or ())
         return files_frame(self._spark, found)

@@ -166,7 +166,14 @@ class TimeTravel:
         """
         need_versions(self._metastore, table.name)
         if when.version is not None:
-            return _at_version(table, when.version, snapshot.write_ids[table.name])
+            seen = snapshot.write_ids[table.name]
+            # The first version of a table that was made again has the last write id of the table
+            # before it, which may have been rolled back.
+            if seen.is_aborted(when.version) and any(
+                one.write_id == when.version for one in self._metastore.versions(table.name)
+            ):
+                return seen.up_to(when.version)
+            return _at_version(table, when.version, seen)
         committed = self._committed(table, snapshot)  # before the versions: all of it is in them
         versions = self._metastore.versions(table.name)
         commit = self.moment(when).commit
@@ -194,7 +201,9 @@ class TimeTravel:
             raise SnapshotTooOldError(
                 f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
                 f"after a compaction, or a partition was dropped. The oldest version that can be "
-                f"read is {oldest}.",
+                f"read is {oldest}. A greater acidsql.history.retention or "
+                "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+                "compaction has replaced.",
                 table=table.name,
                 version=needed,
                 oldest=oldest,

@@ -103,6 +103,7 @@ class Writer:
                 query.allow_duplicate_deletes,
                 self._context.partitions.names(table) if has_new_rows else None,
                 settings.max_dynamic_partitions,
+                notes_replaced=query.notes_replaced,
                 is_fast=settings.fast_paths,
             ),
         )

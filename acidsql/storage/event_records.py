@@ -79,6 +79,8 @@ class WriteSpec:
         insert_only: Rows are written to plain files, without event columns.
         loaded: The files are copies by LOAD DATA: plain files, in a table of any kind.
         parquet: The compression of Parquet files; None if files are ORC.
+        notes_replaced: The statement notes which rows its new versions of rows replace (see
+            ``files.replaced``).
     """
 
     staging: str
@@ -95,6 +97,7 @@ class WriteSpec:
     insert_only: bool = False
     loaded: bool = False
     parquet: str | None = None
+    notes_replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ class Record:
     """A message from a task to the driver.
 
     Attributes:
-        kind: ``insert`` or ``delete`` (a written file), ``done`` (this task of the insert stage has
+        kind: ``insert`` or ``delete`` (a written file), ``replaced`` (a file beside an ``insert``,
+            see ``files.replaced``), ``done`` (this task of the insert stage has
             ended), ``seen`` (the delete stage read keys of this task), ``matched`` (rows matched
             without an action), ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column
             had nulls), ``gone`` (a file of LOAD DATA that does not exist any more).

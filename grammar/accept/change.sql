@@ -20,3 +20,9 @@ RESTORE t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY
 REVERT TRANSACTION 17 SKIP CONFLICTS
 -- case explain: what would change
 EXPLAIN CHANGES UPDATE t SET a = a + 1 WHERE b
+-- case update, returning, returned: old and new values
+UPDATE t AS x SET a = a + 1 WHERE b RETURNING old.a, new.a AS now, x.*, left(c, 3), row__id
+-- case delete, returning, returned, renamed: other names for the rows
+DELETE FROM t RETURNING WITH (OLD AS o, NEW AS n) o.*, * EXCEPT (a)
+-- case delete: RETURNING as an alias
+DELETE FROM t returning WHERE returning.a = 1

@@ -31,3 +31,7 @@ INSERT INTO t VALUES (:a, ?, map('k', 1)['k'], array(1, 2))
 INTO t /* c */ VALUES (1 /* ) */, ')') ; -- d
 -- case multi_insert, branch, relation, select: one source, two targets
 WITH c AS (SELECT 1) FROM c JOIN s INSERT INTO t SELECT a WHERE b INSERT OVERWRITE t2 PARTITION (p) (x) SELECT c, p
+-- case insert, returning: behind VALUES, with DEFAULT
+INSERT INTO t VALUES (1, DEFAULT), (2, 'x') RETURNING id, row__id
+-- case insert, returning: RETURNING as an alias before the clause
+INSERT INTO t SELECT a returning FROM s WHERE b RETURNING a

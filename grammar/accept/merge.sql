@@ -14,3 +14,5 @@ MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, '
 MERGE INTO t USING (VALUES (1, 'a')) AS u (id, a) ON t.id = u.id WHEN MATCHED THEN DELETE
 -- case merge, ctes: a common table expression as source
 WITH c AS (SELECT 1 AS id) MERGE INTO t USING c ON t.id = c.id WHEN MATCHED THEN DELETE
+-- case merge, returning: the action
+MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT * RETURNING merge_action(), t.*

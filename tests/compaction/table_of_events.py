@@ -28,6 +28,7 @@ from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.txn import TxnManager
 
+AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions
 SCHEMA = RowSchema.of([("v", "string")])
 NAME = TableName("default", "t")
 
@@ -37,7 +38,7 @@ class Warehouse:
 
     def __init__(self, root: str) -> None:
         self.store = EmbeddedMetastore(sqlite_url(f"{root}/metastore.db"), warehouse=root)
-        self.settings = Settings()
+        self.settings = Settings.of(AS_HIVE)
         self.txns = TxnManager(self.store, self.settings, user="me", host="here")
         self.place = f"{root}/t"
         self.store.create_table(Table(NAME, self.place, (Column("v", "string"),), ()))
@@ -47,7 +48,7 @@ class Warehouse:
         self.deleted: dict[tuple[int, int, int], set[int]] = {}
 
     def worker(self, **settings: str) -> Worker:
-        self.txns.settings = Settings.of(settings)
+        self.txns.settings = Settings.of(AS_HIVE | settings)
         txns = self.txns
         return Worker(SimpleNamespace(), self.store, txns, "here-1", Resources("tag"))
 

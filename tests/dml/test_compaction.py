@@ -569,7 +569,7 @@ def test_in_the_background_it_happens_by_itself(spark, acid):
     with beside(acid, compactor="off") as fresh:
         if fresh.metastore.abilities.can_clean:
             clean(fresh)
-            assert directories(fresh, "obsolete") == []
+            assert directories(fresh, "obsolete") + directories(fresh, "history") == []
         assert rows(fresh, "SELECT id FROM t") == [(0,), (1,), (2,), (3,)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyorc
 import pytest
 from kit import fill
-from over_hive import beside, needs
+from over_hive import HISTORY, beside, needs
 
 from acidsql.errors import CatalogError, FormatError
 from acidsql.storage.files.file_info import read_file_info
@@ -38,7 +38,7 @@ def test_every_file_is_told_with_its_rows_and_its_state(acid):
     acid.sql("INSERT OVERWRITE t SELECT 7, 'x'")
     now = listed(acid)
     assert now["base_0000003", "bucket_00000"] == ("base", 1, "visible")
-    assert {state for _, _, state in now.values()} == {"visible", "obsolete", "unknown"}
+    assert {state for _, _, state in now.values()} == {"visible", HISTORY, "unknown"}
     (one,) = acid.files("t").where("kind = 'base'").collect()
     assert one.asDict() == {
         "partition": "", "directory": "base_0000003", "kind": "base", "min_write_id": 3,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.orc as orc
 import pytest
 from kit import counts, directories, fill, ordered, refused, rows, table
-from over_hive import OVER_HIVE, needs
+from over_hive import HISTORY, OVER_HIVE, needs
 
 from acidsql.errors import ConstraintError
 from acidsql.storage.files.sizes import size
@@ -316,7 +316,7 @@ def test_files_says_what_is_visible(mm):
     found = [(row.directory, row.file, row.state) for row in mm.files("t").collect()]
     assert found == [
         ("base_0000002", "000000_0", "visible"),
-        ("delta_0000001_0000001_0000", "000000_0", "obsolete"),
+        ("delta_0000001_0000001_0000", "000000_0", HISTORY),
     ]
 
 

@@ -109,7 +109,49 @@ def test_every_version_shows_what_the_table_was(acid, other, seed):
     assert all(is_gone(other, number) for number in history.versions if number < oldest)
     changes_lead_from_version_to_version(other, kept, compacts)
     told = {row.version: row.isAvailable for row in other.history("t").collect()}
+    # The two compactions changed no row, so they have no version.
+    assert told.pop(None, "missing") is None
     assert told == {number: number >= oldest for number in history.versions}
+
+
+def test_what_a_major_compaction_has_replaced_is_kept_as_long_as_the_table_says(acid, other):
+    fill(acid, "t (id INT)", "1")
+    acid.sql("INSERT INTO t VALUES (2)")
+    acid.sql("DELETE FROM t WHERE id = 1")
+    kept = "'acidsql.history.retention' = '1h', 'acidsql.history.max.ratio' = '100'"
+    acid.sql(f"ALTER TABLE t SET TBLPROPERTIES ({kept})")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    acid.close()
+    assert other.clean().count() == 0
+    assert at(other, [1, 2, 3]) == {1: [(1,)], 2: [(1,), (2,)], 3: [(2,)]}
+    states = {(row.kind, row.state) for row in other.files("t").collect()}
+    told = [
+        (row.version, row.operation) for row in other.sql("DESCRIBE HISTORY t LIMIT 2").collect()
+    ]
+    assert told == [(None, "COMPACT MAJOR"), (3, "DELETE")]
+    assert states == {("base", "visible"), ("delta", "history"), ("delete_delta", "history")}
+    other.sql("ALTER TABLE t SET TBLPROPERTIES ('acidsql.history.retention' = '0s')")
+    assert other.clean().count() == 3
+    with pytest.raises(SnapshotTooOldError, match=r"is 3\. A greater acidsql\.history\.retention"):
+        at(other, [2])
+
+
+@needs("keeps_versions")
+def test_a_table_that_was_made_again_after_a_rollback_can_be_read_at_its_first_version(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("ROLLBACK")
+    acid.sql("DROP TABLE t")
+    acid.sql("CREATE TABLE t (id INT)")
+    (first,) = acid.history("t").collect()
+    assert first.isAvailable and first.operation == "CREATE TABLE"
+    acid.sql("INSERT INTO t VALUES (2)")
+    assert at(acid, [first.version, first.version + 1]) == {
+        first.version: [],
+        first.version + 1: [(2,)],
+    }
+    assert rows(acid, f'SELECT id FROM t VERSION AS OF "{first.version + 1}"') == [(2,)]
 
 
 def test_a_minor_compaction_loses_no_version_and_a_major_one_only_older_ones(acid, other):

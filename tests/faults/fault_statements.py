@@ -132,6 +132,7 @@ KINDS = (
     Kind("update_partitions", "UPDATE p SET v = concat(v, '!')", _PROBE_P),
     Kind("update_nothing", "UPDATE t SET v = 'none' WHERE id = 1234"),
     Kind("update_by_jobs", "UPDATE t SET v = concat(v, '!') WHERE id <> 2", by_jobs=True),
+    Kind("update_returning", "UPDATE t SET v = concat(v, '!') WHERE id <> 2 RETURNING old.v"),
     Kind("update_few_partitions", "UPDATE p SET v = concat(v, '!') WHERE id <> 2", _PROBE_P),
     Kind("delete", "DELETE FROM t WHERE id >= 2"),
     Kind("delete_by_jobs", "DELETE FROM t WHERE id >= 2", by_jobs=True),

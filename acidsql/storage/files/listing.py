@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from acidsql.acid.layout import (
     FLUSH_LENGTH_SUFFIX,
@@ -147,6 +147,36 @@ def list_directory(
         state,
         any(not _all_visible(directory, write_ids) for directory in state.directories),
     )
+
+
+def list_published(
+    fs: FileSystem, location: str, directories: Iterable[str], *, plain: bool = False
+) -> list[Listing]:
+    """The files of directories that a statement of this transaction has published.
+
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        directories: Their paths.
+        plain: They are of an insert-only table.
+    """
+    found: dict[str, Listing] = {}
+    for path in directories:
+        above, _, name = path.rpartition("/")
+        partition, directory = above.removeprefix(location).lstrip("/"), parse_directory(name)
+        assert directory is not None
+        entry, known = Entry(name, path, True, 0), found.get(partition, Listing(partition))
+        if plain:
+            raw = _raw_files(list(_walk(fs, entry)), directory)
+            known = replace(known, originals=(*known.originals, raw))
+        else:
+            files, _ = _files_of(fs, entry, directory)
+            if directory.kind is Kind.DELETE_DELTA:
+                known = replace(known, deletes=(*known.deletes, *files))
+            else:
+                known = replace(known, data=(*known.data, *files))
+        found[partition] = known
+    return list(found.values())
 
 
 def list_plain(

@@ -179,8 +179,9 @@ class Compacting:
             return {**markers, PAIRED_FILE: b""}
         return markers
 
-    def _name_of(self, bucket_id: int) -> str:
-        return plain_name(bucket_id) if self.spec.insert_only else bucket_name(bucket_id)
+    def _name_of(self, file: Record) -> str:
+        is_plain = self.spec.insert_only
+        return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
 
 
 def staging_of(location: str, txn_id: int) -> str:

@@ -212,16 +212,36 @@ def _events(spark: SparkSession, what: Changes, levels: Sequence[_Level]) -> Ite
             own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
             inserts = without_deleted(inserts, own, files)
         yield _flat(inserts, what.table, INSERT, WRITE_ID)
-    # Scans with delete events in the same partitions give the partitions the same numbers.
     holding = [
-        with_named_rows(replace(listing, deletes=deleting), what.new.after)
+        replace(listing, deletes=deleting)
         for listing in whole
         if (deleting := new[listing.partition].deletes)
     ]
-    rows = insert_events(spark, Scan(what.table, holding, what.new.after))
-    if rows is not None:
-        named = with_rows(rows, deletes.where(f"{VERSION} <> {WRITE_ID}"), files)
+    of_others = deletes.where(f"{VERSION} <> {WRITE_ID}")
+    named = _named(spark, Scan(what.table, holding, what.new.after), of_others)
+    if named is not None:
         yield _flat(named, what.table, DELETE, VERSION)
+
+
+def deleted_rows(spark: SparkSession, what: Scan) -> DataFrame | None:
+    """The rows that delete events name, lazily, with the columns of ``insert_events``.
+
+    Args:
+        spark: The session.
+        what: The delete events, and the files that may have the rows.
+    """
+    return _named(spark, what, delete_keys(spark, what))
+
+
+def _named(spark: SparkSession, what: Scan, deletes: DataFrame) -> DataFrame | None:
+    """The rows that these keys of delete events name.
+
+    The scan is of the same partitions as the keys, so both give the partitions the same numbers.
+    """
+    holding = [with_named_rows(listing, what.write_ids) for listing in what.listings]
+    files = [file for listing in holding for file in listing.deletes]
+    rows = insert_events(spark, replace(what, listings=holding))
+    return None if rows is None else with_rows(rows, deletes, files)
 
 
 def _inserted(spark: SparkSession, what: Changes, listings: Sequence[Listing]) -> DataFrame | None:

@@ -13,6 +13,7 @@ from itertools import chain
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.ages import ages
 from acidsql.acid.layout import (
     ACID_VERSION_FILE,
     FLUSH_LENGTH_SUFFIX,
@@ -24,6 +25,7 @@ from acidsql.acid.layout import (
     is_hidden,
     is_original,
     parse_directory,
+    replaced_bucket_id,
 )
 from acidsql.acid.state import AcidState, Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
@@ -54,7 +56,7 @@ class FoundFile:
         directory: The path of the file's directory below the partition's; "" for a file in the
             partition's directory itself.
         kind: base, delta, delete_delta, original, or litter (no reader takes it as data).
-        state: visible, obsolete, aborted, open or unknown.
+        state: visible, history, obsolete, aborted, open or unknown.
         path: The whole path.
         acid: The parsed name of the directory; None if it is not an ACID directory.
         file: The file's name; None for a directory without files.
@@ -109,6 +111,7 @@ def inventory(
     txns: ValidTxnList,
     *,
     columns: Sequence[str] = (),
+    oldest: float = float("inf"),
 ) -> list[FoundFile]:
     """All directories and files of a table, sorted by path, without Hive's side files.
 
@@ -120,6 +123,7 @@ def inventory(
         txns: The valid transactions of the snapshot. They decide which ``_v`` directories count.
         columns: The partition columns. Their directories are listed even if the catalog does not
             know them.
+        oldest: The oldest version that can be read. What older ones need is obsolete.
     """
     places = [_Place(location, "", True)]
     strays: list[FoundFile] = []
@@ -132,7 +136,7 @@ def inventory(
             lambda prefix: _beside_partitions(fs, location, prefix, columns, write_ids), above
         )
         strays = list(chain.from_iterable(beside))
-    tops = in_threads(lambda place: _tops(fs, place, write_ids, txns), places)
+    tops = in_threads(lambda place: _tops(fs, place, write_ids, txns, oldest), places)
     found = in_threads(lambda top: _below(fs, *top), chain.from_iterable(tops))
     return sorted(
         [*strays, *chain.from_iterable(found)],
@@ -161,11 +165,16 @@ def files_frame(spark: SparkSession, found: Sequence[FoundFile]) -> DataFrame:
 
 
 def _tops(
-    fs: FileSystem, place: _Place, write_ids: ValidWriteIdList, txns: ValidTxnList
+    fs: FileSystem,
+    place: _Place,
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    oldest: float,
 ) -> list[tuple[Entry, FoundFile]]:
     """The entries of a table's or partition's directory itself, with their states."""
     entries = fs.list_if_there(place.path)
-    state_of = _states(fs, [e for e in entries if not is_hidden(e.name)], write_ids, txns)
+    shown = [one for one in entries if not is_hidden(one.name)]
+    state_of = _states(fs, shown, write_ids, txns, oldest)
     found = []
     for entry in entries:
         acid = parse_directory(entry.name) if entry.is_dir else None
@@ -180,7 +189,11 @@ def _tops(
 
 
 def _states(
-    fs: FileSystem, entries: Sequence[Entry], write_ids: ValidWriteIdList, txns: ValidTxnList
+    fs: FileSystem,
+    entries: Sequence[Entry],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    oldest: float,
 ) -> Callable[[str], str]:
     children = list(_whole_children(fs, entries))
     default = "open"
@@ -190,6 +203,8 @@ def _states(
         # The snapshot is older than the oldest base: a reader would fail.
         state, default = AcidState(), UNKNOWN
     states = dict.fromkeys(state.obsolete, "obsolete")
+    for age in ages(children, state, write_ids, txns):
+        states |= dict.fromkeys(age.names if age.until > oldest else (), "history")
     states |= dict.fromkeys(state.aborted, "aborted")
     states |= dict.fromkeys([directory.name for directory in state.directories], "visible")
     states |= dict.fromkeys(state.originals, "visible")
@@ -255,7 +270,8 @@ def _file(fs: FileSystem, child: Entry, siblings: set[str], one: FoundFile) -> F
 
 
 def _is_side_file(name: str) -> bool:
-    return name in _SIDE_FILES or name.endswith(FLUSH_LENGTH_SUFFIX)
+    is_replaced = replaced_bucket_id(name) is not None
+    return name in _SIDE_FILES or is_replaced or name.endswith(FLUSH_LENGTH_SUFFIX)
 
 
 def _is_data(child: Entry) -> bool:

@@ -48,6 +48,7 @@ from acidsql.storage.event_records import (
     WriteSpec,
 )
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.replaced import replaced_rows, replaced_writer
 from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.plain_file import InsertWriter, insert_writer
 from acidsql.storage.writing.staged_file import (
@@ -94,6 +95,17 @@ def to_batch(records: Iterable[Record]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([r.to_json() for r in records], pa.string())], RECORD_SCHEMA)
 
 
+class _InsertFile(StagedFile[InsertWriter]):
+    """A file of new rows, and perhaps the file that says which rows these replace."""
+
+    replaced: StagedFile[InsertWriter] | None = None
+
+    def abort(self) -> None:
+        super().abort()
+        if self.replaced is not None:
+            self.replaced.abort()
+
+
 class _InsertWriter:
     """Writes new rows. Rows of one file come together, so few files are open at a time.
 
@@ -128,14 +140,17 @@ class _InsertWriter:
     def abort(self) -> None:
         self._files.abort()
 
-    def _open(self) -> StagedFile[InsertWriter]:
+    def _open(self) -> _InsertFile:
         path = staged_path(self._spec.staging, "insert", self._task)
-        return StagedFile(self._fs, path, lambda file: insert_writer(file, self._spec))
+        return _InsertFile(self._fs, path, lambda file: insert_writer(file, self._spec))
 
-    def _finish(self, group: Group, file: StagedFile[InsertWriter]) -> None:
-        self._records.append(file.record("insert", self._task, *group))
+    def _finish(self, group: Group, file: _InsertFile) -> None:
+        with aborted_by_error(file):
+            self._records.append(file.record("insert", self._task, *group))
+            if file.replaced is not None:
+                self._records.append(file.replaced.record("replaced", self._task, *group))
 
-    def _append(self, file: StagedFile[InsertWriter], rows: pa.RecordBatch, bucket_id: int) -> None:
+    def _append(self, file: _InsertFile, rows: pa.RecordBatch, bucket_id: int) -> None:
         first = self._next_row_id.get(bucket_id, 0)
         file.writer.write_inserts(
             rows.select(self._names),
@@ -147,6 +162,18 @@ class _InsertWriter:
         if ACTION in rows.schema.names:
             updates = pc.equal(pc.bit_wise_and(rows.column(ACTION), DELETE), DELETE)
             file.updated += pc.sum(updates).as_py() or 0
+            if self._spec.notes_replaced:
+                self._note_replaced(file, rows.filter(updates), pc.indices_nonzero(updates), first)
+
+    def _note_replaced(
+        self, file: _InsertFile, rows: pa.RecordBatch, places: pa.Array, first: int
+    ) -> None:
+        """Note the old row ids of new versions, which are at these places of a batch."""
+        if file.replaced is None:
+            path = staged_path(self._spec.staging, "replaced", self._task)
+            file.replaced = StagedFile(self._fs, path, replaced_writer)
+        row_ids = pc.add(places.cast(pa.int64()), first)
+        file.replaced.writer.write_inserts(replaced_rows(rows, row_ids), 0, 0, 0)
 
     def _count_nulls(self, batch: pa.RecordBatch) -> None:
         for column, name in self._spec.not_null:

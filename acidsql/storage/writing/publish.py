@@ -21,6 +21,7 @@ from acidsql.acid.layout import (
     delete_delta_name,
     delta_name,
     plain_name,
+    replaced_name,
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
 from acidsql.storage.event_records import Record, WriteSpec
@@ -96,7 +97,7 @@ def check(records: Iterable[Record], *, merge: bool) -> list[Record]:
     if duplicates := by_kind.get("duplicate"):
         _raise_duplicate(sum(record.rows for record in duplicates), merge)
     _check_attempts(by_kind)
-    files = by_kind.get("insert", []) + by_kind.get("delete", [])
+    files = [one for kind in ("insert", "delete", "replaced") for one in by_kind.get(kind, [])]
     again = Counter((file.kind, file.partition, file.bucket_id) for file in files)
     for (kind, partition, bucket_id), times in again.items():
         if times > 1:
@@ -135,11 +136,11 @@ def publish(
         name = _directory_name(spec, file.kind, overwrite)
         grouped.setdefault((file.partition, name), []).append(file)
     markers = {} if spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
-    name_of = plain_name if spec.insert_only or spec.loaded else bucket_name
+    is_plain = spec.insert_only or spec.loaded
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"
-            fill(fs, staged, members, markers, name_of)
+            fill(fs, staged, members, markers, lambda file: _file_name(file, is_plain=is_plain))
             parent = f"{location}/{partition}" if partition else location
             _make_durable(fs, location, parent)
             _move(fs, staged, f"{parent}/{name}", directories)
@@ -147,6 +148,7 @@ def publish(
     except BaseException:
         discard(fs, directories)
         raise
+    files = [file for file in files if file.kind != "replaced"]
     updated = sum(file.updated for file in files)
     return Published(
         inserted=sum(file.rows for file in files if file.kind == "insert") - updated,
@@ -228,12 +230,18 @@ def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
     return delta_name(spec.write_id, spec.insert_statement_id)
 
 
+def _file_name(file: Record, *, is_plain: bool) -> str:
+    if file.kind == "replaced":
+        return replaced_name(file.bucket_id)
+    return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
+
+
 def fill(
     fs: FileSystem,
     staged: str,
     files: Sequence[Record],
     markers: Mapping[str, bytes],
-    name_of: Callable[[int], str],
+    name_of: Callable[[Record], str],
 ) -> None:
     """Make a directory, move these files into it, markers first, and sync it.
 
@@ -251,7 +259,7 @@ def fill(
                 "the executors must see the same warehouse.",
                 path=file.path,
             )
-        fs.rename(file.path, f"{staged}/{name_of(file.bucket_id)}")
+        fs.rename(file.path, f"{staged}/{name_of(file)}")
     fs.sync_directory(staged)
 
 

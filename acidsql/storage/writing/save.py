@@ -49,6 +49,7 @@ class Save:
         names: The names of the partition directories; None: all are canonical.
         partitions_max: The greatest number of partitions that new rows may go to.
         loaded: The files are copies of other files, by LOAD DATA.
+        notes_replaced: See ``WriteSpec``.
         is_fast: See ``job.write_events``.
     """
 
@@ -62,6 +63,7 @@ class Save:
     names: PartitionNames | None = None
     partitions_max: int = 1000
     loaded: bool = False
+    notes_replaced: bool = False
     is_fast: bool = True
 
 
@@ -237,4 +239,5 @@ def _spec(what: Save) -> WriteSpec:
         insert_only=table.is_insert_only,
         loaded=what.loaded,
         parquet=parquet_of(table),
+        notes_replaced=what.notes_replaced,
     )

@@ -1,0 +1,61 @@
+"""What older versions of a table are read from.
+
+A base replaces everything below it. What it has replaced is one *age* of a table's or partition's
+directory: the older base, and the deltas between the two. All versions from the older base up to
+the newer one are read from the age's files, and need no others. A delta that a wider delta hides
+belongs to no age: the wider one has the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from acidsql.acid.layout import Kind, parse_directory
+from acidsql.acid.state import AcidState, Child, acid_state
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """What one base has replaced.
+
+    Attributes:
+        until: The write id of the base. Versions below it need the age.
+        names: The age's directories and files.
+    """
+
+    until: int
+    names: frozenset[str]
+
+
+def ages(
+    children: Iterable[Child], state: AcidState, decided: ValidWriteIdList, txns: ValidTxnList
+) -> list[Age]:
+    """The ages in one directory, the newest first.
+
+    Args:
+        children: The visible children of the directory.
+        state: What a reader of ``decided`` reads.
+        decided: The write ids up to the last compaction.
+        txns: The valid transactions.
+    """
+    found: list[Age] = []
+    children, base, obsolete = list(children), state.base, set(state.obsolete)
+    while base is not None and base.min_write_id > 0:
+        until = base.min_write_id
+        # The base's own write id stays too: changes up to this version are told from its events.
+        children = [one for one in children if not _is_base_from(one, until)]
+        before = acid_state(children, decided.up_to(until), txns, history_is_kept=True)
+        names = {*before.originals, *(one.name for one in before.directories)} & obsolete
+        if names:
+            found.append(Age(until, frozenset(names)))
+        base = before.base
+    return found
+
+
+def _is_base_from(child: Child, write_id: int) -> bool:
+    directory = parse_directory(child.name) if child.is_directory else None
+    return (
+        directory is not None and directory.kind is Kind.BASE and directory.min_write_id >= write_id
+    )

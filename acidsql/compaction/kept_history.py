@@ -1,0 +1,159 @@
+"""Which files the cleaner keeps because an older version of a table needs them.
+
+An age (``acid.ages``) is kept, or goes, as a whole, and the oldest age goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from acidsql.acid.ages import Age
+from acidsql.acid.state import Child, acid_state
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.settings import Settings
+from acidsql.storage.files.filesystem import Entry, FileSystem
+
+RETENTION, MAX_RATIO = "acidsql.history.retention", "acidsql.history.max.ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much history a table keeps.
+
+    Attributes:
+        retention_ms: How long after the compaction.
+        max_ratio: At most so many times as many bytes as the live files have.
+        oldest: The oldest version of the table that can be read.
+        now_ms: The time.
+    """
+
+    retention_ms: int
+    max_ratio: float
+    oldest: int
+    now_ms: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays in one directory, and for how long.
+
+    Attributes:
+        names: The directories and files that stay.
+        holders: The numbers of the compactions whose entries stay in the queue until then.
+        due_ms: When the first of the ages gets too old; None if nothing is kept.
+        oldest: The oldest version that can be read from then on, as far as this directory goes.
+    """
+
+    names: frozenset[str]
+    holders: frozenset[int]
+    due_ms: int | None
+    oldest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the cleaner found at its last look, so that it need not list the directory again.
+
+    Attributes:
+        kept: What stays.
+        entries: The numbers of the compactions that waited.
+        limits: The table's limits.
+    """
+
+    kept: Kept
+    entries: tuple[int, ...]
+    limits: Limits
+
+    def still_holds(self, entries: Sequence[CompactionInfo], limits: Limits) -> bool:
+        """Whether a new look would find the same: same limits, no new compaction, none too old."""
+        due_ms, known = self.kept.due_ms, set(self.entries)
+        is_new = any(one.id not in known for one in entries)
+        return (
+            limits == self.limits and not is_new and due_ms is not None and limits.now_ms < due_ms
+        )
+
+
+class Sizes:
+    """Measures the files of one directory."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        entries: Iterable[Entry],
+        children: Sequence[Child],
+        write_ids: ValidWriteIdList,
+        txns: ValidTxnList,
+    ) -> None:
+        self._fs, self._entries = fs, {one.name: one for one in entries}
+        self._children, self._write_ids, self._txns = children, write_ids, txns
+
+    def of(self, names: Iterable[str]) -> int:
+        """The bytes of some of the directories and files."""
+        known = (self._entries[name] for name in names)
+        return sum(total_bytes(self._fs, one.path) if one.is_dir else one.size for one in known)
+
+    def live(self) -> int:
+        """The bytes that readers of now read."""
+        state = acid_state(self._children, self._write_ids, self._txns)
+        return self.of([*state.originals, *(one.name for one in state.directories)])
+
+
+def settings_of(table: Table, settings: Settings) -> Settings:
+    """The settings, with the changes by the table's properties. Raises SettingError."""
+    for name, value in table.properties.items():
+        if name.lower() in (RETENTION, MAX_RATIO):
+            settings = settings.with_(name.lower(), value)
+    return settings
+
+
+def keep(
+    found: Sequence[Age],
+    entries: Sequence[CompactionInfo],
+    limits: Limits,
+    sizes: Sizes,
+) -> Kept:
+    """Choose the ages that stay.
+
+    Args:
+        found: The ages, the newest first.
+        entries: The compactions that wait for the cleaner, by their highest write id.
+        limits: The table's limits.
+        sizes: Measures the files.
+    """
+    names: set[str] = set()
+    holders: set[int] = set()
+    due: list[int] = []
+    left: float | None = None
+    for age in found:
+        # An age is as old as the first compaction that has left it behind.
+        holder = min(
+            (one for one in entries if (one.highest_write_id or 0) >= age.until),
+            key=lambda one: one.committed_ms or 0,
+        )
+        ends_ms = (holder.committed_ms or 0) + limits.retention_ms
+        if age.until <= limits.oldest or ends_ms <= limits.now_ms:
+            return Kept(frozenset(names), frozenset(holders), _first(due), age.until)
+        if left is None:
+            left = limits.max_ratio * sizes.live()
+        left -= sizes.of(age.names)
+        if left < 0:
+            return Kept(frozenset(names), frozenset(holders), _first(due), age.until)
+        names |= age.names
+        holders.add(holder.id)
+        due.append(ends_ms)
+    return Kept(frozenset(names), frozenset(holders), _first(due), 0)
+
+
+def _first(times: Sequence[int]) -> int | None:
+    return min(times, default=None)
+
+
+def total_bytes(fs: FileSystem, path: str) -> int:
+    """The bytes of all files below a directory."""
+    if fs.is_link(path):
+        return 0
+    entries = fs.list_if_there(path)
+    return sum(total_bytes(fs, one.path) if one.is_dir else one.size for one in entries)

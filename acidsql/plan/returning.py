@@ -1,0 +1,202 @@
+"""Rewrites RETURNING to a query over the rows that its statement has changed.
+
+The names mean what they mean in PostgreSQL 18: a column is the new value, and of a deleted row the
+old one; ``old.c`` and ``new.c`` are the values before and after. ``merge_action()`` is MERGE's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.query import StandIn, left_out, placeholders, view_name, without_database
+from acidsql.plan.sqltext import Edit, Text
+from acidsql.sql.references import StarKind, references
+from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
+from acidsql.sql.tokens import Span, tokenize
+from acidsql.storage.columns import quote
+from acidsql.storage.reading.returned import MERGE_ACTION, Returned
+from acidsql.storage.reading.scan import ROW__ID
+
+_Statement = Insert | Update | Delete | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class ReturningQuery:
+    """The query of a RETURNING.
+
+    Attributes:
+        query: The query over the view.
+        view: The name of the view over the changed rows.
+        shown: The columns of the view.
+    """
+
+    query: Text
+    view: str
+    shown: Returned
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether the writer must note which new row replaces which old one."""
+        return self.shown.has_old and self.shown.has_new
+
+
+def plan_returning(
+    text: str,
+    statement: _Statement,
+    table: Table,
+    analyse: Callable[[Text, tuple[StandIn, ...]], object],
+    *,
+    double_quoted: bool,
+) -> ReturningQuery | None:
+    """Rewrite a statement's RETURNING; None if the statement has none.
+
+    Args:
+        text: The user's statement.
+        statement: The parsed statement.
+        table: The target.
+        analyse: Asks Spark for the columns of a query over stand-ins.
+        double_quoted: ``"…"`` is a name in this session.
+
+    Raises:
+        AnalysisError: A name or a type is wrong, or an item has an aggregate function.
+        UnsupportedError: An item has a subquery or a column of MERGE's source.
+    """
+    if (clause := statement.returning) is None:
+        return None
+    scope = _Scope.of(text, statement, clause, table)
+    edits = [edit for item in clause.items for edit in scope.edits(item, double_quoted)]
+    query = Text(text, [*edits, *placeholders(text)])
+    items: list[Text | str] = [query.new().verbatim(item) for item in clause.items]
+    standin = StandIn(view_name(), table, returned=scope.shown)
+    rows = f"\nFROM {standin.view} AS {quote(scope.qualifier)}"
+    # With a plain column beside it, Spark refuses an aggregate function.
+    _analyse(
+        query.new().raw("SELECT\n").commas([*items, MERGE_ACTION]).raw(rows),
+        clause, lambda checked: analyse(checked, (standin,)),
+    )  # fmt: skip
+    query.raw("SELECT\n").commas(items).raw(rows)
+    return ReturningQuery(query, standin.view, scope.shown)
+
+
+def _analyse(query: Text, clause: Returning, analyse: Callable[[Text], object]) -> None:
+    try:
+        analyse(query)
+    except AnalysisError as error:
+        if error.condition != "MISSING_GROUP_BY":
+            raise
+        raise AnalysisError(
+            "RETURNING gives one row for each changed row, so it has no aggregate functions. Call "
+            "the DataFrame's agg(…).",
+            query.source, clause.span.start, clause.span.end,
+            condition="MISSING_GROUP_BY", sqlstate="42803",
+        ) from None  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The names that the items of one RETURNING may use.
+
+    Attributes:
+        text: The user's statement.
+        statement: The parsed statement.
+        qualifier: The name of the target's columns.
+        shown: The columns of the view.
+    """
+
+    text: str
+    statement: _Statement
+    qualifier: str
+    shown: Returned
+
+    @classmethod
+    def of(cls, text: str, statement: _Statement, clause: Returning, table: Table) -> _Scope:
+        qualifier = statement.target.parts[-1]
+        if not isinstance(statement, Insert):
+            qualifier = statement.qualifier
+        old, new = _names(text, clause, table, qualifier)
+        has_old = isinstance(statement, Delete | Merge)
+        if isinstance(statement, Update):
+            words = [one.value.lower() for item in clause.items for one in tokenize(item.of(text))]
+            has_old = old is not None and old.lower() in words
+        is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
+        shown = Returned(table, has_old, has_new, old, new, is_merge)
+        return cls(text, statement, qualifier, shown)
+
+    def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
+        """The edits of one item."""
+        table, text = self.shown.table, self.text
+        found = references(text, item, double_quoted_identifiers=double_quoted, is_value=True)
+        if len(found.blocks) > 1:
+            raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
+        if isinstance(self.statement, Insert) or self.statement.alias is None:
+            for edit, _ in without_database(text, [item], [table.name]):
+                yield edit
+        source = self.statement.source_alias if isinstance(self.statement, Merge) else None
+        for qualifier in [chain.names[0] for chain in found.chains if len(chain.names) > 1]:
+            if source is not None and qualifier == source.lower() != self.qualifier.lower():
+                what = f"A column of MERGE's source ({source}) in RETURNING"
+                raise self._refusal(item, what, "The rows of the target are returned")
+        ids = [ROW__ID] if table.has_row_ids else []
+        ours = [*ids, *(quote(one) for one in (self.shown.old, self.shown.new) if one)]
+        structs = [one.lower() for one in (self.shown.old, self.shown.new) if one]
+        for star in found.blocks[0].stars:
+            qualifier = (star.qualifier or ("",))[-1].lower()
+            is_item = star.span.start == item.start
+            if star.qualifier is None and not is_item and star.kind is not StarKind.ARGUMENT:
+                continue  # a multiplication
+            if qualifier in structs:
+                yield from [left_out(star, ROW__ID)] if ids else []
+            else:
+                yield left_out(star, ", ".join([*ours, MERGE_ACTION]))
+        yield from self._merge_actions(item)
+
+    def _merge_actions(self, item: Span) -> Iterator[Edit]:
+        tokens = tokenize(item.of(self.text))
+        for i in range(len(tokens) - 2):
+            name, opening, closing = tokens[i : i + 3]
+            if [name.upper, opening.text, closing.text] != ["MERGE_ACTION", "(", ")"]:
+                continue
+            place = Span(item.start + name.start, item.start + closing.end)
+            if not isinstance(self.statement, Merge):
+                raise AnalysisError(
+                    "merge_action() is a function of MERGE's RETURNING.",
+                    self.text, place.start, place.end,
+                    condition="UNRESOLVED_ROUTINE", sqlstate="42883",
+                )  # fmt: skip
+            alias = " AS merge_action" if place == item else ""
+            yield Edit(place.start, place.end, f"{MERGE_ACTION}{alias}")
+
+    def _refusal(self, place: Span, what: str, instead: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{what} is not supported. {instead}.",
+            self.text, place.start, place.end,
+            condition="UNSUPPORTED_FEATURE.RETURNING",
+        )  # fmt: skip
+
+
+def _names(
+    text: str, clause: Returning, table: Table, qualifier: str
+) -> tuple[str | None, str | None]:
+    """The names of the old row and of the new row.
+
+    Without WITH, a column or table that is called OLD or NEW hides the row, as in PostgreSQL.
+
+    Raises:
+        AnalysisError: WITH gives a name that is taken.
+    """
+    taken = {column.name.lower() for column in table.all_columns} | {qualifier.lower(), ROW__ID}
+    names: list[str | None] = []
+    for said, default in ((clause.old, "old"), (clause.new, "new")):
+        name = said or default
+        if name.lower() in taken and said is not None:
+            raise AnalysisError(
+                f"The name '{said}' is taken. WITH (OLD AS …, NEW AS …) gives new names.",
+                text, clause.span.start, clause.items[0].start,
+                condition="AMBIGUOUS_REFERENCE", sqlstate="42704",
+            )  # fmt: skip
+        names.append(None if name.lower() in taken else name)
+        taken.add(name.lower())
+    return names[0], names[1]

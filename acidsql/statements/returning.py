@@ -1,0 +1,59 @@
+"""The rows that RETURNING returns: lazy, over the files that the statement has written."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from acidsql.plan import lower
+from acidsql.plan.returning import ReturningQuery
+from acidsql.plan.rewrite import Prepared
+from acidsql.statements.family import Context
+from acidsql.statements.hold import Held
+from acidsql.statements.said import Said
+from acidsql.statements.work import Work
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.listing import list_table
+from acidsql.storage.reading.returned import no_rows, returned_rows
+
+_SMALL_ROWS, _SMALL_BYTES = 10_000, 1 << 20  # compressed
+
+
+class ReturnedRows:
+    """Reads what statements of one session have changed."""
+
+    def __init__(self, context: Context) -> None:
+        self._spark, self._txns = context.spark, context.txns
+
+    def keep(self, prepared: Prepared) -> None:
+        """Keep the cleaner from deleting the files. Call it before the transaction begins."""
+        if prepared.returning is not None:
+            self._txns.hold_lease()
+
+    def of(self, held: Held, work: Work, said: Said) -> DataFrame | None:
+        """The rows that the statement returns; None without RETURNING.
+
+        Raises:
+            SqlError: As ``lower.frame``.
+        """
+        if (returning := held.prepared.returning) is None:
+            return None
+        shown, snapshot = returning.shown, held.snapshot
+        table, before = shown.table, []
+        ((_, published),) = work.published
+        if shown.has_old:
+            before = list_table(
+                filesystem_for(table.location),
+                table.location,
+                published.partitions,
+                snapshot.write_ids[table.name],
+                snapshot.valid_txns,
+                history_is_kept=True,
+            )
+        is_small = published.changed <= _SMALL_ROWS and published.bytes <= _SMALL_BYTES
+        rows = returned_rows(self._spark, shown, published.directories, before, is_small=is_small)
+        return lower.frame(self._spark, returning.query, {returning.view: rows}, said.args)
+
+    def none(self, returning: ReturningQuery, said: Said) -> DataFrame:
+        """No rows, with the columns of ``of``."""
+        rows = no_rows(self._spark, returning.shown)
+        return lower.frame(self._spark, returning.query, {returning.view: rows}, said.args)

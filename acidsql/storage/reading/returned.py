@@ -1,0 +1,222 @@
+"""The rows of RETURNING: what one statement has changed, read from the directories it published.
+
+The new rows are the statement's insert events. The old rows are those that its delete events name.
+A hidden file says which new row replaces which old one (``files.replaced``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.bucket_codec import encode
+from acidsql.acid.layout import parse_directory, replaced_bucket_id
+from acidsql.acid.table import Table
+from acidsql.acid.write_ids import NONE_OPEN, ValidWriteIdList
+from acidsql.storage.columns import as_char, literal, quote, shown_type
+from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.files.listing import Listing, list_published
+from acidsql.storage.files.replaced import DDL, OLD, Replaced, read_replaced
+from acidsql.storage.reading.changes import deleted_rows
+from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.scan import ROW__ID, Scan, empty, insert_events
+from acidsql.storage.spark import jvm
+from acidsql.storage.spark.worker_process import spare_later_tasks
+
+MERGE_ACTION = f"{PREFIX}merge_action"
+_NEW = f"{PREFIX}new_"
+_ALL = ValidWriteIdList(NONE_OPEN)  # a statement's own directories have only its own events
+_ROW_ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How changed rows are shown.
+
+    Attributes:
+        table: The table.
+        has_old: The statement may have deleted or updated rows, and they are needed.
+        has_new: The statement may have inserted or updated rows.
+        old: The name of the struct with the old row; None: there is no such struct.
+        new: The name of the struct with the new row; None: there is no such struct.
+        is_merge: The statement may insert, update and delete rows.
+    """
+
+    table: Table
+    has_old: bool
+    has_new: bool
+    old: str | None = None
+    new: str | None = None
+    is_merge: bool = False
+
+
+def no_rows(spark: SparkSession, shown: Returned) -> DataFrame:
+    """No rows, with the columns of ``returned_rows``."""
+    rows = empty(spark, shown.table)
+    new = _side(rows, shown.table, _NEW)
+    return _dressed(new.crossJoin(_side(rows, shown.table, OLD)), shown)
+
+
+def returned_rows(
+    spark: SparkSession,
+    shown: Returned,
+    directories: Sequence[str],
+    before: Sequence[Listing],
+    *,
+    is_small: bool = False,
+) -> DataFrame:
+    """The changed rows, lazily: one row for each inserted, updated or deleted row.
+
+    Args:
+        spark: The session.
+        shown: How to show them.
+        directories: The paths of the directories that the statement has published.
+        before: The files that the statement read, of the partitions whose rows it deleted.
+        is_small: The changed rows fit into the memory of a task.
+
+    Returns:
+        The columns of the table, and ``row__id`` if the table has row ids: those of the new row,
+        and of a deleted row the old ones. Then the structs of the old and the new row, with
+        the same fields; NULL if there is none. Then MERGE_ACTION: INSERT, UPDATE or DELETE.
+    """
+    fs, table = filesystem_for(shown.table.location), shown.table
+    with naming_missing(table.location):
+        written = list_published(fs, table.location, directories, plain=table.is_insert_only)
+        new = _new(spark, table, written) if shown.has_new else None
+        old = _old(spark, table, written, before) if shown.has_old else None
+        if new is None or old is None:
+            only = new if old is None else old
+            has = replace(shown, has_old=old is not None, has_new=new is not None)
+            return no_rows(spark, shown) if only is None else _dressed(only, has)
+        rows = _paired(spark, new, old, shown, directories, is_small=is_small)
+        return _dressed(rows, shown)
+
+
+def _new(spark: SparkSession, table: Table, written: Sequence[Listing]) -> DataFrame | None:
+    if table.is_insert_only:
+        files = {one.partition: [p for o in one.originals for p in o.paths] for one in written}
+        return _side(read_inserts_only(spark, table, files, table.file_format), table, _NEW)
+    rows = insert_events(spark, Scan(table, written, _ALL))
+    return None if rows is None else _side(rows, table, _NEW)
+
+
+def _old(
+    spark: SparkSession, table: Table, written: Sequence[Listing], before: Sequence[Listing]
+) -> DataFrame | None:
+    deleting = {listing.partition: listing.deletes for listing in written if listing.deletes}
+    holding = [
+        Listing(one.partition, one.data, deleting[one.partition], one.originals)
+        for one in before
+        if one.partition in deleting
+    ]
+    rows = deleted_rows(spark, Scan(table, holding, _ALL)) if holding else None
+    return None if rows is None else _side(rows, table, OLD)
+
+
+def _paired(
+    spark: SparkSession,
+    new: DataFrame,
+    old: DataFrame,
+    shown: Returned,
+    directories: Sequence[str],
+    *,
+    is_small: bool,
+) -> DataFrame:
+    """Each new row beside the old row that it replaces, then the rows that were only deleted."""
+    place, row_id = (PARTITION, BUCKET_PROPERTY, ROW_ID), (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
+    pairs = jvm.select(
+        _replaced(spark, directories, shown.table.location),
+        *(f"{name} AS {PREFIX}of_{name}" for name in place),
+        *(f"{OLD}{name} AS {PREFIX}to_{name}" for name in row_id),
+    )
+    is_new = " AND ".join(f"{_NEW}{name} = {PREFIX}of_{name}" for name in place)
+    is_old = " AND ".join(
+        [f"{OLD}{PARTITION} = {PREFIX}of_{PARTITION}"]
+        + [f"{OLD}{name} = {PREFIX}to_{name}" for name in row_id]
+    )
+    # Joined so, each evaluation reads the statement's own files, which a ROLLBACK deletes.
+    replaced = old.join(_sent(pairs, is_small), F.expr(is_old))
+    changed = new.join(_sent(replaced, is_small), F.expr(is_new), "left")
+    if not shown.is_merge:
+        return changed
+    deleted = old.join(_sent(pairs, is_small), F.expr(is_old), "left_anti")
+    return changed.unionByName(deleted, allowMissingColumns=True)
+
+
+def _sent(rows: DataFrame, is_small: bool) -> DataFrame:
+    return rows.hint("broadcast") if is_small else rows
+
+
+def _replaced(spark: SparkSession, directories: Sequence[str], location: str) -> DataFrame:
+    """The pairs of all files, with the columns of ``DDL``. Python tasks read them: Spark's own
+    reader ignores hidden files."""
+    fs, found = filesystem_for(location), []
+    for path in directories:
+        above, _, name = path.rpartition("/")
+        directory = parse_directory(name)
+        statement_id = (directory and directory.statement_id) or 0
+        for child in fs.list(path):
+            bucket_id = replaced_bucket_id(child.name)
+            if bucket_id is not None:
+                partition = above.removeprefix(location).lstrip("/")
+                found.append(Replaced(child.path, partition, encode(bucket_id, statement_id)))
+    tasks = spark.range(0, len(found), 1, max(1, len(found)))
+    return tasks.mapInArrow(_reader(found), DDL)
+
+
+def _reader(
+    files: Sequence[Replaced],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_later_tasks()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_replaced(files[number])
+
+    return run
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _side(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
+    """The columns of one side under names of their own."""
+    keys = KEYS if table.has_row_ids else ()
+    own = [f"{key} AS {prefix}{key}" for key in keys]
+    columns = [f"{quote(c.name)} AS {quote(prefix + c.name)}" for c in table.all_columns]
+    return jvm.select(rows, *own, *columns, f"TRUE AS {prefix}")
+
+
+def _dressed(rows: DataFrame, shown: Returned) -> DataFrame:
+    def of(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
+        pairs = [
+            (quote(prefix + c.name) if is_there else "NULL", c.name, shown_type(c.type))
+            for c in shown.table.all_columns
+        ]
+        if shown.table.has_row_ids:
+            keys = zip(("writeid", "bucketid", "rowid"), KEYS, strict=False)
+            fields = ", ".join(f"'{name}', {prefix}{key}" for name, key in keys)
+            row_id = f"named_struct({fields})" if is_there else "NULL"
+            pairs.append((row_id, ROW__ID, _ROW_ID_TYPE))
+        return [(f"CAST({value} AS {kind})", name) for value, name, kind in pairs]
+
+    old, new = of(OLD, is_there=shown.has_old), of(_NEW, is_there=shown.has_new)
+    is_new = f"{_NEW} IS NOT NULL" if shown.has_new else "FALSE"
+    is_old = f"{OLD} IS NOT NULL" if shown.has_old else "FALSE"
+    columns = [
+        f"CASE WHEN {is_new} THEN {ours} ELSE {theirs} END AS {quote(name)}"
+        for (ours, name), (theirs, _) in zip(new, old, strict=True)
+    ]
+    for called, condition, fields in ((shown.old, is_old, old), (shown.new, is_new, new)):
+        if called is not None:
+            parts = ", ".join(f"{literal(name)}, {value}" for value, name in fields)
+            row = f"CASE WHEN {condition} THEN named_struct({parts}) END"
+            columns.append(f"{row} AS {quote(called)}")
+    action = f"CASE WHEN NOT ({is_old}) THEN 'INSERT' WHEN {is_new} THEN 'UPDATE' ELSE 'DELETE' END"
+    return as_char(jvm.select(rows, *columns, f"{action} AS {MERGE_ACTION}"), shown.table)
