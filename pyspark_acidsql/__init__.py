@@ -24,6 +24,8 @@ _NO_SNAPSHOT = (
 class DefaultSource(DataSource):
     """The data source; all but streams from a table is an error."""
 
+    _ddl: str | None = None  # the columns that Spark knows; Spark pickles the source with them
+
     @classmethod
     def name(cls) -> str:
         """The name of the format."""
@@ -53,20 +55,24 @@ class DefaultSource(DataSource):
         if "table" not in self.options:
             raise NotImplementedError(_NO_SNAPSHOT)
         stream = self._stream()
-        try:
-            return stream.ddl
-        finally:
-            stream.stop()
+        ddl: str = stream.ddl
+        stream.stop()
+        self._ddl = ddl
+        return ddl
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
         """``spark.readStream.format("acidsql").option("table", "db.t")``."""
+        if self._ddl is None:
+            raise NotImplementedError(
+                "A stream has the columns of its table. Leave out .schema(…), and select."
+            )
         return self._stream()
 
     def _stream(self) -> Any:
         from acidsql.streams.source import TableStream
 
         options = dict(self.options)
-        return TableStream(partial(_opened, options), options)
+        return TableStream(partial(_opened, options), options, self._ddl)
 
 
 def _opened(options: dict[str, str]) -> Any:

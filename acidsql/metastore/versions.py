@@ -80,6 +80,10 @@ class VersionLog(Protocol):
         """The oldest version of a table whose files were not deleted. *Read-only.* Raises
         CatalogError if there is no such table."""
 
+    def identity(self, table: TableName) -> str:
+        """What tells a table from earlier and later tables of its name. It stays if the table is
+        renamed or changed. *Read-only.* Raises CatalogError if there is no such table."""
+
     def forget_versions(self, table: TableName, oldest: int) -> None:
         """Note that files are about to be deleted that only versions below ``oldest`` need.
         *Idempotent.* The oldest version only ever grows."""

@@ -9,6 +9,7 @@ The reader lives in a Python process of Spark's own, without a session. The task
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -51,14 +52,20 @@ class TableStream(DataSourceStreamReader):
     Args:
         open_store: Opens the metastore.
         options: The options of ``readStream``.
+        ddl: The columns that Spark knows; None: ask the table.
 
     Raises:
         SettingError: An option is missing, unknown or wrong.
         UnsupportedError: The metastore keeps no versions, or the table cannot be a stream.
-        CatalogError: There is no such table.
+        CatalogError: There is no such table, or it has other columns than Spark knows.
     """
 
-    def __init__(self, open_store: Callable[[], Metastore], options: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Metastore],
+        options: Mapping[str, str],
+        ddl: str | None = None,
+    ) -> None:
         known = {name.lower(): value for name, value in options.items()}
         _check(known)
         self._start = known.get("startingversion")
@@ -66,6 +73,7 @@ class TableStream(DataSourceStreamReader):
         self._open = open_store
         self._name = _name_of(known["table"])
         self._store: Metastore | None = None
+        self.ddl = ddl
         self.table = self._found()
         self.ddl = stream_ddl(self.table)
 
@@ -89,30 +97,32 @@ class TableStream(DataSourceStreamReader):
             )  # fmt: skip
         return self._offset(str(seen.up_to(version - 1)))
 
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """What is committed now."""
-        self.table = self._found()
-        return self._offset(str(self._seen()[0]))
+    # PySpark 4.1 calls it so, and later versions call a method without parameters so too.
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+        """What is committed now.
+
+        Raises:
+            CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
+        """
+        offset = self._offset(str(self._seen()[0]))
+        self._found()  # after the snapshot: none of its rows has a column that is new by then
+        return offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of it.
-            CatalogError: The table was dropped and made again, or has other columns.
+            CatalogError: STREAM_SOURCE_CHANGED: the table was dropped and made again, or has other
+                columns now.
         """
         self.table = self._found()
-        for offset in (start, end):
-            if self._is_of_another(offset):
-                raise CatalogError(
-                    f"{self._name} was dropped and made again since the stream's checkpoint was "
-                    "written. Begin a new stream with a new checkpoint.",
-                    condition="STREAM_SOURCE_CHANGED", table=self._name,
-                )  # fmt: skip
-        after = ValidWriteIdList.parse(end["snapshot"])
-        txns = self._seen()[1]
-        before = ValidWriteIdList.parse(start["snapshot"]) if start["snapshot"] else None
-        reads = self._reads(before, after, txns)
+        self._need_same(start, end)
+        seen, txns = self._seen()
+        after = _today(end["snapshot"], seen)
+        before = _today(start["snapshot"], seen) if start["snapshot"] else None
+        reads = self._reads(before, after, seen, txns)
+        self._need_same(start, end)  # and while the files were listed
         return [Split(read) for read in reads]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -127,23 +137,28 @@ class TableStream(DataSourceStreamReader):
             self._store = None
 
     def _reads(
-        self, before: ValidWriteIdList | None, after: ValidWriteIdList, txns: ValidTxnList
+        self,
+        before: ValidWriteIdList | None,
+        after: ValidWriteIdList,
+        seen: ValidWriteIdList,
+        txns: ValidTxnList,
     ) -> list[StreamRead]:
         where = self._directories()
-        if before is None:
-            reads = live_reads(self.table, where, after, txns)
-            self._need_kept(after)
-            return reads
-        new = NewWriteIds(before, after)
         try:
+            if before is None:
+                reads = live_reads(self.table, where, after, txns)
+                self._need_kept(after, seen)
+                return reads
+            new = NewWriteIds(before, after)
             reads = new_reads(Changes(self.table, where, new, txns))
-            self._need_kept(before)
+            self._need_kept(before, seen)
+            return reads
         except SnapshotTooOldError:
             if self._fails:
                 raise
-            kept = live_reads(self.table, where, self._seen()[0], txns)
-            return [StreamRead(one.read, one.deletes, new) for one in kept]
-        return reads
+            left = live_reads(self.table, where, seen, txns)
+            new = NewWriteIds(before or ValidWriteIdList(0), after)
+            return [replace(one, new=new, is_live=before is None) for one in left]
 
     def _directories(self) -> list[str]:
         if not self.table.partition_columns:
@@ -152,16 +167,25 @@ class TableStream(DataSourceStreamReader):
         found = self._metastore.partitions(self._name)
         return [one.location.removeprefix(prefix) for one in found]
 
-    def _need_kept(self, shown: ValidWriteIdList) -> None:
-        """See ``TimeTravel.need_kept``: after the files were listed."""
+    def _need_kept(self, shown: ValidWriteIdList, seen: ValidWriteIdList) -> None:
+        """See ``TimeTravel.need_kept``: after the files were listed.
+
+        A compaction takes no write id above an open one. So an oldest version above one is that of
+        a dropped partition, which a snapshot needs only if it does not show the drop.
+        """
         oldest = self._metastore.oldest_version(self._name)
-        if (needed := shown.complete_up_to) < oldest:
-            raise SnapshotTooOldError(
-                f"The stream of {self._name} needs files since version {needed}, which the "
-                f"cleaner has deleted. The oldest version that can be read is {oldest}. Begin a "
-                "new stream, or set the option failOnDataLoss to false to go on with what is left.",
-                table=self._name, version=needed, oldest=oldest,
-            )  # fmt: skip
+        needed = shown.complete_up_to
+        lacks = [number for number in shown.open if number <= oldest and seen.is_valid(number)]
+        shows_drop = shown.high_water_mark >= oldest and not lacks
+        if needed >= oldest or (oldest > seen.complete_up_to <= needed and shows_drop):
+            return
+        raise SnapshotTooOldError(
+            f"The stream of {self._name} needs files since version {needed}, which the cleaner has "
+            f"deleted, or a partition was dropped. The oldest version that can be read is "
+            f"{oldest}. Begin a new stream, or set the option failOnDataLoss to false to go on "
+            "with what is left.",
+            table=self._name, version=needed, oldest=oldest,
+        )  # fmt: skip
 
     @property
     def _metastore(self) -> Metastore:
@@ -176,14 +200,25 @@ class TableStream(DataSourceStreamReader):
                 "could lack rows. It needs acidsql's own metastore.",
                 condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
             )
-        return self._metastore.get_table(self._name)
+        table = self._metastore.get_table(self._name)
+        if table is None:
+            raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
+        if self.ddl is not None and (now := stream_ddl(table)) != self.ddl:
+            raise _changed(
+                f"{self._name} has other columns now than when the stream began: {now} instead of "
+                f"{self.ddl}. Start the query again."
+            )
+        return table
 
     def _seen(self) -> tuple[ValidWriteIdList, ValidTxnList]:
         txns = self._metastore.valid_txns()
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
     def _offset(self, snapshot: str) -> dict[str, Any]:
-        """A snapshot, and its newest version with that version's transaction (0: none)."""
+        """A snapshot, its newest version with that version's transaction (0: none), and the table.
+
+        A restored store may have the table's identity, and other versions.
+        """
         seen = ValidWriteIdList.parse(snapshot) if snapshot else None
         found = [
             (one.write_id, one.txn_id)
@@ -191,15 +226,34 @@ class TableStream(DataSourceStreamReader):
             if seen is not None and one.write_id > 0 and seen.is_valid(one.write_id)
         ]
         version, txn = max(found, default=(0, 0))
-        return {"snapshot": snapshot, "version": version, "txn": txn}
+        identity = self._metastore.identity(self._name)
+        return {"snapshot": snapshot, "version": version, "txn": txn, "table": identity}
 
-    def _is_of_another(self, offset: dict[str, Any]) -> bool:
-        """Whether the table was another one: now the offset's version is of another transaction."""
-        version, txn = offset["version"], offset["txn"]
-        if version > self._seen()[0].high_water_mark:
-            return True
+    def _need_same(self, *offsets: dict[str, Any]) -> None:
+        """Check that the table is the one of the offsets, and that these are not after now."""
+        identity = self._metastore.identity(self._name)
         known = {one.write_id: one.txn_id for one in self._metastore.versions(self._name)}
-        return version > 0 and known.get(version, txn) != txn
+        mark = self._seen()[0].high_water_mark
+        for offset in offsets:
+            version, txn = offset["version"], offset["txn"]
+            is_same = version == 0 or (version <= mark and known.get(version, txn) == txn)
+            if offset["table"] != identity or not is_same:
+                raise _changed(
+                    f"{self._name} was dropped and made again, or restored from a copy, since the "
+                    "stream's checkpoint was written. Begin a new stream with a new checkpoint."
+                )
+
+
+def _changed(message: str) -> CatalogError:
+    return CatalogError(message, condition="STREAM_SOURCE_CHANGED", sqlstate="55000")
+
+
+def _today(text: str, seen: ValidWriteIdList) -> ValidWriteIdList:
+    """The snapshot of an offset. Of the write ids that were open then, some are aborted now."""
+    then = ValidWriteIdList.parse(text)
+    gone = tuple(number for number in then.open if seen.is_aborted(number))
+    still = tuple(number for number in then.open if number not in gone)
+    return replace(then, open=still, aborted=then.aborted + gone)
 
 
 def _check(options: Mapping[str, str]) -> None:

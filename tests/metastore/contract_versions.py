@@ -99,10 +99,12 @@ class VersionContract:
     def test_a_new_table_of_an_old_name_begins_anew(self, store):
         store.create_table(table())
         write(store, ADDED)
+        identity = store.identity(T)
         store.drop_table(T)
         store.commit_txn(begin(store), create_table=table(location="/wh/other"))
         assert [one.change.operation for one in store.versions(T)] == ["CREATE TABLE"]
         assert store.oldest_version(T) == 1
+        assert store.identity(T) != identity
         _, write_id = write(store, ADDED)
         assert write_id == 2
 
@@ -110,12 +112,16 @@ class VersionContract:
         store.create_table(table())
         _, write_id = write(store, ADDED)
         store.forget_versions(T, 1)
+        identity = store.identity(T)
         store.rename_table(T, U)
+        assert store.identity(U) == identity
         (only,) = store.versions(U)
         assert (only.write_id, only.change.inserted) == (write_id, 1)
         assert (store.oldest_version(U), list(store.versions(T))) == (1, [])
         with pytest.raises(CatalogError):
             store.oldest_version(T)
+        with pytest.raises(CatalogError):
+            store.identity(T)
 
     def test_the_oldest_version_only_grows(self, store, reopen):
         store.create_table(table())

@@ -50,6 +50,13 @@ class EmbeddedVersions:
             found = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
             return int(connection.execute(found).scalar_one())
 
+    def identity(self, table: TableName) -> str:
+        # SQLite may give the number of a dropped table again. Write ids are never given again.
+        with self._store.read() as connection:
+            table_id = rows.need_table(connection, table)
+            found = select(TBLS.c.FIRST_WRITE_ID).where(TBLS.c.TBL_ID == table_id)
+            return f"{table_id}/{connection.execute(found).scalar_one()}"
+
     def forget_versions(self, table: TableName, oldest: int) -> None:
         with self._store.write() as connection:
             _forget(connection, rows.table_id(connection, table), oldest)

@@ -254,6 +254,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     def oldest_version(self, table: TableName) -> int:
         raise AssertionError("a Hive Metastore keeps no versions")
 
+    def identity(self, table: TableName) -> str:
+        raise AssertionError("a Hive Metastore keeps no versions")
+
     def forget_versions(self, table: TableName, oldest: int) -> None:
         raise AssertionError("a Hive Metastore keeps no versions")
 

@@ -48,12 +48,14 @@ class StreamRead:
     Attributes:
         read: The file of insert events.
         deletes: The files of delete events beside it.
-        new: The write ids of the rows; None: all live rows.
+        new: The write ids of the rows; None: all.
+        is_live: Leave out rows that any write id has deleted, not only their own.
     """
 
     read: FileRead
     deletes: tuple[FileRead, ...]
-    new: NewWriteIds | None
+    new: NewWriteIds | None = None
+    is_live: bool = False
 
 
 def stream_ddl(table: Table) -> str:
@@ -97,7 +99,7 @@ def live_reads(
         with naming_missing(path):
             listing = list_directory(fs, path, name, seen, txns, history_is_kept=True)
         deletes = tuple(plan_deletes(listing, seen))
-        reads += [StreamRead(read, deletes, None) for read in plan_reads([listing], seen)]
+        reads += [StreamRead(read, deletes, is_live=True) for read in plan_reads([listing], seen)]
     return reads
 
 
@@ -127,12 +129,12 @@ def stream_rows(what: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
             yield _as_shown(kept, table, what.read.partition)
 
 
-def _deleted(what: StreamRead) -> list[np.ndarray] | None:  # type: ignore[type-arg]
-    """The row ids that were deleted; of new rows, those that their own write id has deleted."""
+def _deleted(what: StreamRead) -> list[np.ndarray] | None:
+    """The row ids that were deleted; if not ``is_live``, by their own write id."""
     found = []
     for read in what.deletes:
         for batch in read_deletes(read):
-            if what.new is not None:
+            if not what.is_live:
                 own = pc.equal(batch.column(DELETING_WRITE_ID), batch.column(WRITE_ID))
                 batch = batch.filter(own)
             if batch.num_rows:
