@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pyorc
@@ -15,7 +16,7 @@ def readers(acid, name="t"):
     """pyorc's reader of each bucket file of a table, by the file's directory."""
     root = Path(acid.warehouse) / name
     found = sorted(root.rglob("bucket_*"))
-    return {path.parent.name: pyorc.Reader(path.open("rb")) for path in found}
+    return {path.parent.name: pyorc.Reader(BytesIO(path.read_bytes())) for path in found}
 
 
 def rows_that_java_reads(spark, path, column, value):

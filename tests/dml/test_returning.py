@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.orc as orc
 import pytest
-from kit import directories, fill, ordered, refused, rows, table
+from kit import clean, directories, fill, ordered, refused, rows, table
 from over_hive import needs
 
 from acidsql.errors import SnapshotTooOldError, SqlSyntaxError
@@ -177,7 +177,7 @@ def test_a_lazy_frame_outlives_compaction_and_cleaning(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
     found = acid.sql("UPDATE t SET v = 'x' WHERE id = 1 RETURNING old.v, new.v AS now")
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
-    acid.clean()
+    clean(acid)
     assert [tuple(row) for row in found.collect()] == [("a", "x")]
 
 
