@@ -187,7 +187,7 @@ class Cleaner:
 
     def _limits(self, table: Table) -> Limits:
         if not self._metastore.abilities.keeps_versions:
-            return Limits(0, 0.0, 0)
+            return Limits(0, 0.0, 0, self._metastore.now_ms())
         settings = settings_of(table.properties, self._txns.settings)
         return Limits(
             settings.history_retention_ms,
