@@ -14,6 +14,7 @@ Options stand before the text:
 * ``-o NAME`` or ``--out NAME`` keeps the last query's DataFrame in the variable NAME;
 * ``--limit N`` shows at most N rows;
 * ``--quiet`` shows nothing;
+* ``--preview`` runs nothing: it shows what the statements would change (``Session.preview``);
 * ``--param name=value`` gives ``:name`` a value.
 
 ``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
@@ -36,14 +37,15 @@ from IPython.display import display
 from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
-from acidsql.render import Rows, first_rows
+from acidsql.render import Changes, Rows, first_changes, first_rows
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.statements.result import Receipt
 
 DEFAULT_LIMIT = 20
-_FLAG = re.compile(r"\s*(--quiet|-q)(?=\s|$)")
+Outcome = Rows | Receipt | Changes
+_FLAG = re.compile(r"\s*(--quiet|-q|--preview)(?=\s|$)")
 _OPTION = re.compile(r"""\s*(--out|-o|--limit|--param)(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)""")
 _UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
 _ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
@@ -54,6 +56,7 @@ class _Options:
     out: str | None = None
     limit: int = DEFAULT_LIMIT
     quiet: bool = False
+    preview: bool = False
     params: dict[str, Any] = field(default_factory=dict)
 
 
@@ -64,8 +67,9 @@ class AcidSqlMagics(Magics):
     shell: Any
 
     @line_cell_magic
-    def acidsql(self, line: str, cell: str | None = None) -> Rows | Receipt | None:
-        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--quiet] [--param name=value] statement; …``.
+    def acidsql(self, line: str, cell: str | None = None) -> Outcome | None:
+        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--quiet] [--preview] [--param name=value]
+        statement; …``.
 
         Returns:
             The last statement's rows or receipt. Those of earlier statements are displayed.
@@ -86,7 +90,9 @@ class AcidSqlMagics(Magics):
             raise UsageError(f"{place}{error}") from None
         return outcome
 
-    def _run(self, session: Session, text: str, options: _Options) -> Rows | Receipt | None:
+    def _run(self, session: Session, text: str, options: _Options) -> Outcome | None:
+        if options.preview:
+            return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
         text = text[assigned.end() :] if assigned else text
         frame = session.sql(text, self._arguments(text, options.params) or None)
@@ -102,6 +108,12 @@ class AcidSqlMagics(Magics):
         if assigned or options.quiet or not frame.columns:
             return None
         return first_rows(frame, options.limit)
+
+    def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
+        frame = session.preview(text, self._arguments(text, options.params) or None)
+        if options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        return None if options.quiet else first_changes(frame, options.limit)
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: those of --param first, then notebook variables."""
@@ -123,7 +135,9 @@ def _parse_options(line: str) -> tuple[_Options, str]:
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
-        if match.re is _FLAG:
+        if match.re is _FLAG and match[1] == "--preview":
+            options.preview = True
+        elif match.re is _FLAG:
             options.quiet = True
         elif match[1] == "--limit":
             if not match[2].isdecimal():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +60,8 @@ class Rows:
         return f"{number:,} row{'s' * (number != 1)}"
 
     def __str__(self) -> str:
-        table = [self.columns, *(tuple(map(_short, row)) for row in self.rows)]
-        widths = [max(len(row[i]) for row in table) for i in range(len(self.columns))]
-        lines = [self._line(row, widths) for row in table]
-        rule = "  ".join("─" * width for width in widths)
-        return "\n".join([lines[0], rule, *lines[1:], f"({self.summary})"])
+        lines = _lines(self.columns, (tuple(map(_short, row)) for row in self.rows), self.numeric)
+        return "\n".join([*lines, f"({self.summary})"])
 
     def __repr__(self) -> str:
         return str(self)
@@ -77,11 +74,124 @@ class Rows:
             f"</table><small>{html.escape(self.summary)}</small>"
         )
 
-    def _line(self, row: tuple[str, ...], widths: list[int]) -> str:
-        cells = zip(row, widths, self.numeric, strict=True)
+
+Image = tuple[str | None, ...]  # the values of a row
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes that a statement would make, old and new values side by side.
+
+    Attributes:
+        frame: The DataFrame of all changes; it is lazy.
+        columns: The names of the table's columns.
+        rows: The first changes: the old row and the new row, each None if there is none.
+        counts: How many rows would be inserted, updated and deleted.
+        more: Whether there are more changes.
+    """
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Image | None, Image | None], ...]
+    counts: Mapping[str, int]
+    more: bool
+
+    @property
+    def summary(self) -> str:
+        """A sentence with the numbers of rows."""
+        found = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
+        shown = f"; the first {len(self.rows):,} changes are shown" if self.more else ""
+        return f"would be {found}{shown}" if found else "nothing would change"
+
+    def __str__(self) -> str:
+        rows = [
+            (_change(old, new), *(_side_by_side(*pair) for pair in _pairs(old, new)))
+            for old, new in self.rows
+        ]
+        numeric = [False] * (len(self.columns) + 1)
+        lines = _lines(("", *self.columns), rows, numeric) if rows else []
+        return "\n".join([*lines, f"({self.summary})"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
+        body = "".join(
+            f"<tr><td>{_change(old, new)}</td>{''.join(map(_marked, _pairs(old, new)))}</tr>"
+            for old, new in self.rows
+        )
+        return (
+            f'<table class="acidsql-changes"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
+            f"</table><small>{html.escape(self.summary)}</small>"
+        )
+
+
+def first_changes(frame: DataFrame, limit: int) -> Changes:
+    """Fetch at most ``limit`` changes of a preview.
+
+    Args:
+        frame: The result of ``Session.preview``.
+        limit: The greatest number of changes.
+    """
+    counted = {row[0]: row[1] for row in frame.groupBy("_change_type").count().collect()}
+    kinds = {"inserted": "insert", "updated": "update_postimage", "deleted": "delete"}
+    counts = {what: counted.get(kind, 0) for what, kind in kinds.items()}
+    kind, last = frame.columns.index("_change_type"), len(frame.columns) - 2
+    rows: list[tuple[Image | None, Image | None]] = []
+    before: Image | None = None
+    # The two images of an update follow one another: both are made of one row.
+    for row in as_text(frame).limit(2 * limit).collect():
+        values = tuple(row[:last])
+        match row[kind]:
+            case "update_preimage":
+                before = values
+            case "update_postimage":
+                rows.append((before, values))
+            case "delete":
+                rows.append((values, None))
+            case _:
+                rows.append((None, values))
+    shown = tuple(rows[:limit])
+    more = sum(counts.values()) > len(shown)
+    return Changes(frame, tuple(frame.columns[:last]), shown, counts, more)
+
+
+def _pairs(old: Image | None, new: Image | None) -> list[tuple[str | None, str | None]]:
+    """The old and the new value of each column, with the marks of a deleted or inserted row."""
+    if old is None or new is None:
+        return [(value, value) for value in (new if old is None else old) or ()]
+    return list(zip(old, new, strict=True))
+
+
+def _change(old: Image | None, new: Image | None) -> str:
+    return "insert" if old is None else "delete" if new is None else "update"
+
+
+def _side_by_side(old: str | None, new: str | None) -> str:
+    return _short(new) if old == new else f"{_short(old)} → {_short(new)}"
+
+
+def _marked(pair: tuple[str | None, str | None]) -> str:
+    old, new = (html.escape(_short(value)) for value in pair)
+    return f"<td>{new}</td>" if pair[0] == pair[1] else f"<td><del>{old}</del> <b>{new}</b></td>"
+
+
+def _lines(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]
+) -> list[str]:
+    """A table as lines of text; numbers are aligned to the right."""
+    table = [head, *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, numeric, strict=True)
         return "  ".join(
             text.rjust(width) if number else text.ljust(width) for text, width, number in cells
         ).rstrip()
+
+    first, *others = map(line, table)
+    return [first, "  ".join("─" * width for width in widths), *others]
 
 
 def first_rows(frame: DataFrame, limit: int) -> Rows:

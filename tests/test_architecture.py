@@ -94,6 +94,7 @@ COLLECTS = {
     "statements/undo.py": "counts of ten versions",
     "statements/cdc_records.py": "counts, three keys that AUTO CDC refuses",
     "streams/upsert.py": "one key that an upsert refuses",
+    "streams/several.py": "names of targets, and a few names of none",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }

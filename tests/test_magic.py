@@ -65,6 +65,26 @@ def test_returned_rows_are_shown_below_their_receipt(shell, paper, capsys):
     assert "1 inserted" in capsys.readouterr().out
 
 
+def test_a_preview_shows_old_and_new_values_and_changes_nothing(shell, acid):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    acid.sql("INSERT INTO t VALUES (1, '<b>'), (2, NULL)")
+    cell = "UPDATE t SET v = 'x' WHERE id < :most; DELETE FROM t WHERE id = 9"
+    shell.user_ns["most"] = 2
+    nothing = shell.run_cell_magic("acidsql", "--preview -o frame", cell)
+    assert str(nothing) == "(nothing would change)"
+    assert shell.user_ns["frame"].count() == 0
+    update = shell.run_line_magic("acidsql", "--preview UPDATE t SET v = 'x'")
+    assert update.counts == {"inserted": 0, "updated": 2, "deleted": 0}
+    assert "update  1   <b> → x" in str(update)
+    assert "update  2   NULL → x" in str(update)
+    assert "<del>&lt;b&gt;</del> <b>x</b>" in update._repr_html_()
+    first = shell.run_line_magic("acidsql", "--preview --limit 1 DELETE FROM t")
+    assert str(first).endswith("(would be 2 deleted; the first 1 changes are shown)")
+    assert acid.table("t").count() == 2
+    with pytest.raises(UsageError, match="EXPLAIN|Expected INSERT"):
+        shell.run_line_magic("acidsql", "--preview SELECT 1")
+
+
 def test_a_cell_runs_its_statements_in_turn(shell, paper, capsys):
     last = shell.run_cell_magic(
         "acidsql", "", "INSERT INTO t VALUES ('a;b'); -- ;\nSELECT n\nFROM t;\n"

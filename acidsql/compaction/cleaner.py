@@ -187,8 +187,8 @@ class Cleaner:
 
     def _limits(self, table: Table) -> Limits:
         if not self._metastore.abilities.keeps_versions:
-            return Limits(0, 0.0, 0)
-        settings = settings_of(table, self._txns.settings)
+            return Limits(0, 0.0, 0, self._metastore.now_ms())
+        settings = settings_of(table.properties, self._txns.settings)
         return Limits(
             settings.history_retention_ms,
             settings.history_max_ratio,

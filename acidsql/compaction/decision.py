@@ -128,7 +128,7 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
     Raises:
         SettingError: A property has an unknown name or a wrong value.
     """
-    return _with_thresholds(settings, table.properties)
+    return with_thresholds(settings, table.properties)
 
 
 def may_tier(metastore: Metastore, table: Table) -> bool:
@@ -169,7 +169,7 @@ def most_left(
     wanted = settings.with_(_STRATEGY, requested.get(_STRATEGY, "hive"))
     if not wanted.compactor_size_tiered or not may_tier(metastore, table):
         return None
-    known = _with_thresholds(thresholds_of(table, settings), requested)
+    known = with_thresholds(thresholds_of(table, settings), requested)
     return known.compactor_delta_num_threshold
 
 
@@ -215,7 +215,8 @@ def has_failed_too_often(
     return now_ms - (last[0].enqueued_ms or 0) < settings.compactor_failed_retry_time_ms
 
 
-def _with_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
+def with_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
+    """The settings, with the changes by ``compactorthreshold.…``. Raises SettingError."""
     for name, value in _below(properties, _THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings

@@ -5,12 +5,11 @@ An age (``acid.ages``) is kept, or goes, as a whole, and the oldest age goes fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.ages import Age
 from acidsql.acid.state import Child, acid_state
-from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.settings import Settings
@@ -101,9 +100,9 @@ class Sizes:
         return self.of([*state.originals, *(one.name for one in state.directories)])
 
 
-def settings_of(table: Table, settings: Settings) -> Settings:
-    """The settings, with the changes by the table's properties. Raises SettingError."""
-    for name, value in table.properties.items():
+def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
+    """The settings, with the changes by a table's properties. Raises SettingError."""
+    for name, value in properties.items():
         if name.lower() in (RETENTION, MAX_RATIO):
             settings = settings.with_(name.lower(), value)
     return settings

@@ -119,8 +119,9 @@ class _Scope:
         old, new = _names(text, clause, table, qualifier)
         has_old = isinstance(statement, Delete | Merge)
         if isinstance(statement, Update):
-            words = [one.value.lower() for item in clause.items for one in tokenize(item.of(text))]
-            has_old = old is not None and old.lower() in words
+            words = {one.value.lower() for item in clause.items for one in tokenize(item.of(text))}
+            # IDENTIFIER('old.c') names a column by a string, or by an expression.
+            has_old = old is not None and not words.isdisjoint({old.lower(), "identifier"})
         is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
         shown = Returned(table, has_old, has_new, old, new, is_merge)
         return cls(text, statement, qualifier, shown)
@@ -129,7 +130,8 @@ class _Scope:
         """The edits of one item."""
         table, text = self.shown.table, self.text
         found = references(text, item, double_quoted_identifiers=double_quoted, is_value=True)
-        if len(found.blocks) > 1:
+        lambdas = {named.block for named in found.named if named.is_value}
+        if len(found.blocks) > 1 + len(lambdas):
             raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
         if isinstance(self.statement, Insert) or self.statement.alias is None:
             for edit, _ in without_database(text, [item], [table.name]):
@@ -142,14 +144,17 @@ class _Scope:
         ids = [ROW__ID] if table.has_row_ids else []
         ours = [*ids, *(quote(one) for one in (self.shown.old, self.shown.new) if one)]
         structs = [one.lower() for one in (self.shown.old, self.shown.new) if one]
+        whole = ["", self.qualifier.lower()]
         for star in found.blocks[0].stars:
-            qualifier = (star.qualifier or ("",))[-1].lower()
+            qualifier = ".".join(star.qualifier or ()).lower()
+            if isinstance(self.statement, Insert) or self.statement.alias is None:
+                qualifier = qualifier.removeprefix(f"{table.name.database}.")
             is_item = star.span.start == item.start
             if star.qualifier is None and not is_item and star.kind is not StarKind.ARGUMENT:
                 continue  # a multiplication
             if qualifier in structs:
                 yield from [left_out(star, ROW__ID)] if ids else []
-            else:
+            elif qualifier in whole:  # not the fields of a column: s.*, old.s.*
                 yield left_out(star, ", ".join([*ours, MERGE_ACTION]))
         yield from self._merge_actions(item)
 

@@ -86,6 +86,8 @@ def _returning(c: Cursor) -> Returning:
     start = c.index
     c.expect("RETURNING")
     names = _names(c) if c.at("WITH", "(") else {}
+    if c.at("DISTINCT") and c.peek().kind is not Kind.END and c.peek().text != ",":
+        c.refuse("RETURNING DISTINCT is not supported: it is one row for each changed row")
     items = [_item(c)]
     while c.accept(","):
         items.append(_item(c))

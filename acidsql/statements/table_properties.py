@@ -18,7 +18,10 @@ from acidsql.acid.table import (
     Column,
     Table,
 )
+from acidsql.compaction.decision import with_thresholds
+from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.settings import Settings
 from acidsql.sql.statements import CreateTable, SetTableProperties, UnsetTableProperties
 from acidsql.sql.tokens import Span
 from acidsql.storage.files.parquet import compression_of
@@ -109,6 +112,9 @@ def check_files(
 ) -> None:
     """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
 
+    The statement's properties for compactions and history are checked, too: nobody sees it if the
+    initiator or the cleaner passes a table by.
+
     Args:
         properties: All properties that the table will have.
         columns: The table's data columns.
@@ -118,17 +124,32 @@ def check_files(
     Raises:
         AnalysisError: A property is misspelt or has an impossible value.
     """
+    _check_settings(statement, text)
     try:
         compression_of(properties)
         options = OrcOptions.of(properties)
         row = RowSchema.of((column.name, column.type) for column in columns)
         check_bloom_filter_columns(options, row.hive)
     except SettingError as error:
-        place = _place_of(error.parameters["key"], statement)
-        raise AnalysisError(
-            error.message, text, place.start, place.end,
-            condition=error.condition, sqlstate=error.sqlstate,
-        ) from None  # fmt: skip
+        raise _at(error, error.parameters["key"], statement, text) from None
+
+
+def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
+    for key, value in statement.properties:
+        try:
+            with_thresholds(settings_of({key: value}, Settings()), {key: value})
+        except SettingError as error:
+            raise _at(error, key, statement, text) from None
+
+
+def _at(
+    error: SettingError, key: str, statement: CreateTable | SetTableProperties, text: str
+) -> AnalysisError:
+    place = _place_of(key, statement)
+    return AnalysisError(
+        error.message, text, place.start, place.end,
+        condition=error.condition, sqlstate=error.sqlstate,
+    )  # fmt: skip
 
 
 def _place_of(key: str, statement: CreateTable | SetTableProperties) -> Span:

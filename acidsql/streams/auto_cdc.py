@@ -14,8 +14,8 @@ from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
+from acidsql.streams.batches import BatchWriter, Target, run, table_name, table_of, view_of
 from acidsql.streams.identity import numbered
-from acidsql.streams.sink import Sink, run, table_name, view_of
 from acidsql.txn.retry import again
 
 _EXCLUSIVE = (
@@ -92,29 +92,12 @@ class Clauses:
         return [f"{words} {_list(names)}" if but is None else f"{words} * EXCEPT {_list(but)}"]
 
 
-class AutoCdc(Sink):
+class Applier(BatchWriter[Target]):
     """A function for ``foreachBatch``, and ``apply`` for batches; ``Session.auto_cdc`` makes it.
 
     Attributes:
         last: The receipt of the newest batch; None before the first one.
     """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        make_runner: Callable[[SparkSession], Runner],
-        table: str,
-        clauses: Clauses,
-        *,
-        app_id: str | None,
-        retries: int,
-    ) -> None:
-        super().__init__(
-            spark, metastore, make_runner, table,
-            mode="changes", keys=(), app_id=app_id, retries=retries,
-        )  # fmt: skip
-        self._clauses = clauses
 
     def apply(
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
@@ -135,23 +118,64 @@ class AutoCdc(Sink):
             AcidSqlError: As ``Session.sql``. Nothing of the batch was applied.
         """
         with self._runner(rows.sparkSession) as runner:
-            table = self._target(runner)
-
-            batch = numbered(txn_app_id, txn_version, str(table.name))
+            target = self._target(runner)
+            batch = numbered(txn_app_id, txn_version, self._sink(target))
+            self._make_ready(runner, target, rows)
 
             def once() -> Receipt | None:
                 if batch is not None:
-                    return self._once(runner, table, rows, batch)
-                self._write(runner, table, rows, 0)
-                return runner.last
+                    return self._once(runner, target, rows, batch)
+                return self._unnumbered(runner, target, rows)
 
             self.last = again(once, self._retries)
         assert self.last is not None
         return self.last
 
-    def _write(self, runner: Runner, table: Table, rows: DataFrame, txn_id: int) -> None:
+    def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
+        """Apply records that no number names."""
+        raise NotImplementedError
+
+
+class AutoCdc(Applier[Table]):
+    """Applies records to one table."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        make_runner: Callable[[SparkSession], Runner],
+        table: str,
+        clauses: Clauses,
+        *,
+        app_id: str | None,
+        retries: int,
+    ) -> None:
+        super().__init__(spark, metastore, make_runner, app_id=app_id, retries=retries)
+        self.table, self._clauses = table, clauses
+
+    def __repr__(self) -> str:
+        return f"<acidsql auto_cdc into {self.table}>"
+
+    def target(self, runner: Runner) -> Table:
+        """The table. Raises AnalysisError if there is none."""
+        return table_of(runner, self.table)
+
+    def write(self, runner: Runner, table: Table, rows: DataFrame) -> Receipt | None:
+        """Apply records in the runner's transaction, or else in one of their own."""
         with view_of(rows) as view:
-            run(runner, self._clauses.text(table_name(table), view))
+            return run(runner, self._clauses.text(table_name(table), view))
+
+    def _target(self, runner: Runner) -> Table:
+        return self.target(runner)
+
+    def _sink(self, target: Table) -> str:
+        return str(target.name)
+
+    def _write(self, runner: Runner, target: Table, rows: DataFrame, _: int) -> Receipt | None:
+        return self.write(runner, target, rows)
+
+    def _unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
+        return self.write(runner, target, rows)
 
 
 def _list(names: Sequence[str] | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,6 +18,7 @@ from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.changes import changes
 from acidsql.streams.identity import check_app_id, numbered
+from acidsql.streams.several import SeveralCdc, Transform, by_value
 from acidsql.streams.sink import MODES, Sink
 from acidsql.streams.writer import AcidStreamWriter
 from acidsql.txn.retry import again
@@ -62,8 +63,7 @@ class StreamMethods:
             SettingError: ``mode`` is unknown, or ``keys`` are missing or out of place.
             UnsupportedError: The metastore keeps no streams.
         """
-        self._need_open()
-        self._need_ledger()
+        self._ready(txn_app_id, retries)
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
         given = list(_listed(keys) or ())
@@ -72,7 +72,6 @@ class StreamMethods:
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
                 name="keys",
             )
-        _check(txn_app_id, retries)
         return Sink(
             self.spark,
             self.metastore,
@@ -85,7 +84,9 @@ class StreamMethods:
         )
 
     def auto_cdc(
-        self, target: str, *, keys: Sequence[str] | str | None = None,
+        self, target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc], *,
+        by: str | None = None, transform: Transform | None = None,
+        keys: Sequence[str] | str | None = None,
         sequence_by: str | None = None, ignore_null_updates: bool = False,
         ignore_null_updates_column_list: Sequence[str] | None = None,
         ignore_null_updates_except_column_list: Sequence[str] | None = None,
@@ -95,7 +96,7 @@ class StreamMethods:
         track_history_column_list: Sequence[str] | None = None,
         track_history_except_column_list: Sequence[str] | None = None,
         txn_app_id: str | None = None, retries: int = 3,
-    ) -> AutoCdc:  # fmt: skip
+    ) -> AutoCdc | SeveralCdc:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
 
         The names are those of Spark's ``create_auto_cdc_flow``. A record changes the row of its key
@@ -103,7 +104,11 @@ class StreamMethods:
         order, and more than once.
 
         Args:
-            target: ``table`` or ``database.table``.
+            target: ``table`` or ``database.table``; or several results of this method, to change
+                their tables in one transaction. A dict has the values of ``by`` as keys. In a list
+                these are the tables' names without database.
+            by: The column that says which target a record is for.
+            transform: Makes a target's records, from its value of ``by`` and the rows with it.
             keys: The columns that name a row. Default: the property ``acidsql.cdc.keys``.
             sequence_by: SQL of a record's order value. Default: ``acidsql.cdc.sequence.by``.
             ignore_null_updates: A NULL leaves a column, or a field of a struct, as it is.
@@ -125,23 +130,39 @@ class StreamMethods:
             txn_version=None)`` applies one DataFrame, and returns the receipt.
 
         Raises:
-            SettingError: An argument is wrong.
-            UnsupportedError: The metastore keeps no streams, or the SCD type is unknown.
+            SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
         """
-        self._need_open()
-        self._need_ledger()
-        _check(txn_app_id, retries)
+        self._ready(txn_app_id, retries)
         clauses = Clauses(
             _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
             track_history_except_column_list,
         )  # fmt: skip
-        clauses.check()
-        return AutoCdc(
-            self.spark, self.metastore, self._runner_for_batch, self._full_name(target), clauses,
-            app_id=txn_app_id, retries=retries,
-        )  # fmt: skip
+        return self._applier(target, by, transform, clauses, txn_app_id, retries)
+
+    def _applier(
+        self,
+        target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc],
+        by: str | None,
+        transform: Transform | None,
+        clauses: Clauses,
+        app_id: str | None,
+        retries: int,
+    ) -> AutoCdc | SeveralCdc:
+        made_by = (self.spark, self.metastore, self._runner_for_batch)
+        if isinstance(target, str):
+            if by is not None or transform is not None:
+                raise SettingError("by=… and transform=… are for several targets.", name="by")
+            clauses.check()
+            name = self._full_name(target)
+            return AutoCdc(*made_by, name, clauses, app_id=app_id, retries=retries)
+        if clauses != Clauses():
+            raise SettingError("Each of several targets has its own clauses.", name="target")
+        if not isinstance(by, str):
+            raise SettingError("Several targets need by=…, a column of the records.", name="by")
+        targets = by_value(target)
+        return SeveralCdc(*made_by, targets, by, transform, app_id=app_id, retries=retries)
 
     def changes_from(
         self,
@@ -248,6 +269,15 @@ class StreamMethods:
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
+    def _ready(self, txn_app_id: str | None, retries: int) -> None:
+        """Check what all sinks need."""
+        self._need_open()
+        self._need_ledger()
+        if not isinstance(retries, int) or retries < 0:
+            raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
+        if txn_app_id is not None:
+            check_app_id(txn_app_id)
+
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:
             raise UnsupportedError(
@@ -287,13 +317,6 @@ class StreamMethods:
         if entry is not None and batch.version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))
-
-
-def _check(txn_app_id: str | None, retries: int) -> None:
-    if not isinstance(retries, int) or retries < 0:
-        raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
-    if txn_app_id is not None:
-        check_app_id(txn_app_id)
 
 
 def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:

@@ -102,11 +102,18 @@ def test_a_reader_keeps_its_snapshot_over_a_compaction_of_hive_and_its_cleaner(b
     reader = both.new_acid()
     reader.sql("BEGIN")
     before = sorted(map(tuple, reader.sql("SELECT * FROM t").collect()))
-    both.acid.sql("UPDATE t SET v = 0")
+    both.acid.close()  # its lease would hold the cleaner back
+    both.acid = both.new_acid()
+    changed = both.acid.sql("UPDATE t SET v = 0 RETURNING old.v")
     both.compact_by_hive("t", "major")
     both.hive.sql("!cleaner")
     assert sorted(map(tuple, reader.sql("SELECT * FROM t").collect())) == before
     reader.sql("COMMIT")
+    reader.close()
+    both.hive.sql("INSERT INTO t VALUES (9, 9)")
+    for _ in range(3):
+        both.hive.sql("!cleaner")
+    assert sorted(map(tuple, changed.collect())) == sorted((v,) for _, v in before)
 
 
 def worker_of(session):

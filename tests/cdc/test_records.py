@@ -3,6 +3,7 @@ has columns for order values, the other has not."""
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -137,7 +138,11 @@ def test_other_readers_see_the_same(story):
     found = acidsql.read(acid.spark, place, partitioned_by="p string").select("id", "v", "p")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, table.collect()))
     state = Path(f"{place}__acidsql_cdc")
-    events = [event for path in state.rglob("bucket_*") for event in pyorc.Reader(path.open("rb"))]
+    events = [
+        event
+        for path in state.rglob("bucket_*")
+        for event in pyorc.Reader(BytesIO(path.read_bytes()))
+    ]
     gone = {event[1:4] for event in events if event[0] == 2}
     kept = [event[5] for event in events if event[0] == 0 and event[1:4] not in gone]
     assert {row[0] for row in kept if row[2]} == {8, 10}

@@ -79,6 +79,11 @@ def _opened(acid: Any) -> set[int]:
     return {txn.txn_id for txn in found if "lease" not in txn.agent_info} - readers
 
 
+def clean(acid: Any) -> list[Any]:
+    """What a session deletes. Over a Hive Metastore only Hive deletes."""
+    return acid.clean().collect() if acid.metastore.abilities.can_clean else []
+
+
 def directories(acid: Any, name: str = "t") -> list[str]:
     """The directories with a table's files, hidden ones included."""
     root = Path(acid.warehouse) / name

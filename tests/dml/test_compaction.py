@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyorc
 import pytest
-from kit import fill, ordered, refused, rows
+from kit import clean, fill, ordered, refused, rows
 from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import AcidSqlError, AnalysisError, WriteConflictError, WriteError
@@ -31,11 +31,6 @@ def directories(acid, state="visible", name="t"):
     the names have over a Hive Metastore."""
     found = acid.files(name).where(f"state = '{state}'").select("partition", "directory").distinct()
     return sorted(re.sub(r"_v\d+$", "", "/".join(filter(None, row))) for row in found.collect())
-
-
-def clean(acid):
-    """What a session deletes. Over a Hive Metastore only Hive deletes."""
-    return acid.clean().collect() if acid.metastore.abilities.can_clean else []
 
 
 def with_ids(acid, name="t"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+from io import BytesIO
 from pathlib import Path
 
 import pyorc
@@ -147,7 +148,9 @@ def test_events_of_files_that_hive_wrote(acid, name):
     counts."""
     directories = {file.parent for file in (GOLDEN / name / "data").rglob("bucket_*")}
     for directory in sorted(directories):
-        whole = sum(len(pyorc.Reader(file.open("rb"))) for file in directory.glob("bucket_*"))
+        whole = sum(
+            len(pyorc.Reader(BytesIO(file.read_bytes()))) for file in directory.glob("bucket_*")
+        )
         assert acid.events(str(directory)).count() == whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pyorc
@@ -15,7 +16,7 @@ def readers(acid, name="t"):
     """pyorc's reader of each bucket file of a table, by the file's directory."""
     root = Path(acid.warehouse) / name
     found = sorted(root.rglob("bucket_*"))
-    return {path.parent.name: pyorc.Reader(path.open("rb")) for path in found}
+    return {path.parent.name: pyorc.Reader(BytesIO(path.read_bytes())) for path in found}
 
 
 def rows_that_java_reads(spark, path, column, value):
@@ -146,6 +147,9 @@ def test_stripes_are_as_small_as_the_table_says(acid):
         ("'orc.bloom.filter.columns' = 'v,nope'", "INVALID_PROPERTY_VALUE", "'nope' is none"),
         ("'orc.bloom.filter.columns' = 'p'", "INVALID_PROPERTY_VALUE", "'p' is none"),
         ("'orc.mask' = 'x'", "UNSUPPORTED_FEATURE", "encrypted or masked"),
+        ("'acidsql.history.retention' = 'xyz'", "INVALID_CONF_VALUE", "cannot be 'xyz'"),
+        ("'acidsql.History.max.ratio' = '-1'", "INVALID_CONF_VALUE", "cannot be '-1'"),
+        ("'compactorthreshold.acidsql.compactor.strategy' = 'x'", "INVALID_CONF_VALUE", "be 'x'"),
     ],
 )
 def test_a_wrong_property_is_refused_where_it_stands(acid, pair, condition, words):
@@ -171,6 +175,10 @@ def test_a_property_that_is_set_later_is_checked_and_holds_from_then_on(acid):
     refused(
         acid, "ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='brotli')",
         "INVALID_PROPERTY_VALUE", "('orc.compress'='brotli')",
+    )  # fmt: skip
+    refused(
+        acid, "ALTER TABLE t SET TBLPROPERTIES ('acidsql.history.retention'='')",
+        "INVALID_CONF_VALUE", "('acidsql.history.retention'='')",
     )  # fmt: skip
     acid.sql("ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='SNAPPY')")
     acid.sql("INSERT INTO t VALUES (100)")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.orc as orc
 import pytest
-from kit import directories, fill, ordered, refused, rows, table
+from kit import clean, directories, fill, ordered, refused, rows, table
 from over_hive import needs
 
 from acidsql.errors import SnapshotTooOldError, SqlSyntaxError
@@ -132,6 +132,17 @@ def test_names_mean_what_they_mean_in_postgresql(acid):
     assert rows(acid, "UPDATE t SET c = 'z' WHERE id = 77 RETURNING *, old") == []
 
 
+def test_old_values_are_read_however_they_are_named_and_structs_have_stars(acid):
+    fill(acid, "t (id INT, s STRUCT<a: INT, `b.c`: STRING>)", "1, named_struct('a', 2, 'b.c', 'x')")
+    found = acid.sql(
+        "UPDATE t SET id = id + 1 RETURNING IDENTIFIER('old.id'), id, s.*, old.s.*, default.t.s.*, "
+        "transform(array(1), x -> x + id)"
+    )
+    assert [tuple(row) for row in found.collect()] == [(1, 2, *[2, "x"] * 3, [3])]
+    inside = "transform(array(1), x -> (SELECT max(id) FROM t))"
+    refused(acid, f"DELETE FROM t RETURNING {inside}", "UNSUPPORTED_FEATURE.RETURNING", inside)
+
+
 def test_returning_is_a_clause_only_in_its_place(acid):
     fill(acid, "t (id INT, returning INT)", "1, 2")
     acid.sql("UPDATE t SET returning = returning + 1 WHERE returning = 2")
@@ -177,7 +188,7 @@ def test_a_lazy_frame_outlives_compaction_and_cleaning(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
     found = acid.sql("UPDATE t SET v = 'x' WHERE id = 1 RETURNING old.v, new.v AS now")
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
-    acid.clean()
+    clean(acid)
     assert [tuple(row) for row in found.collect()] == [("a", "x")]
 
 

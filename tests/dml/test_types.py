@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow.orc as pa_orc
@@ -184,7 +185,7 @@ def test_the_files_follow_the_safe_write_profile(acid):
 
 
 def _check_file(path, directory):
-    reader = pyorc.Reader(path.open("rb"))
+    reader = pyorc.Reader(BytesIO(path.read_bytes()))
     metadata = reader.user_metadata
     events = list(reader)
     assert reader.schema.fields.keys() >= {"operation", "row"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ def write(path, options, rows=20_000, batch_rows=1000):
 
 
 def opened(path):
-    return pyorc.Reader(path.open("rb"))
+    return pyorc.Reader(BytesIO(path.read_bytes()))
 
 
 def bloom_filters(reader):

@@ -10,7 +10,7 @@ import pytest
 
 from acidsql.errors import AcidSqlError, MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.streams import sink as module
+from acidsql.streams import batches as module
 from acidsql.streams.query import RunningQuery
 
 pytestmark = pytest.mark.spark

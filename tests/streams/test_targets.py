@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.errors import AcidSqlError, AnalysisError, StreamError, UnsupportedError
 from acidsql.metastore.interface import TxnState
-from acidsql.streams import sink as module
+from acidsql.streams import batches as module
 from acidsql.streams.query import RunningQuery
 
 pytestmark = pytest.mark.spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError
-from acidsql.streams import sink as module
+from acidsql.streams import batches as module
 from acidsql.streams.query import RunningQuery
 
 pytestmark = pytest.mark.spark

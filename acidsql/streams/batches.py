@@ -1,0 +1,183 @@
+"""Runs the micro-batches of a streaming query, each exactly once.
+
+One batch, from start to finish:
+
+1. Look up the ledger. If the batch was committed already, skip it (``metastore/stream_rules.py``).
+2. Write the batch's rows, in a transaction.
+3. COMMIT notes the batch in the ledger, unless another run has changed the entry since 1.
+
+Spark evaluates a batch anew for each action on it, and may get other rows. So each kind of sink has
+one action: the statement's own job, or one job that writes the rows into temporary files.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, SettingError
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.stream_rules import is_replay
+from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
+from acidsql.sql.parts import parts_of
+from acidsql.statements.result import Receipt
+from acidsql.statements.runner import Runner
+from acidsql.storage.columns import quote
+from acidsql.streams.query import running_query
+from acidsql.txn.retry import again
+
+Target = TypeVar("Target")  # one table, or several
+
+
+class BatchWriter(Generic[Target]):
+    """A function for ``DataStreamWriter.foreachBatch``.
+
+    Args:
+        spark: The session that starts the query.
+        metastore: The session's metastore.
+        make_runner: Makes a runner for statements on a batch's own Spark session.
+        app_id: The application in the ledger. None: the id of the streaming query.
+        retries: How often to write a batch again after a conflict with another transaction.
+
+    Attributes:
+        last: The receipt of the newest batch; None before the first one.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        make_runner: Callable[[SparkSession], Runner],
+        *,
+        app_id: str | None,
+        retries: int,
+    ) -> None:
+        self._spark, self._metastore, self._make_runner = spark, metastore, make_runner
+        self._app_id, self._retries = app_id, retries
+        self._runs: set[str] = set()  # the runs whose batches this sink has got
+        self.last: Receipt | None = None
+
+    def _target(self, runner: Runner) -> Target:
+        """The target. Raises AnalysisError if there is none."""
+        raise NotImplementedError
+
+    def _sink(self, target: Target) -> str:
+        """The target's name in the ledger."""
+        raise NotImplementedError
+
+    def _make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+        """Do what must be done before the transaction of a batch begins."""
+
+    def _write(
+        self, runner: Runner, target: Target, rows: DataFrame, txn_id: int
+    ) -> Receipt | None:
+        """Write a batch in the runner's transaction, and return the receipt."""
+        raise NotImplementedError
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
+
+        Raises:
+            StreamError: The batch is out of order (see ``StreamError``).
+            AnalysisError: The batch's columns do not fit the table.
+            AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
+        """
+        with self._runner(rows.sparkSession) as runner:
+            target = self._target(runner)
+            batch = self._identity(rows, batch_id, target)
+            self._make_ready(runner, target, rows)
+            self.last = again(lambda: self._once(runner, target, rows, batch), self._retries)
+        self._runs.add(batch.run_id)
+
+    def _once(
+        self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
+    ) -> Receipt | None:
+        entry = entry_of(self._metastore, batch)
+        if entry is not None and self._is_replay(entry, batch):
+            if entry.batch.run_id != batch.run_id:
+                self._metastore.take_over_stream(batch, entry.batch)
+            said = f"foreachBatch({batch.version})"
+            return Receipt(said, txn_id=entry.txn_id, notes=(entry.skipped,))
+        text = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
+        transaction = runner.transactions.begin(text, in_block=True, batch=following(batch, entry))
+        failed = True
+        try:
+            done = self._write(runner, target, rows, transaction.id)
+            failed = False
+        finally:
+            runner.transactions.end_block(transaction, failed=failed)
+        return done
+
+    def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
+        if not batch.query_id:  # no stream: a program that numbers its own batches
+            return batch.version <= entry.batch.version
+        return is_replay(entry, batch, first=batch.run_id not in self._runs)
+
+    def _identity(self, rows: DataFrame, batch_id: int, target: Target) -> Batch:
+        query = running_query(rows, self._spark)
+        if query is None:
+            if self._app_id is None:
+                raise SettingError(
+                    "No streaming query calls this sink, so nobody knows which batches it has "
+                    "written. Pass txn_app_id=… to acid.sink(), or use it in foreachBatch.",
+                    name="txn_app_id",
+                )
+            return Batch(self._app_id, batch_id, self._sink(target))
+        return Batch(
+            self._app_id or query.id,
+            batch_id,
+            self._sink(target),
+            query.id,
+            query.run_id,
+            query.fingerprint(batch_id),
+        )
+
+    @contextmanager
+    def _runner(self, spark: SparkSession) -> Iterator[Runner]:
+        """A runner on the batch's session, which is a clone of the session of the query.
+
+        The user's session, its transaction and its lock are not concerned.
+        """
+        runner = self._make_runner(spark)
+        try:
+            yield runner
+        finally:
+            runner.close()
+
+
+def table_of(runner: Runner, name: str) -> Table:
+    """The ACID table of this name. Raises AnalysisError if there is none."""
+    table = runner.resolve(parts_of(name))
+    if table is None:
+        raise AnalysisError(
+            f"There is no ACID table '{name}' for the stream to write to.",
+            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        )  # fmt: skip
+    return table
+
+
+def run(runner: Runner, text: str) -> Receipt | None:
+    """Run one statement, once, and return its receipt."""
+    runner.run(text, None, 0)
+    return runner.last
+
+
+def table_name(table: Table) -> str:
+    """The table's name in a statement."""
+    return f"{quote(table.name.database)}.{quote(table.name.name)}"
+
+
+@contextmanager
+def view_of(rows: DataFrame) -> Iterator[str]:
+    """A name for a DataFrame in the statements of the block, on the DataFrame's own session."""
+    name = f"acidsql_batch_{uuid.uuid4().hex}"
+    rows.createTempView(name)
+    try:
+        yield name
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)

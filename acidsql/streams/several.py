@@ -1,0 +1,186 @@
+"""Applies the changes of one stream, or batch, to several tables at once: ``Session.auto_cdc``.
+
+A column of the records names the target. All targets move in one transaction, with one entry in the
+ledger: a reader sees all of a batch, or nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from acidsql.acid.cdc import state_name
+from acidsql.acid.table import Table
+from acidsql.errors import AnalysisError, SettingError, WriteError
+from acidsql.metastore.interface import Metastore
+from acidsql.statements.result import Receipt
+from acidsql.statements.runner import Runner
+from acidsql.storage.columns import quote
+from acidsql.storage.writing.staging import staged
+from acidsql.streams.auto_cdc import Applier, AutoCdc
+
+Transform = Callable[[str, DataFrame], DataFrame]
+
+_SINK_MAX = 500  # characters: less than the width of STREAMS.SINK
+_NAMED = 10  # unknown values that an error names
+
+
+class SeveralCdc(Applier[Mapping[str, Table]]):
+    """Applies each record to the table that a column of the record names.
+
+    Args:
+        spark: The session that starts the query.
+        metastore: The session's metastore.
+        make_runner: Makes a runner for statements on a batch's own Spark session.
+        targets: The appliers by the values of the column.
+        by: The column.
+        transform: See ``Session.auto_cdc``.
+        app_id: See ``BatchWriter``.
+        retries: See ``BatchWriter``.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        metastore: Metastore,
+        make_runner: Callable[[SparkSession], Runner],
+        targets: Mapping[str, AutoCdc],
+        by: str,
+        transform: Transform | None,
+        *,
+        app_id: str | None,
+        retries: int,
+    ) -> None:
+        super().__init__(spark, metastore, make_runner, app_id=app_id, retries=retries)
+        # Always in one order, so that two appliers of the same tables do not deadlock.
+        self._targets = dict(sorted(targets.items(), key=lambda one: (one[1].table, one[0])))
+        self._by, self._transform = by, transform
+
+    def __repr__(self) -> str:
+        tables = ", ".join(one.table for one in self._targets.values())
+        return f"<acidsql auto_cdc into {tables}, by {self._by}>"
+
+    def _target(self, runner: Runner) -> Mapping[str, Table]:
+        return {value: one.target(runner) for value, one in self._targets.items()}
+
+    def _sink(self, target: Mapping[str, Table]) -> str:
+        names = ", ".join(sorted({str(table.name) for table in target.values()}))
+        if len(names) <= _SINK_MAX:
+            return names
+        return f"{len(target)} tables, {sha256(names.encode()).hexdigest()[:32]}"
+
+    def _make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
+        """Make the state tables that are missing. In the transaction, only the first statement
+        could make one: the snapshot does not see a newer one."""
+        none = rows.where(F.lit(False))
+        for value, one in self._targets.items():
+            table = target[value]
+            name = state_name(table.name)
+            if runner.resolve((name.database, name.name)) is None:
+                column = self._column(rows)
+                one.write(runner, table, self._records(none, column, value, table))
+
+    def _unnumbered(
+        self, runner: Runner, target: Mapping[str, Table], rows: DataFrame
+    ) -> Receipt | None:
+        transaction = runner.transactions.begin("acid.auto_cdc(…).apply(…)", in_block=True)
+        failed = True
+        try:
+            done = self._write(runner, target, rows, transaction.id)
+            failed = False
+        finally:
+            runner.transactions.end_block(transaction, failed=failed)
+        return done
+
+    def _write(
+        self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
+    ) -> Receipt | None:
+        column = self._column(rows)
+        location = next(iter(target.values())).location
+        with staged(rows, location, txn_id) as kept:
+            wanted = self._present(kept, column)
+            receipts = [
+                one.write(runner, target[value], self._records(kept, column, value, target[value]))
+                for value, one in self._targets.items()
+                if value in wanted
+            ]
+        return _together([one for one in receipts if one is not None], txn_id)
+
+    def _records(self, kept: DataFrame, column: str, value: str, table: Table) -> DataFrame:
+        rows = kept.where(F.col(quote(column)) == F.lit(value))
+        if self._transform is not None:
+            return self._transform(value, rows)
+        known = {one.name for one in table.all_columns}
+        return rows if column.lower() in known else rows.drop(column)
+
+    def _column(self, rows: DataFrame) -> str:
+        found = [name for name in rows.columns if name.lower() == self._by.lower()]
+        if len(found) != 1:
+            raise AnalysisError(
+                f"The records have no column '{self._by}' that names their table.",
+                condition="UNRESOLVED_COLUMN", sqlstate="42703", column=self._by,
+            )  # fmt: skip
+        return found[0]
+
+    def _present(self, kept: DataFrame, column: str) -> set[str]:
+        """The values that occur.
+
+        Raises:
+            WriteError: A record is for no target.
+        """
+        values = kept.select(F.col(quote(column)).cast("string")).distinct()
+        found = [row[0] for row in values.limit(len(self._targets) + _NAMED).collect()]
+        unknown = [value for value in found if value not in self._targets]
+        if unknown:
+            named = ", ".join(sorted("NULL" if one is None else f"'{one}'" for one in unknown))
+            raise WriteError(
+                f"Records have {named} in the column '{self._by}', and no target has this name. "
+                "Nothing of the batch was applied. Add a target, or filter these records out.",
+                condition="CDC_UNKNOWN_TARGET", sqlstate="22023", column=self._by,
+            )  # fmt: skip
+        return set(found)
+
+
+def by_value(targets: Sequence[AutoCdc] | Mapping[str, AutoCdc]) -> dict[str, AutoCdc]:
+    """The appliers by the values of the column: the tables' names without database, or the keys.
+
+    Raises:
+        SettingError: There is no target, one is no result of ``auto_cdc`` for one table, or two
+            have one name.
+    """
+    pairs = list(targets.items()) if isinstance(targets, Mapping) else [
+        (getattr(one, "table", "").rpartition(".")[2], one) for one in targets
+    ]  # fmt: skip
+    if not pairs or not all(isinstance(one, AutoCdc) for _, one in pairs):
+        raise SettingError(
+            "Pass the results of acid.auto_cdc(…) for one table each.", name="target"
+        )
+    for kind, names in (
+        ("name", [value for value, _ in pairs]), ("table", [one.table for _, one in pairs])
+    ):  # fmt: skip
+        twice = sorted({one for one in names if names.count(one) > 1})
+        if twice:
+            raise SettingError(
+                f"Two targets have the {kind} '{twice[0]}'. Pass a dict with a key for each, and "
+                "each table once.",
+                name="target",
+            )
+    return dict(pairs)
+
+
+def _together(receipts: Sequence[Receipt], txn_id: int) -> Receipt:
+    """One receipt of several statements."""
+    return Receipt(
+        "; ".join(one.statement for one in receipts),
+        tuple(counts for one in receipts for counts in one.counts),
+        txn_id,
+        files=sum(one.files for one in receipts),
+        bytes=sum(one.bytes for one in receipts),
+        directories=tuple(path for one in receipts for path in one.directories),
+        notes=tuple(
+            f"{one.counts[0].table}: {note}" for one in receipts for note in one.notes
+        ),
+    )  # fmt: skip
