@@ -9,6 +9,7 @@ import pyarrow.orc as pa_orc
 import pyorc
 import pytest
 from kit import counts, fill, ordered, table
+from over_hive import needs
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import parse_directory
@@ -297,3 +298,42 @@ def test_texts_that_are_too_long_are_an_error_and_blanks_are_cut(acid):
     with pytest.raises(ConstraintError):
         acid.sql("UPDATE t SET v = concat(v, 'x')")
     assert counts(acid, "UPDATE t SET v = 'z' WHERE c = 'a ' AND v = 'ab'") == (0, 1, 0)
+
+
+@needs("keeps_versions")
+def test_a_stream_of_the_table_gives_the_same_values(acid, tmp_path):
+    """Of a partitioned table, and after an overwrite too."""
+    names = [name for name, kind in COLUMNS.items() if "<" not in kind or "CHAR(" not in kind]
+    kinds = ", ".join(f"{name} {COLUMNS[name]}" for name in names)
+    acid.sql(f"CREATE TABLE src (k INT, {kinds}) PARTITIONED BY (p STRING, q DATE)")
+
+    def insert(how, *numbers):
+        rows = []
+        for number in numbers:
+            known = dict(zip(COLUMNS, row(number), strict=True))
+            place = ["'a/b=ü'" if number % 2 else "NULL", "DATE'1500-01-01'"]
+            rows.append(", ".join([str(number), *(known[name] for name in names), *place]))
+        acid.sql(f"INSERT {how} src VALUES " + ", ".join(f"({one})" for one in rows))
+
+    def collect(batch, _):
+        found.append((shown(batch.drop("p", "q")), ordered(batch.select("k", "p", "q").collect())))
+
+    def run():
+        writer = stream.writeStream.foreachBatch(collect)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return found.pop()
+
+    found: list = []
+    insert("INTO", *range(ROWS - 1))
+    stream = acid.spark.readStream.format("acidsql").option("table", "src")
+    stream = stream.option("warehouse", acid.warehouse).load()
+    now = acid.table("src")
+    values, places = run()
+    assert len(values) == ROWS - 1
+    assert values == shown(now.drop("p", "q"))
+    assert places == ordered(now.select("k", "p", "q").collect())
+    insert("OVERWRITE", ROWS - 1)
+    values, _ = run()
+    assert values == shown(acid.table("src").drop("p", "q").where(f"k = {ROWS - 1}"))
+    assert not found

@@ -15,7 +15,7 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
-from acidsql.errors import CatalogError
+from acidsql.errors import CatalogError, SnapshotTooOldError
 from acidsql.streams.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
@@ -171,3 +171,21 @@ def test_new_columns_end_a_running_stream(acid, reader):
             ask()
         assert caught.value.getCondition() == "STREAM_SOURCE_CHANGED"
     assert reader().ids(end) == [1]
+
+
+def test_what_the_cleaner_took_is_an_error_by_name(acid, reader):
+    acid.sql("CREATE TABLE src (id INT)")
+    acid.sql("INSERT INTO src VALUES (1), (2)")
+    strict, lax = reader(), reader(failOnDataLoss="false")
+    assert strict.ids() == lax.ids() == [1, 2]
+    acid.sql("INSERT INTO src VALUES (3), (4)")
+    acid.sql("DELETE FROM src WHERE id = 4")
+    acid.sql("ALTER TABLE src COMPACT 'major' AND WAIT")
+    assert acid.clean().count() > 0
+    acid.sql("INSERT INTO src VALUES (5)")
+    with pytest.raises(SnapshotTooOldError, match="failOnDataLoss") as caught:
+        strict.ids()
+    assert caught.value.getCondition() == "ACID_NOT_ENOUGH_HISTORY"
+    assert lax.ids() == [3, 5]  # what is left
+    acid.sql("INSERT INTO src VALUES (6)")
+    assert lax.ids() == [6]
