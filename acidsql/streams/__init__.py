@@ -1,7 +1,8 @@
 """Streams into ACID tables, and out of them.
 
-One idea of the sinks: a batch is a transaction whose COMMIT also notes which batch it was. The rules for
-repeated batches are pure functions in ``metastore/stream_rules.py``; the ledger is in the store.
+One idea of the sinks: a batch is a transaction whose COMMIT also notes which batch it was. The
+rules for repeated batches are pure functions in ``metastore/stream_rules.py``; the ledger is in the
+store.
 
 Read ``batches.py`` first: one batch from start to finish. ``sink.py`` writes a batch's rows,
 ``auto_cdc.py`` applies it as changes, ``several.py`` to several tables; ``changes.py`` reads the
