@@ -120,7 +120,6 @@ class Applier(BatchWriter[Target]):
         with self._runner(rows.sparkSession) as runner:
             target = self._target(runner)
             batch = numbered(txn_app_id, txn_version, self._sink(target))
-            self._make_ready(runner, target, rows)
 
             def once() -> Receipt | None:
                 if batch is not None:

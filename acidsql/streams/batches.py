@@ -23,7 +23,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
-from acidsql.metastore.streams import Batch, StreamEntry, entry_of, following
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, entry_of, following
 from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -90,7 +90,6 @@ class BatchWriter(Generic[Target]):
         with self._runner(rows.sparkSession) as runner:
             target = self._target(runner)
             batch = self._identity(rows, batch_id, target)
-            self._make_ready(runner, target, rows)
             self.last = again(lambda: self._once(runner, target, rows, batch), self._retries)
         self._runs.add(batch.run_id)
 
@@ -104,7 +103,13 @@ class BatchWriter(Generic[Target]):
             said = f"foreachBatch({batch.version})"
             return Receipt(said, txn_id=entry.txn_id, notes=(entry.skipped,))
         text = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
-        transaction = runner.transactions.begin(text, in_block=True, batch=following(batch, entry))
+        return self._in_transaction(runner, target, rows, text, following(batch, entry))
+
+    def _in_transaction(
+        self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
+    ) -> Receipt | None:
+        self._make_ready(runner, target, rows)
+        transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
         try:
             done = self._write(runner, target, rows, transaction.id)

@@ -86,14 +86,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def _unnumbered(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame
     ) -> Receipt | None:
-        transaction = runner.transactions.begin("acid.auto_cdc(…).apply(…)", in_block=True)
-        failed = True
-        try:
-            done = self._write(runner, target, rows, transaction.id)
-            failed = False
-        finally:
-            runner.transactions.end_block(transaction, failed=failed)
-        return done
+        text = "acid.auto_cdc(…).apply(…)"
+        return self._in_transaction(runner, target, rows, text, None)
 
     def _write(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
