@@ -67,12 +67,8 @@ class Rows:
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(f"<tr>{''.join(map(_cell, row, self.numeric))}</tr>" for row in self.rows)
-        return (
-            f'<table class="acidsql-rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
-            f"</table><small>{html.escape(self.summary)}</small>"
-        )
+        rows = ("".join(map(_cell, row, self.numeric)) for row in self.rows)
+        return _html("acidsql-rows", self.columns, rows, self.summary)
 
 
 Image = tuple[str | None, ...]  # the values of a row
@@ -116,15 +112,11 @@ class Changes:
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
-        body = "".join(
-            f"<tr><td>{_change(old, new)}</td>{''.join(map(_marked, _pairs(old, new)))}</tr>"
+        rows = (
+            f"<td>{_change(old, new)}</td>{''.join(map(_marked, _pairs(old, new)))}"
             for old, new in self.rows
         )
-        return (
-            f'<table class="acidsql-changes"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
-            f"</table><small>{html.escape(self.summary)}</small>"
-        )
+        return _html("acidsql-changes", ("", *self.columns), rows, self.summary)
 
 
 def first_changes(frame: DataFrame, limit: int) -> Changes:
@@ -175,6 +167,16 @@ def _side_by_side(old: str | None, new: str | None) -> str:
 def _marked(pair: tuple[str | None, str | None]) -> str:
     old, new = (html.escape(_short(value)) for value in pair)
     return f"<td>{new}</td>" if pair[0] == pair[1] else f"<td><del>{old}</del> <b>{new}</b></td>"
+
+
+def _html(kind: str, columns: Iterable[str], rows: Iterable[str], summary: str) -> str:
+    """A table as HTML. ``rows``: the cells of each row, as HTML."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return (
+        f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
+        f"</table><small>{html.escape(summary)}</small>"
+    )
 
 
 def _lines(

@@ -88,11 +88,11 @@ class EventQuery:
         maybe_few: The driver tries to collect the events, because there may be few.
         if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
             bytes.
-        notes_replaced: See ``WriteSpec``.
         source: The view over a MERGE's source. None for other statements, and for a MERGE that
             must stay one query (see ``merge.derived_source``).
         reduced: For a MERGE: another query for the same events, which may be used if the source
             gives the same rows twice; or None.
+        notes_replaced: See ``WriteSpec``.
     """
 
     table: Table

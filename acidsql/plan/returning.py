@@ -103,19 +103,21 @@ class _Scope:
         text: The user's statement.
         statement: The parsed statement.
         qualifier: The name of the target's columns.
+        has_alias: The name is an alias, so no database can stand before the name.
         shown: The columns of the view.
     """
 
     text: str
     statement: _Statement
     qualifier: str
+    has_alias: bool
     shown: Returned
 
     @classmethod
     def of(cls, text: str, statement: _Statement, clause: Returning, table: Table) -> _Scope:
-        qualifier = statement.target.parts[-1]
+        qualifier, has_alias = statement.target.parts[-1], False
         if not isinstance(statement, Insert):
-            qualifier = statement.qualifier
+            qualifier, has_alias = statement.qualifier, statement.alias is not None
         old, new = _names(text, clause, table, qualifier)
         has_old = isinstance(statement, Delete | Merge)
         if isinstance(statement, Update):
@@ -124,7 +126,7 @@ class _Scope:
             has_old = old is not None and not words.isdisjoint({old.lower(), "identifier"})
         is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
         shown = Returned(table, has_old, has_new, old, new, is_merge)
-        return cls(text, statement, qualifier, shown)
+        return cls(text, statement, qualifier, has_alias, shown)
 
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
         """The edits of one item."""
@@ -133,7 +135,7 @@ class _Scope:
         lambdas = {named.block for named in found.named if named.is_value}
         if len(found.blocks) > 1 + len(lambdas):
             raise self._refusal(item, "A subquery in RETURNING", "Join the DataFrame instead")
-        if isinstance(self.statement, Insert) or self.statement.alias is None:
+        if not self.has_alias:
             for edit, _ in without_database(text, [item], [table.name]):
                 yield edit
         source = self.statement.source_alias if isinstance(self.statement, Merge) else None
@@ -147,7 +149,7 @@ class _Scope:
         whole = ["", self.qualifier.lower()]
         for star in found.blocks[0].stars:
             qualifier = ".".join(star.qualifier or ()).lower()
-            if isinstance(self.statement, Insert) or self.statement.alias is None:
+            if not self.has_alias:
                 qualifier = qualifier.removeprefix(f"{table.name.database}.")
             is_item = star.span.start == item.start
             if star.qualifier is None and not is_item and star.kind is not StarKind.ARGUMENT:

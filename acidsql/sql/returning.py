@@ -62,6 +62,8 @@ def with_returning(read: _Read) -> _Read:
 
 def _clause(c: Cursor) -> int | None:
     """The index of the word RETURNING that begins the clause; None without the clause."""
+    if "returning" not in c.text.lower():  # a VALUES list may have a million tokens
+        return None
     found, index = None, c.index
     while index < len(c.tokens) - 1:
         if c.tokens[index].upper == "RETURNING" and _begins_clause(c, index):

@@ -24,7 +24,7 @@ from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import as_char, quote, shown, shown_type
 from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
-from acidsql.storage.reading.scan import ROW__ID
+from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE, row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot
 
@@ -94,7 +94,7 @@ class Previewer:
         )
 
 
-_ROW_ID_OF = "CAST({} AS struct<writeid:bigint,bucketid:int,rowid:bigint>)"
+_ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
 def _with_old(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
@@ -111,8 +111,7 @@ def _changed(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
     has_new = all(column.name in events.columns for column in table.columns)
     new = _new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
     old = [quote(_OLD + column.name) for column in table.all_columns] if has_old else new
-    key = f"named_struct('writeid', {ew.WRITE_ID}, 'bucketid', {ew.BUCKET_PROPERTY}, "
-    key = _ROW_ID_OF.format(f"{key}'rowid', {ew.ROW_ID})")
+    key = _ROW_ID_OF.format(row_id_sql())
     one = _struct(table, old, f"IF({inserts}, '{PREIMAGE}', '{DELETE}')", key)
     kind = f"IF({deletes}, '{POSTIMAGE}', '{INSERT}')"
     other = _struct(table, new, kind, _ROW_ID_OF.format("NULL"))

@@ -288,7 +288,8 @@ class Runner:
     def _skipped(self, statement: st.Statement, said: Said, skipped: Receipt) -> DataFrame:
         """The result of a statement that is not run, because it was committed before.
 
-        A wrong syntax is an error. Other errors are ignored: tables may have changed since."""
+        A wrong syntax is an error. Other errors are ignored: tables may have changed since.
+        """
         if isinstance(statement, Changing):
             try:
                 prepared = self._preparer.change(statement, said)
@@ -303,8 +304,9 @@ class Runner:
 
     def _plain(self) -> Plain | None:
         settings = self._txns.settings
-        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
-        return plain if settings.fast_paths else None
+        if not settings.fast_paths:
+            return None
+        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         result = self._handlers[type(statement)](statement, text)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError, UnsupportedError
-from acidsql.metastore.interface import Metastore
 from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
-from acidsql.streams.batches import BatchWriter, Target, run, table_name, table_of, view_of
+from acidsql.streams.batches import BatchWriter, Setup, Target, run, table_name, table_of, view_of
 from acidsql.streams.identity import numbered
 from acidsql.txn.retry import again
 
@@ -118,7 +117,7 @@ class Applier(BatchWriter[Target]):
             AcidSqlError: As ``Session.sql``. Nothing of the batch was applied.
         """
         with self._runner(rows.sparkSession) as runner:
-            target = self._target(runner)
+            target = self.target(runner)
             batch = numbered(txn_app_id, txn_version, self._sink(target))
 
             def once() -> Receipt | None:
@@ -126,55 +125,34 @@ class Applier(BatchWriter[Target]):
                     return self._once(runner, target, rows, batch)
                 return self._unnumbered(runner, target, rows)
 
-            self.last = again(once, self._retries)
+            self.last = again(once, self._setup.retries)
         assert self.last is not None
         return self.last
 
     def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
-        """Apply records that no number names."""
-        raise NotImplementedError
+        """Apply records that no number names. One statement needs no transaction around it."""
+        return self.write(runner, target, rows, 0)
 
 
 class AutoCdc(Applier[Table]):
     """Applies records to one table."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        make_runner: Callable[[SparkSession], Runner],
-        table: str,
-        clauses: Clauses,
-        *,
-        app_id: str | None,
-        retries: int,
-    ) -> None:
-        super().__init__(spark, metastore, make_runner, app_id=app_id, retries=retries)
+    def __init__(self, setup: Setup, table: str, clauses: Clauses) -> None:
+        super().__init__(setup)
         self.table, self._clauses = table, clauses
 
     def __repr__(self) -> str:
         return f"<acidsql auto_cdc into {self.table}>"
 
     def target(self, runner: Runner) -> Table:
-        """The table. Raises AnalysisError if there is none."""
         return table_of(runner, self.table)
 
-    def write(self, runner: Runner, table: Table, rows: DataFrame) -> Receipt | None:
-        """Apply records in the runner's transaction, or else in one of their own."""
+    def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         with view_of(rows) as view:
-            return run(runner, self._clauses.text(table_name(table), view))
-
-    def _target(self, runner: Runner) -> Table:
-        return self.target(runner)
+            return run(runner, self._clauses.text(table_name(target), view))
 
     def _sink(self, target: Table) -> str:
         return str(target.name)
-
-    def _write(self, runner: Runner, target: Table, rows: DataFrame, _: int) -> Receipt | None:
-        return self.write(runner, target, rows)
-
-    def _unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
-        return self.write(runner, target, rows)
 
 
 def _list(names: Sequence[str] | None) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,36 +35,43 @@ from acidsql.txn.retry import again
 Target = TypeVar("Target")  # one table, or several
 
 
-class BatchWriter(Generic[Target]):
-    """A function for ``DataStreamWriter.foreachBatch``.
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all writers of batches need.
 
-    Args:
+    Attributes:
         spark: The session that starts the query.
         metastore: The session's metastore.
         make_runner: Makes a runner for statements on a batch's own Spark session.
         app_id: The application in the ledger. None: the id of the streaming query.
         retries: How often to write a batch again after a conflict with another transaction.
+    """
+
+    spark: SparkSession
+    metastore: Metastore
+    make_runner: Callable[[SparkSession], Runner]
+    app_id: str | None
+    retries: int
+
+
+class BatchWriter(Generic[Target]):
+    """A function for ``DataStreamWriter.foreachBatch``.
 
     Attributes:
         last: The receipt of the newest batch; None before the first one.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        make_runner: Callable[[SparkSession], Runner],
-        *,
-        app_id: str | None,
-        retries: int,
-    ) -> None:
-        self._spark, self._metastore, self._make_runner = spark, metastore, make_runner
-        self._app_id, self._retries = app_id, retries
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
         self._runs: set[str] = set()  # the runs whose batches this sink has got
         self.last: Receipt | None = None
 
-    def _target(self, runner: Runner) -> Target:
+    def target(self, runner: Runner) -> Target:
         """The target. Raises AnalysisError if there is none."""
+        raise NotImplementedError
+
+    def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
+        """Write a batch in the runner's transaction, and return the receipt."""
         raise NotImplementedError
 
     def _sink(self, target: Target) -> str:
@@ -72,12 +80,6 @@ class BatchWriter(Generic[Target]):
 
     def _make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         """Do what must be done before the transaction of a batch begins."""
-
-    def _write(
-        self, runner: Runner, target: Target, rows: DataFrame, txn_id: int
-    ) -> Receipt | None:
-        """Write a batch in the runner's transaction, and return the receipt."""
-        raise NotImplementedError
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
@@ -88,18 +90,18 @@ class BatchWriter(Generic[Target]):
             AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
         """
         with self._runner(rows.sparkSession) as runner:
-            target = self._target(runner)
+            target = self.target(runner)
             batch = self._identity(rows, batch_id, target)
-            self.last = again(lambda: self._once(runner, target, rows, batch), self._retries)
+            self.last = again(lambda: self._once(runner, target, rows, batch), self._setup.retries)
         self._runs.add(batch.run_id)
 
     def _once(
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
-        entry = entry_of(self._metastore, batch)
+        entry = entry_of(self._setup.metastore, batch)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
-                self._metastore.take_over_stream(batch, entry.batch)
+                self._setup.metastore.take_over_stream(batch, entry.batch)
             said = f"foreachBatch({batch.version})"
             return Receipt(said, txn_id=entry.txn_id, notes=(entry.skipped,))
         text = f"batch {batch.version} of the stream {batch.app_id} into {batch.sink}"
@@ -112,7 +114,7 @@ class BatchWriter(Generic[Target]):
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
         try:
-            done = self._write(runner, target, rows, transaction.id)
+            done = self.write(runner, target, rows, transaction.id)
             failed = False
         finally:
             runner.transactions.end_block(transaction, failed=failed)
@@ -124,17 +126,17 @@ class BatchWriter(Generic[Target]):
         return is_replay(entry, batch, first=batch.run_id not in self._runs)
 
     def _identity(self, rows: DataFrame, batch_id: int, target: Target) -> Batch:
-        query = running_query(rows, self._spark)
+        query = running_query(rows, self._setup.spark)
         if query is None:
-            if self._app_id is None:
+            if self._setup.app_id is None:
                 raise SettingError(
                     "No streaming query calls this sink, so nobody knows which batches it has "
                     "written. Pass txn_app_id=… to acid.sink(), or use it in foreachBatch.",
                     name="txn_app_id",
                 )
-            return Batch(self._app_id, batch_id, self._sink(target))
+            return Batch(self._setup.app_id, batch_id, self._sink(target))
         return Batch(
-            self._app_id or query.id,
+            self._setup.app_id or query.id,
             batch_id,
             self._sink(target),
             query.id,
@@ -148,7 +150,7 @@ class BatchWriter(Generic[Target]):
 
         The user's session, its transaction and its lock are not concerned.
         """
-        runner = self._make_runner(spark)
+        runner = self._setup.make_runner(spark)
         try:
             yield runner
         finally:

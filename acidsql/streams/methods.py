@@ -16,6 +16,7 @@ from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
+from acidsql.streams.batches import Setup
 from acidsql.streams.changes import changes
 from acidsql.streams.identity import check_app_id, numbered
 from acidsql.streams.several import SeveralCdc, Transform, by_value
@@ -63,7 +64,7 @@ class StreamMethods:
             SettingError: ``mode`` is unknown, or ``keys`` are missing or out of place.
             UnsupportedError: The metastore keeps no streams.
         """
-        self._ready(txn_app_id, retries)
+        setup = self._setup(txn_app_id, retries)
         if mode not in MODES:
             raise SettingError(f"mode='{mode}' is not one of {', '.join(MODES)}.", name="mode")
         given = list(_listed(keys) or ())
@@ -72,16 +73,7 @@ class StreamMethods:
                 "mode='upsert' needs keys=[…], the columns that name a row; other modes take none.",
                 name="keys",
             )
-        return Sink(
-            self.spark,
-            self.metastore,
-            self._runner_for_batch,
-            self._full_name(table),
-            mode=mode,
-            keys=given,
-            app_id=txn_app_id,
-            retries=retries,
-        )
+        return Sink(setup, self._full_name(table), mode=mode, keys=given)
 
     def auto_cdc(
         self, target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc], *,
@@ -132,37 +124,33 @@ class StreamMethods:
         Raises:
             SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
         """
-        self._ready(txn_app_id, retries)
+        setup = self._setup(txn_app_id, retries)
         clauses = Clauses(
             _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
             track_history_except_column_list,
         )  # fmt: skip
-        return self._applier(target, by, transform, clauses, txn_app_id, retries)
+        return self._applier(setup, target, by, transform, clauses)
 
     def _applier(
         self,
+        setup: Setup,
         target: str | Sequence[AutoCdc] | Mapping[str, AutoCdc],
         by: str | None,
         transform: Transform | None,
         clauses: Clauses,
-        app_id: str | None,
-        retries: int,
     ) -> AutoCdc | SeveralCdc:
-        made_by = (self.spark, self.metastore, self._runner_for_batch)
         if isinstance(target, str):
             if by is not None or transform is not None:
                 raise SettingError("by=… and transform=… are for several targets.", name="by")
             clauses.check()
-            name = self._full_name(target)
-            return AutoCdc(*made_by, name, clauses, app_id=app_id, retries=retries)
+            return AutoCdc(setup, self._full_name(target), clauses)
         if clauses != Clauses():
             raise SettingError("Each of several targets has its own clauses.", name="target")
         if not isinstance(by, str):
             raise SettingError("Several targets need by=…, a column of the records.", name="by")
-        targets = by_value(target)
-        return SeveralCdc(*made_by, targets, by, transform, app_id=app_id, retries=retries)
+        return SeveralCdc(setup, by_value(target), by, transform)
 
     def changes_from(
         self,
@@ -269,14 +257,15 @@ class StreamMethods:
             sink = table.lower() if found is None else str(found.name)
         return self.metastore.forget_stream(txn_app_id, sink)
 
-    def _ready(self, txn_app_id: str | None, retries: int) -> None:
-        """Check what all sinks need."""
+    def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
+        """What all sinks need. Raises SettingError, UnsupportedError."""
         self._need_open()
         self._need_ledger()
         if not isinstance(retries, int) or retries < 0:
             raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
         if txn_app_id is not None:
             check_app_id(txn_app_id)
+        return Setup(self.spark, self.metastore, self._runner_for_batch, txn_app_id, retries)
 
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
-from acidsql.metastore.interface import Metastore
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.auto_cdc import Applier, AutoCdc
+from acidsql.streams.batches import Setup
 
 Transform = Callable[[str, DataFrame], DataFrame]
 
@@ -32,29 +32,16 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     """Applies each record to the table that a column of the record names.
 
     Args:
-        spark: The session that starts the query.
-        metastore: The session's metastore.
-        make_runner: Makes a runner for statements on a batch's own Spark session.
+        setup: What all writers of batches need.
         targets: The appliers by the values of the column.
         by: The column.
         transform: See ``Session.auto_cdc``.
-        app_id: See ``BatchWriter``.
-        retries: See ``BatchWriter``.
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        make_runner: Callable[[SparkSession], Runner],
-        targets: Mapping[str, AutoCdc],
-        by: str,
-        transform: Transform | None,
-        *,
-        app_id: str | None,
-        retries: int,
+        self, setup: Setup, targets: Mapping[str, AutoCdc], by: str, transform: Transform | None
     ) -> None:
-        super().__init__(spark, metastore, make_runner, app_id=app_id, retries=retries)
+        super().__init__(setup)
         # Always in one order, so that two appliers of the same tables do not deadlock.
         self._targets = dict(sorted(targets.items(), key=lambda one: (one[1].table, one[0])))
         self._by, self._transform = by, transform
@@ -63,7 +50,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         tables = ", ".join(one.table for one in self._targets.values())
         return f"<acidsql auto_cdc into {tables}, by {self._by}>"
 
-    def _target(self, runner: Runner) -> Mapping[str, Table]:
+    def target(self, runner: Runner) -> Mapping[str, Table]:
         return {value: one.target(runner) for value, one in self._targets.items()}
 
     def _sink(self, target: Mapping[str, Table]) -> str:
@@ -75,13 +62,12 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def _make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         """Make the state tables that are missing. In the transaction, only the first statement
         could make one: the snapshot does not see a newer one."""
-        none = rows.where(F.lit(False))
+        column, none = self._column(rows), rows.where(F.lit(False))
         for value, one in self._targets.items():
             table = target[value]
             name = state_name(table.name)
             if runner.resolve((name.database, name.name)) is None:
-                column = self._column(rows)
-                one.write(runner, table, self._records(none, column, value, table))
+                one.write(runner, table, self._records(none, column, value, table), 0)
 
     def _unnumbered(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame
@@ -89,18 +75,18 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         text = "acid.auto_cdc(…).apply(…)"
         return self._in_transaction(runner, target, rows, text, None)
 
-    def _write(
+    def write(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
     ) -> Receipt | None:
         column = self._column(rows)
         location = next(iter(target.values())).location
         with staged(rows, location, txn_id) as kept:
             wanted = self._present(kept, column)
-            receipts = [
-                one.write(runner, target[value], self._records(kept, column, value, target[value]))
-                for value, one in self._targets.items()
-                if value in wanted
-            ]
+            receipts = []
+            for value, one in self._targets.items():
+                if value in wanted:
+                    records = self._records(kept, column, value, target[value])
+                    receipts.append(one.write(runner, target[value], records, txn_id))
         return _together([one for one in receipts if one is not None], txn_id)
 
     def _records(self, kept: DataFrame, column: str, value: str, table: Table) -> DataFrame:

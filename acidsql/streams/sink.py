@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
-from acidsql.metastore.interface import Metastore
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.batches import BatchWriter, run, table_name, table_of, view_of
+from acidsql.streams.batches import BatchWriter, Setup, run, table_name, table_of, view_of
 from acidsql.streams.upsert import keyed, merge_text, refuse_bad_keys
 
 MODES = ("append", "complete", "upsert")
@@ -23,42 +22,27 @@ class Sink(BatchWriter[Table]):
     """A function for ``DataStreamWriter.foreachBatch``; ``Session.sink`` makes it.
 
     Args:
-        spark: The session that starts the query.
-        metastore: The session's metastore.
-        make_runner: Makes a runner for statements on a batch's own Spark session.
+        setup: What all writers of batches need.
         table: The target, ``database.table``.
         mode: ``append``, ``complete`` or ``upsert``.
         keys: For ``upsert``: the columns that name a row.
-        app_id: The application in the ledger. None: the id of the streaming query.
-        retries: How often to write a batch again after a conflict with another transaction.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        metastore: Metastore,
-        make_runner: Callable[[SparkSession], Runner],
-        table: str,
-        *,
-        mode: str,
-        keys: Sequence[str],
-        app_id: str | None,
-        retries: int,
-    ) -> None:
-        super().__init__(spark, metastore, make_runner, app_id=app_id, retries=retries)
+    def __init__(self, setup: Setup, table: str, *, mode: str, keys: Sequence[str]) -> None:
+        super().__init__(setup)
         self.table, self._mode = table, mode
         self._keys = list(dict.fromkeys(key.lower() for key in keys))
 
     def __repr__(self) -> str:
         return f"<acidsql sink of {self.table}, {self._mode}>"
 
-    def _target(self, runner: Runner) -> Table:
+    def target(self, runner: Runner) -> Table:
         return table_of(runner, self.table)
 
     def _sink(self, target: Table) -> str:
         return str(target.name)
 
-    def _write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
+    def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         rows = _fitting(target, rows)
         into, names = table_name(target), ", ".join(map(quote, rows.columns))
         if self._mode == "upsert":

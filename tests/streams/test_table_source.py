@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
-from acidsql.errors import CatalogError, SnapshotTooOldError
+from acidsql.errors import CatalogError, SnapshotTooOldError, UnsupportedError
 from acidsql.streams.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
@@ -110,6 +111,14 @@ def test_the_options_are_checked(acid):
     given = read(acid).schema("id BIGINT, v STRING").load().writeStream.format("noop")
     with pytest.raises(Exception, match=r"Leave out \.schema"):
         given.trigger(availableNow=True).start().awaitTermination()
+
+
+def test_a_metastore_without_versions_is_told_at_once(acid):
+    class Lacking:
+        abilities = replace(acid.metastore.abilities, keeps_versions=False)
+
+    with pytest.raises(UnsupportedError, match="needs acidsql's own metastore"):
+        TableStream(Lacking, {"table": "src", "warehouse": acid.warehouse})
 
 
 def test_a_stream_begins_where_it_is_told(acid, reader):

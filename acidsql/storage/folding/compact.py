@@ -27,8 +27,6 @@ from acidsql.acid.layout import (
     METADATA_FILE,
     PAIRED_FILE,
     REBALANCED_FILE,
-    bucket_name,
-    plain_name,
 )
 from acidsql.errors import AcidSqlError
 from acidsql.storage.event_records import RECORD, Record
@@ -139,7 +137,7 @@ class Compacting:
         ready = []
         for number, (name, files) in enumerate(self._directories()):
             staged = f"{self.spec.staging}/{number}"
-            fill(fs, staged, files, self._markers(name), self._name_of)
+            fill(fs, staged, files, self._markers(name), is_plain=self.spec.insert_only)
             ready.append((staged, f"{plan.path}/{name}"))
         moved = 0
         try:
@@ -178,10 +176,6 @@ class Compacting:
         if len({record.kind for record in self.records}) == 2:
             return {**markers, PAIRED_FILE: b""}
         return markers
-
-    def _name_of(self, file: Record) -> str:
-        is_plain = self.spec.insert_only
-        return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)
 
 
 def staging_of(location: str, txn_id: int) -> str:

@@ -25,7 +25,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.columns import as_char, quote
-from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, ROW_ID, VERSION, WRITE_ID
+from acidsql.storage.event_records import KEYS, VERSION, WRITE_ID
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
 from acidsql.storage.files.listing import EventFile, Listing, list_directory
@@ -33,7 +33,15 @@ from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.deletes import with_rows, without_deleted
 from acidsql.storage.reading.partners import with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
-from acidsql.storage.reading.scan import ROW__ID, Scan, delete_keys, empty, insert_events, scan
+from acidsql.storage.reading.scan import (
+    ROW__ID,
+    Scan,
+    delete_keys,
+    empty,
+    insert_events,
+    row_id_sql,
+    scan,
+)
 from acidsql.storage.spark import jvm
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
@@ -84,13 +92,11 @@ def changes(spark: SparkSession, what: Changes) -> DataFrame:
     Raises:
         SnapshotTooOldError: As ``keyed_changes``.
     """
-    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
-    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
     shown = jvm.select(
         keyed_changes(spark, what),
         CHANGE_TYPE,
         COMMIT_VERSION,
-        f"named_struct({fields}) AS {ROW__ID}",
+        f"{row_id_sql()} AS {ROW__ID}",
         *(quote(column.name) for column in what.table.all_columns),
     )
     return as_char(shown, what.table)

@@ -25,14 +25,20 @@ from acidsql.storage.files.listing import Listing, list_published
 from acidsql.storage.files.replaced import DDL, OLD, Replaced, read_replaced
 from acidsql.storage.reading.changes import deleted_rows
 from acidsql.storage.reading.insert_only import read_inserts_only
-from acidsql.storage.reading.scan import ROW__ID, Scan, empty, insert_events
+from acidsql.storage.reading.scan import (
+    ROW__ID,
+    ROW__ID_TYPE,
+    Scan,
+    empty,
+    insert_events,
+    row_id_sql,
+)
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
 MERGE_ACTION = f"{PREFIX}merge_action"
 _NEW = f"{PREFIX}new_"
 _ALL = ValidWriteIdList(NONE_OPEN)  # a statement's own directories have only its own events
-_ROW_ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +206,7 @@ def _dressed(rows: DataFrame, shown: Returned) -> DataFrame:
             for c in shown.table.all_columns
         ]
         if shown.table.has_row_ids:
-            keys = zip(("writeid", "bucketid", "rowid"), KEYS, strict=False)
-            fields = ", ".join(f"'{name}', {prefix}{key}" for name, key in keys)
-            row_id = f"named_struct({fields})" if is_there else "NULL"
-            pairs.append((row_id, ROW__ID, _ROW_ID_TYPE))
+            pairs.append((row_id_sql(prefix) if is_there else "NULL", ROW__ID, ROW__ID_TYPE))
         return [(f"CAST({value} AS {kind})", name) for value, name, kind in pairs]
 
     old, new = of(OLD, is_there=shown.has_old), of(_NEW, is_there=shown.has_new)

@@ -69,6 +69,7 @@ from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import local_rows
 
 ROW__ID = "row__id"
+ROW__ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
 _ROW = "row"
 _NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
 _PLANNED_MAX = 5000  # rows; see ``local_rows``
@@ -201,7 +202,7 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
 def empty(spark: SparkSession, table: Table) -> DataFrame:
     """No rows, with the columns of ``scan``: a stand-in for the analysis of a statement."""
     columns = [
-        f"CAST(NULL AS struct<writeid:bigint,bucketid:int,rowid:bigint>) AS {ROW__ID}",
+        f"CAST(NULL AS {ROW__ID_TYPE}) AS {ROW__ID}",
         *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in KEY_TYPES.items()),
         *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
     ]
@@ -217,7 +218,7 @@ def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
     kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
     ddl = ", ".join(
         [
-            f"{ROW__ID} struct<writeid:bigint,bucketid:int,rowid:bigint>",
+            f"{ROW__ID} {ROW__ID_TYPE}",
             *(f"{name} {kind}" for name, kind in KEY_TYPES.items()),
             *(f"{name} {kind}" for name, kind in kinds),
             f"{quote(marker)} int",
@@ -369,12 +370,15 @@ _CURRENT = sargs.unpushed("currentTransaction")
 
 
 def _dressed(events: DataFrame, table: Table) -> DataFrame:
-    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
-    fields = ", ".join(f"'{name}', {column}" for name, column in parts)
-    row_id = f"named_struct({fields})"
-    _, *others = _names(table)
-    rows = jvm.select(events, f"{row_id} AS {ROW__ID}", *others)
+    rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table)[1:])
     return as_char(rows, table)
+
+
+def row_id_sql(prefix: str = "") -> str:
+    """SQL of ``row__id``, from the fields of a row id under names with this prefix."""
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {prefix}{column}" for name, column in parts)
+    return f"named_struct({fields})"
 
 
 def _names(table: Table) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import (
@@ -140,7 +140,7 @@ def publish(
     try:
         for number, ((partition, name), members) in enumerate(sorted(grouped.items())):
             staged = f"{spec.staging}/{number}"
-            fill(fs, staged, members, markers, lambda file: _file_name(file, is_plain=is_plain))
+            fill(fs, staged, members, markers, is_plain=is_plain)
             parent = f"{location}/{partition}" if partition else location
             _make_durable(fs, location, parent)
             _move(fs, staged, f"{parent}/{name}", directories)
@@ -241,9 +241,12 @@ def fill(
     staged: str,
     files: Sequence[Record],
     markers: Mapping[str, bytes],
-    name_of: Callable[[Record], str],
+    *,
+    is_plain: bool,
 ) -> None:
     """Make a directory, move these files into it, markers first, and sync it.
+
+    ``is_plain``: the files have no event columns.
 
     Raises:
         WriteError: A file is missing or has another length than its writer reported.
@@ -259,7 +262,7 @@ def fill(
                 "the executors must see the same warehouse.",
                 path=file.path,
             )
-        fs.rename(file.path, f"{staged}/{name_of(file)}")
+        fs.rename(file.path, f"{staged}/{_file_name(file, is_plain=is_plain)}")
     fs.sync_directory(staged)
 
 
