@@ -246,7 +246,8 @@ class Session(Migration, StreamMethods, HistoryMethods):
         """Delete now, in all tables, what no open transaction, lease or later reader can see.
 
         These are directories that a compaction replaced, directories of aborted transactions,
-        hidden directories of statements that crashed, and dropped tables.
+        hidden directories of statements that crashed, and dropped tables. On a Hive Metastore only
+        the hidden directories: Hive's cleaner deletes the rest.
 
         Returns:
             One row for each deleted directory or file: ``table`` string, ``path`` string,
@@ -254,7 +255,6 @@ class Session(Migration, StreamMethods, HistoryMethods):
 
         Raises:
             TxnError: A transaction is open. End it first.
-            UnsupportedError: The metastore has a compactor of its own.
         """
         self._need_open()
         with self._lock:
@@ -265,7 +265,8 @@ class Session(Migration, StreamMethods, HistoryMethods):
     ) -> None:
         """Run Hive's initiator, worker, cleaner and housekeeper on the metastore's queue.
 
-        On a Hive Metastore only a worker runs, beside Hive's. The server has the rest.
+        On a Hive Metastore only a worker runs, beside Hive's, and hidden directories of statements
+        that crashed are deleted. The server has the rest.
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
         Raises UnsupportedError on a metastore of Hive 3, where only Hive compacts.
 
