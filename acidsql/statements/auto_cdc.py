@@ -32,6 +32,7 @@ from acidsql.plan.cdc_decision import Act
 from acidsql.plan.event_query import Derived, EventQuery
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
+from acidsql.sql.parser import parse
 from acidsql.sql.statements import AutoCdc
 from acidsql.statements.cdc_records import Tally, check_records, refuse_twice, tally_of
 from acidsql.statements.family import Context
@@ -39,12 +40,17 @@ from acidsql.statements.hold import Held, Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import COUNT_COLUMNS, Clock, Receipt, receipt, rows_frame
-from acidsql.statements.said import Said
+from acidsql.statements.said import Said, has_double_quoted_names
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
-from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
+from acidsql.storage.spark.jvm import (
+    SEND_NOTHING,
+    changed_conf,
+    is_too_large_to_send,
+    substitute_variables,
+)
 from acidsql.storage.spark.views import temp_views
 from acidsql.storage.writing.staging import staged
 
@@ -113,6 +119,24 @@ class AutoCdcStatements:
             shown = replace(shown, queries=(replace(decide, source=source),), standins=standins)
         (plan,) = self._reader.explain(shown, said, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules(prepared)}\n{plan[0]}",)])
+
+    def faults(self, text: str) -> DataFrame:
+        """The records of a statement over a temporary view, as they are, lazily.
+
+        The column ``cdc_fold.FAULT`` says for which condition the statement would refuse a record.
+        """
+        text = substitute_variables(self._spark, text)
+        said = Said(text, None, has_double_quoted_names(self._spark, text))
+        names = self._context.names
+        statement = parse(
+            text,
+            is_acid=lambda parts: names.glance(parts) is not None,
+            double_quoted_identifiers=said.double_quoted,
+        )
+        assert isinstance(statement, AutoCdc)
+        prepared = self._preparer.change(statement, said)
+        assert isinstance(prepared, PreparedCdc)
+        return lower.frame(self._spark, prepared.faults, {})
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
