@@ -19,7 +19,8 @@ SIGNATURES = {
     "compactor='background', settings=None)",
     "read": "(spark, path, schema=None, partitioned_by=None, *, insert_only=False, "
     "file_format='orc', valid_write_ids=None, valid_txns=None)",
-    "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None)",
+    "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None, "
+    "**frames)",
     "Session.auto_cdc": "(self, target, *, by=None, transform=None, keys=None, sequence_by=None, "
     "ignore_null_updates=False, ignore_null_updates_column_list=None, "
     "ignore_null_updates_except_column_list=None, apply_as_deletes=None, "
