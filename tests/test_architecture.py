@@ -45,7 +45,7 @@ HOMES = {
     "alembic": {"metastore/embedded/migrations/"},
     "thrift": {"metastore/hive/"},
     "puresasl": set(),  # Thrift imports this library
-    "kerberos": {"metastore/hive/connection.py"},
+    "kerberos": {"metastore/hive/security.py"},
     "psycopg": set(),  # SQLAlchemy imports this library and the next one; acidsql does not
     "pymysql": set(),
     "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
