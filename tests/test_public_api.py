@@ -26,7 +26,7 @@ SIGNATURES = {
     "ignore_null_updates_except_column_list=None, apply_as_deletes=None, "
     "apply_as_truncates=None, column_list=None, except_column_list=None, "
     "stored_as_scd_type=1, track_history_column_list=None, "
-    "track_history_except_column_list=None, txn_app_id=None, retries=3)",
+    "track_history_except_column_list=None, bad_records=None, txn_app_id=None, retries=3)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
     "Session.table": "(self, name, *, row_id=False, version=None, timestamp=None)",

@@ -88,7 +88,7 @@ class Runner:
     Attributes:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
-        compactions: Runs the statements and methods about compactions.
+        compactions, auto_cdc: Run the statements of their kinds, and methods about them.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Runner:
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
-        self._auto_cdc = AutoCdcStatements(
+        self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
         self.last: Receipt | None = None
@@ -270,7 +270,7 @@ class Runner:
             return self._skipped(statement, said, skipped)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
-            self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
+            self.last, counts = self.auto_cdc.run(statement, said, clock, readable)
             return counts
         if isinstance(statement, st.Dml | st.Undo):
             return self._change(statement, said, clock, readable)
@@ -297,7 +297,7 @@ class Runner:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
         if isinstance(statement, st.AutoCdc):
-            return self._auto_cdc.skipped(skipped)
+            return self.auto_cdc.skipped(skipped)
         return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
     def _plain(self) -> Plain | None:
@@ -317,7 +317,7 @@ class Runner:
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
         if isinstance(statement, st.AutoCdc):
-            return self._auto_cdc.explain(statement, said, explain.mode)
+            return self.auto_cdc.explain(statement, said, explain.mode)
         if isinstance(statement, st.Dml | st.Undo):
             prepared = self._preparer.change(statement, said)
             if explain.mode == "CHANGES":
