@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.types import BooleanType, DecimalType, IntegralType, StructType
 
@@ -42,6 +42,7 @@ _TXN, _PLACE, _LAST, _COUNT = (f"{_PREFIX}{name}" for name in ("txn", "place", "
 _HOME = f"{_PREFIX}home"  # the number of the table beside which the record waits
 _MARK = f"{_PREFIX}mark"  # it is a commit point and no change
 _RECORD, _SCHEMA = f"{_PREFIX}record", f"{_PREFIX}schema"
+_DONE = f"{_PREFIX}done"  # a complete transaction
 _FACTS = (_TXN, _PLACE, _LAST, _COUNT, _RECORD, _SCHEMA)
 _NAMES = ("source_txn", "place", "is_last", "num_records", "record", "schema")  # pending table
 
@@ -116,9 +117,6 @@ class WholeTransactions(Applier[Target]):
     def tables(self, target: Target) -> Sequence[Table]:
         return self._applier.tables(target)
 
-    def home(self, rows: DataFrame, target: Target) -> Column:
-        return self._applier.home(rows, target)
-
     def _sink(self, target: Target) -> str:
         return self._applier._sink(target)
 
@@ -170,7 +168,7 @@ class WholeTransactions(Applier[Target]):
                 condition="DATATYPE_MISMATCH", sqlstate="42K09",
             )  # fmt: skip
         ends = F.expr(points.ends)
-        home = self.home(kept, target)
+        home = self._applier.home(kept, target)
         place = F.lit(None) if points.place is None else F.expr(points.place)
         told = kept.select(
             *names,
@@ -279,11 +277,11 @@ class _Batch:
 
     def ready(self, groups: DataFrame, schemas: set[str | None]) -> list[DataFrame]:
         """The records to apply. Those that waited may have other columns than the batch has."""
-        done = groups.where("complete").select(F.col(_TXN).alias("done"))
-        is_done = F.col(_TXN) == F.col("done")
+        done = groups.where("complete").select(F.col(_TXN).alias(_DONE))
+        is_done = F.col(_TXN) == F.col(_DONE)
         names = list(map(quote, self._kept.columns))
         now = self._told.where(~F.col(_MARK)).join(done, is_done, "left")
-        found = [now.where(F.col(_TXN).isNull() | F.col("done").isNotNull()).select(*names)]
+        found = [now.where(F.col(_TXN).isNull() | F.col(_DONE).isNotNull()).select(*names)]
         own = self._kept.schema.json()
         for text in sorted(one for one in schemas if one is not None):
             waited = self._waited.where((F.col(_SCHEMA) == text) & F.col(_RECORD).isNotNull())
