@@ -44,17 +44,12 @@ from acidsql.statements.hold import Held, Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import COUNT_COLUMNS, Clock, Receipt, receipt, rows_frame
-from acidsql.statements.said import Said, has_double_quoted_names
+from acidsql.statements.said import Said, said_by
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
-from acidsql.storage.spark.jvm import (
-    SEND_NOTHING,
-    changed_conf,
-    is_too_large_to_send,
-    substitute_variables,
-)
+from acidsql.storage.spark.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.views import temp_views
 from acidsql.storage.writing.staging import staged
 
@@ -129,11 +124,10 @@ class AutoCdcStatements:
 
         The column ``cdc_fold.FAULT`` says for which condition the statement would refuse a record.
         """
-        text = substitute_variables(self._spark, text)
-        said = Said(text, None, has_double_quoted_names(self._spark, text))
+        said = said_by(self._spark, text, None)
         names = self._context.names
         statement = parse(
-            text,
+            said.text,
             is_acid=lambda parts: names.glance(parts) is not None,
             double_quoted_identifiers=said.double_quoted,
         )

@@ -291,13 +291,19 @@ class StreamMethods:
         return self._runner.beside(spark)
 
     def _numbered(
-        self, text: str, args: Any, retries: int, txn_app_id: str | None, txn_version: int | None
+        self,
+        text: str,
+        args: Any,
+        retries: int,
+        txn_app_id: str | None,
+        txn_version: int | None,
+        frames: Mapping[str, DataFrame],
     ) -> DataFrame:
         """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
 
         def once() -> DataFrame:
             with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
-                return self.sql(text, args)
+                return self.sql(text, args, **frames)
 
         return again(once, retries)
 

@@ -251,18 +251,19 @@ def test_star_takes_columns_by_name(acid):
             "WHEN MATCHED THEN UPDATE SET *", "UNRESOLVED_COLUMN")  # fmt: skip
 
 
-def test_update_star_leaves_out_placing_columns_that_on_equates(acid):
+def test_update_star_moves_rows(acid):
     layout = "PARTITIONED BY (p INT) CLUSTERED BY (b) INTO 2 BUCKETS"
     fill(acid, f"t (id INT, a STRING, b INT) {layout}",
-         "1, 'a', 5, 1", "2, 'b', 6, 1")  # fmt: skip
-    fill(acid, "s (id INT, a STRING, b INT, p INT)", "1, 'A', 5, 1", "2, 'B', 7, 1")
+         "1, 'a', 5, 1", "2, 'b', 6, 1", "3, 'c', 7, 1")  # fmt: skip
+    fill(acid, "s (id INT, a STRING, b INT, p INT)", "1, 'A', 5, 1", "2, 'B', 7, 2", "3, 'C', 7, 2")
     merge = "MERGE INTO t USING s ON t.id = s.id AND {} WHEN MATCHED THEN UPDATE SET *"
-    refused(acid, merge.format("t.p = s.p"), "UNSUPPORTED_FEATURE.UPDATE_BUCKETING_COLUMN")
-    refused(acid, merge.format("t.b = s.b"), "UNSUPPORTED_FEATURE.UPDATE_PARTITION_COLUMN")
-    refused(acid, merge.format("(t.b = s.b AND t.p = s.p OR true)"), "UNSUPPORTED_FEATURE")
-    refused(acid, merge.format("NOT (t.b = s.b) AND t.p = s.p"), "UNSUPPORTED_FEATURE")
     assert counts(acid, merge.format("t.b = s.b AND s.p = t.p")) == (0, 1, 0)
-    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1)]
+    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1), (3, "c", 7, 1)]
+    assert counts(acid, merge.format("t.b = s.b AND t.id > 1")) == (0, 1, 0)
+    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1), (3, "C", 7, 2)]
+    both = merge.format("t.id = 2") + " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET p = 9, b = 0"
+    assert counts(acid, both) == (0, 3, 0)
+    assert table(acid) == [(1, "A", 0, 9), (2, "B", 7, 2), (3, "C", 0, 9)]
 
 
 @pytest.mark.parametrize(
