@@ -99,6 +99,7 @@ COLLECTS = {
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",
     "streams/bad_records.py": "three counts",
+    "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }
