@@ -11,6 +11,7 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.show import DATABASE_WORDS
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import tokenize
+from acidsql.storage.columns import quote
 
 
 def refuse_acid_tables(
@@ -103,4 +104,5 @@ def _not_found(text: str, target: Name) -> AnalysisError:
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,
         condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        relationName=".".join(map(quote, target.parts)),
     )  # fmt: skip
