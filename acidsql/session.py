@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
+from acidsql.dataframes import DataFrameMethods
 from acidsql.errors import CatalogError, SettingError
 from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType
@@ -23,6 +24,7 @@ from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metast
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.sql.parts import parts_of
+from acidsql.statements.frames import named_frames
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
@@ -93,7 +95,7 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods, HistoryMethods):
+class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:
@@ -135,6 +137,7 @@ class Session(Migration, StreamMethods, HistoryMethods):
         retries: int | None = None,
         txn_app_id: str | None = None,
         txn_version: int | None = None,
+        **frames: DataFrame,
     ) -> DataFrame:
         """Run one statement.
 
@@ -145,6 +148,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
             retries: As in ``connect``, but for this statement only.
             txn_app_id: See ``transaction``. The statement is skipped if it was committed before.
             txn_version: See ``transaction``.
+            **frames: DataFrames that the statement reads. It names them in braces, as in
+                ``spark.sql``: ``acid.sql("MERGE INTO t USING {news} n ON …", news=df)``. Without
+                another alias, the name is the alias.
 
         Returns:
             SELECT, SHOW, DESCRIBE and EXPLAIN: the rows, lazily. INSERT, UPDATE, DELETE and MERGE:
@@ -164,9 +170,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
         self._need_open()
         left = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
-            return self._numbered(text, args, left, txn_app_id, txn_version)
-        with self._lock:
-            return self._runner.run(text, sql_values(args), left)
+            return self._numbered(text, args, left, txn_app_id, txn_version, frames)
+        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
+            return self._runner.run(text, given, left)
 
     def files(self, table: str) -> DataFrame:
         """All files and directories below a table's directory, and what each of them is.
