@@ -24,6 +24,7 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.metastore.interface import Metastore
+from acidsql.metastore.kept_versions import lost_before
 from acidsql.metastore.versions import Version
 from acidsql.plan import lower
 from acidsql.plan.query import placeholders
@@ -196,18 +197,17 @@ class TimeTravel:
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
         """
-        oldest = self._metastore.oldest_version(table.name)
-        if (needed := shown.complete_up_to) < oldest:
-            raise SnapshotTooOldError(
-                f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
-                f"after a compaction, or a partition was dropped. The oldest version that can be "
-                f"read is {oldest}. A greater acidsql.history.retention or "
-                "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
-                "compaction has replaced.",
-                table=table.name,
-                version=needed,
-                oldest=oldest,
-            )
+        if (oldest := lost_before(self._metastore, table.name, shown)) is None:
+            return
+        needed = shown.complete_up_to
+        raise SnapshotTooOldError(
+            f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
+            f"after a compaction, or a partition was dropped. The oldest version that can be "
+            f"read is {oldest}. A greater acidsql.history.retention or "
+            "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+            "compaction has replaced.",
+            table=table.name, version=needed, oldest=oldest,
+        )  # fmt: skip
 
 
 def need_versions(metastore: Metastore, of: object) -> None:

@@ -24,6 +24,7 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.metastore.interface import Metastore
+from acidsql.metastore.kept_versions import lost_before
 from acidsql.storage.folding.stream_reads import (
     StreamRead,
     live_reads,
@@ -147,11 +148,11 @@ class TableStream(DataSourceStreamReader):
         try:
             if before is None:
                 reads = live_reads(self.table, where, after, txns)
-                self._need_kept(after, seen)
+                self._need_kept(after)
                 return reads
             new = NewWriteIds(before, after)
             reads = new_reads(Changes(self.table, where, new, txns))
-            self._need_kept(before, seen)
+            self._need_kept(before)
             return reads
         except SnapshotTooOldError:
             if self._fails:
@@ -167,18 +168,11 @@ class TableStream(DataSourceStreamReader):
         found = self._metastore.partitions(self._name)
         return [one.location.removeprefix(prefix) for one in found]
 
-    def _need_kept(self, shown: ValidWriteIdList, seen: ValidWriteIdList) -> None:
-        """See ``TimeTravel.need_kept``: after the files were listed.
-
-        A compaction takes no write id above an open one. So an oldest version above one is that of
-        a dropped partition, which a snapshot needs only if it does not show the drop.
-        """
-        oldest = self._metastore.oldest_version(self._name)
-        needed = shown.complete_up_to
-        lacks = [number for number in shown.open if number <= oldest and seen.is_valid(number)]
-        shows_drop = shown.high_water_mark >= oldest and not lacks
-        if needed >= oldest or (oldest > seen.complete_up_to <= needed and shows_drop):
+    def _need_kept(self, shown: ValidWriteIdList) -> None:
+        """See ``TimeTravel.need_kept``: after the files were listed."""
+        if (oldest := lost_before(self._metastore, self._name, shown)) is None:
             return
+        needed = shown.complete_up_to
         raise SnapshotTooOldError(
             f"The stream of {self._name} needs files since version {needed}, which the cleaner has "
             f"deleted, or a partition was dropped. The oldest version that can be read is "

@@ -201,6 +201,20 @@ def test_a_dropped_partition_is_in_no_version(acid):
     assert (first.version, first.operation) == (2, "DROP PARTITION")
 
 
+def test_a_partition_that_is_dropped_while_an_older_transaction_is_open_hides_no_later_version(
+    acid, other
+):
+    """The drop waits for writers that hold locks. A client may get its write id before them."""
+    fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2")
+    with other.transaction() as open_one:
+        assert other.metastore.allocate_write_id(open_one.id, acid._table("t").name) == 2
+        acid.sql("ALTER TABLE t DROP PARTITION (p = 1)")
+        assert is_gone(acid, 1)
+        assert table(acid, "t VERSION AS OF 3") == [(2, 2)]
+        acid.sql("INSERT INTO t VALUES (4, 4)")
+        assert [one.id for one in acid.changes("t", 4).collect()] == [4]
+
+
 # ── two writers ──────────────────────────────────────────────────────────────────────────────
 
 
