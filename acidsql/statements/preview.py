@@ -16,14 +16,20 @@ from acidsql.plan.assignment import as_read
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
-from acidsql.statements.changes import POSTIMAGE, PREIMAGE, need_names
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import as_char, quote, shown, shown_type
-from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
+from acidsql.storage.reading.change_columns import (
+    CHANGE_TYPE,
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+    need_names,
+)
 from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE, row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot

@@ -99,9 +99,9 @@ def test_a_query_gets_each_insert_once_across_restarts_late_commits_and_compacti
 def test_the_options_are_checked(acid):
     acid.sql("CREATE TABLE src (id INT, v STRING)")
     for options, said in [
-        ({"readChangeFeed": "true"}, "inserts only"),
+        ({"readChangeFeed": "maybe"}, "neither true nor false"),
         ({"startingVersion": "x"}, "neither a version nor latest"),
-        ({"maxVersionsPerTrigger": "1"}, "no option"),
+        ({"ignoreDeletes": "true"}, "no option"),
         ({"metastore": "postgresql://u:secret@h/d"}, "ACIDSQL_METASTORE"),
         ({"table": "none"}, "There is no table 'default.none'"),
     ]:

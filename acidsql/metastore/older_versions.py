@@ -1,4 +1,4 @@
-"""Whether the files of an older snapshot are all there, by the oldest version that was noted.
+"""Which write ids an older version shows, and whether all of its files are there.
 
 Two things delete files that an older version needs, and note a write id first. The cleaner deletes
 what a compaction has replaced, and notes the base. DROP PARTITION notes its own write id.
@@ -6,9 +6,53 @@ what a compaction has replaced, and notes the base. DROP PARTITION notes its own
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import VersionNotFoundError
 from acidsql.metastore.interface import Metastore
+from acidsql.metastore.versions import Version
+
+
+def commit_at(metastore: Metastore, time_ms: int) -> int:
+    """The number of the newest commit until a time.
+
+    Raises:
+        VersionNotFoundError: The time is after now.
+    """
+    now_ms = metastore.now_ms()
+    if time_ms > now_ms:
+        raise VersionNotFoundError(
+            f"{_time(time_ms)} is after now: the metastore's clock says {_time(now_ms)}.",
+            timestamp=_time(time_ms),
+        )
+    return metastore.last_commit(until_ms=time_ms) or 0
+
+
+def at_commit(
+    table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
+) -> ValidWriteIdList:
+    """What a table showed after a commit.
+
+    Args:
+        table: The table.
+        committed: What it shows now, read before ``versions``.
+        versions: All versions that are remembered, the newest first.
+        commit: The number of the commit.
+
+    Raises:
+        VersionNotFoundError: Nothing is known of that time.
+    """
+    if not versions or versions[-1].commit > commit:
+        since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
+        raise VersionNotFoundError(
+            f"Nothing is known of {table}{since}: it was made then, or what happened before was "
+            "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
+            table=table,
+        )
+    return committed.without({one.write_id for one in versions if one.commit > commit})
 
 
 def lost_before(store: Metastore, table: TableName, shown: ValidWriteIdList) -> int | None:
@@ -51,3 +95,7 @@ def is_kept(shown: ValidWriteIdList, oldest: int, now: ValidWriteIdList) -> bool
         return False
     lacks = any(number <= oldest and now.is_valid(number) for number in shown.open)
     return shown.high_water_mark >= oldest and not lacks
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.metastore.kept_versions import is_kept
+from acidsql.metastore.older_versions import is_kept
 
 
 def ids(mark: int, open_ids: tuple[int, ...] = (), aborted: tuple[int, ...] = ()):
