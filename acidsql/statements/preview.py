@@ -6,6 +6,8 @@ row. A delete event has no values, so it is joined with the rows of the target.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
@@ -51,15 +53,16 @@ class Previewer:
         Raises:
             UnsupportedError: The statement changes several tables.
         """
-        if len(prepared.queries) > 1:
+        table, *others = {query.table.name: query.table for query in prepared.queries}.values()
+        if others:
             raise UnsupportedError(
                 "The statement changes several tables, which have no columns in common. "
                 "acid.changes(…) shows what it changed, after it has run in a transaction.",
                 condition="UNSUPPORTED_FEATURE.CHANGES",
             )
-        (query,) = prepared.queries
-        need_names(query.table)
-        return as_char(self._changes(query, prepared, said), query.table)
+        need_names(table)
+        parts = [self._changes(query, prepared, said) for query in prepared.queries]
+        return as_char(reduce(DataFrame.unionAll, parts), table)
 
     def _changes(self, query: EventQuery, prepared: Prepared, said: Said) -> DataFrame:
         snapshot = self._transactions.look([*prepared.reads, query.table.name])
