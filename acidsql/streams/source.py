@@ -43,6 +43,8 @@ from acidsql.streams.read_limits import (
 )
 from acidsql.streams.source_options import LATEST, source_options
 
+_NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
+
 
 class Split(InputPartition):
     """A task's work."""
@@ -149,7 +151,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._need_same(start, end)  # and while the files were listed
         if not self._options.is_feed:
             return [Split(read) for read in reads]
-        new = NewWriteIds(before or ValidWriteIdList(0), after)
+        new = NewWriteIds(before or _NOTHING, after)
         commits = {
             one.write_id: (one.committed_ms, one.txn_id)
             for one in self._metastore.versions(self._name)
@@ -194,7 +196,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._options.fails:
                 raise
             left = live_reads(self.table, where, seen, txns)
-            new = NewWriteIds(before or ValidWriteIdList(0), after)
+            new = NewWriteIds(before or _NOTHING, after)
             shows = Shows.LIVE if before is None else Shows.NEW
             return [replace(one, new=new, shows=shows) for one in left]
 

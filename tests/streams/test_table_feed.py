@@ -59,6 +59,8 @@ class Feed:
 
     def begin(self):
         """Begin, or begin again."""
+        if self.at is not None:
+            self.stop()
         opened = partial(pyspark_acidsql._opened, self.options)
         self.stream = TableStream(opened, self.options)
         self.at = self.stream.initialOffset() if self.at is None else self.at
