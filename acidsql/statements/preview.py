@@ -19,7 +19,7 @@ from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.family import Context
-from acidsql.statements.reader import Reader
+from acidsql.statements.reader import Reader, Views
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
@@ -61,12 +61,16 @@ class Previewer:
                 condition="UNSUPPORTED_FEATURE.CHANGES",
             )
         need_names(table)
-        parts = [self._changes(query, prepared, said) for query in prepared.queries]
+        snapshot = self._transactions.look([*prepared.reads, table.name])
+        views = self._reader.views(prepared, snapshot, said)
+        if (source := prepared.source) is not None:
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+        parts = [self._changes(query, views, snapshot, said) for query in prepared.queries]
         return as_char(reduce(DataFrame.unionAll, parts), table)
 
-    def _changes(self, query: EventQuery, prepared: Prepared, said: Said) -> DataFrame:
-        snapshot = self._transactions.look([*prepared.reads, query.table.name])
-        views = self._reader.views(prepared, snapshot, said)
+    def _changes(
+        self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
         events = self._reader.events(query, views, said).rows
         if query.overwrite:
             deleted = self._overwritten(query, events, snapshot, said)
