@@ -70,6 +70,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
+        batch: Batch | None = None,
     ) -> int:
         own = OwnTxn(0, user, host, agent_info, txn_type)
         own.id = own.holder = self._open(own)
@@ -241,6 +242,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         raise AssertionError("a Hive Metastore keeps no streams")
+
+    def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        return ()
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         return 0
