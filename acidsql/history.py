@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.sql.parameters import sql_values
+from acidsql.statements.frames import named_frames
 from acidsql.statements.runner import Runner
 
 
 class HistoryMethods:
     """What a ``Session`` offers for versions of tables."""
 
+    spark: SparkSession
     _runner: Runner
     _lock: threading.RLock
     _need_open: Callable[[], None]
@@ -126,7 +128,10 @@ class HistoryMethods:
             return self._runner.changes(self._table(table), start, end, keys, net)
 
     def preview(
-        self, statement: str, args: Mapping[str, Any] | Sequence[Any] | None = None
+        self,
+        statement: str,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+        **frames: DataFrame,
     ) -> DataFrame:
         """The changes that a statement would make now, lazily. Nothing is written or locked.
 
@@ -136,6 +141,7 @@ class HistoryMethods:
         Args:
             statement: INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT TRANSACTION, of one table.
             args: As for ``sql``.
+            **frames: As for ``sql``.
 
         Returns:
             The table's columns, ``_change_type`` string (as in ``changes``; an UPDATE has pairs),
@@ -146,8 +152,9 @@ class HistoryMethods:
             UnsupportedError: The statement changes several tables.
         """
         self._need_open()
-        with self._lock:
-            return self._runner.run(f"EXPLAIN CHANGES {statement}", sql_values(args), 0)
+        text = f"EXPLAIN CHANGES {statement}"
+        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
+            return self._runner.run(text, given, 0)
 
     def history(self, table: str, limit: int | None = None) -> DataFrame:
         """The versions of a table, newest first, as DESCRIBE HISTORY shows them.

@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.opening import open_survey
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.hive2 import old_update
-from acidsql.storage.folding.compact import staging_txn_of
 from acidsql.storage.reading.reachable import on_executors, problem_of
-from acidsql.storage.writing.publish import staged_write_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from acidsql.acid.table import TableName
     from acidsql.metastore.hive.survey import FoundTable, Survey
 
 MOST_PARTITIONS = 20  # of one table, in which deltas of Hive 2 are looked for
@@ -275,7 +273,8 @@ def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
             )  # fmt: skip
         if found.checks:
             return "reads; refuses changes, because it has CHECK constraints", Level.WARNING
-        left = _left_by_the_dead(survey, table.name, found.location)
+        entries = filesystem_for(found.location).list_if_there(found.location)
+        left = sorted(one.name for one in left_by_the_dead(survey, table.name, entries))
     except (AcidSqlError, OSError) as error:
         return f"refused: {getattr(error, 'message', error)}", Level.WARNING
     said = "reads, inserts, updates, deletes, merges"
@@ -285,31 +284,10 @@ def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         return said, Level.FINE
     more = f" and {len(left) - MOST_NAMES} more" if len(left) > MOST_NAMES else ""
     return (
-        f"{said}. Sessions that died left hidden directories, which nobody reads and nobody "
-        f"deletes: delete {', '.join(left[:MOST_NAMES])}{more} in {found.location}", Level.WARNING,
+        f"{said}. Sessions that died left hidden directories, which nobody reads: "
+        f"{', '.join(left[:MOST_NAMES])}{more} in {found.location}. acid.clean() deletes them.",
+        Level.WARNING,
     )  # fmt: skip
-
-
-def _left_by_the_dead(survey: Survey, table: TableName, location: str) -> list[str]:
-    """The names of acidsql's staging directories whose transactions have ended.
-
-    The directories are listed first: a transaction that begins after the server was asked is not in
-    its answer, and would look as if it had ended.
-    """
-    entries = filesystem_for(location).list_if_there(location)
-    names = sorted(entry.name for entry in entries if entry.is_dir)
-    by_txn = {name: number for name in names if (number := staging_txn_of(name)) is not None}
-    by_write = {name: number for name in names if (number := staged_write_id(name)) is not None}
-    if not by_txn and not by_write:
-        return []
-    txns = survey.valid_txns()
-    ids = survey.valid_write_ids(txns, [table])[table]
-    return [
-        name
-        for found, seen in ((by_txn, txns), (by_write, ids))
-        for name, number in found.items()
-        if not seen.is_any_open(number, number)
-    ]
 
 
 def _old_delta(places: Sequence[str]) -> str | None:

@@ -23,6 +23,7 @@ from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metast
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.sql.parts import parts_of
+from acidsql.statements.frames import named_frames
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
@@ -135,6 +136,7 @@ class Session(Migration, StreamMethods, HistoryMethods):
         retries: int | None = None,
         txn_app_id: str | None = None,
         txn_version: int | None = None,
+        **frames: DataFrame,
     ) -> DataFrame:
         """Run one statement.
 
@@ -145,6 +147,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
             retries: As in ``connect``, but for this statement only.
             txn_app_id: See ``transaction``. The statement is skipped if it was committed before.
             txn_version: See ``transaction``.
+            **frames: DataFrames that the statement reads. It names them in braces, as in
+                ``spark.sql``: ``acid.sql("MERGE INTO t USING {news} n ON …", news=df)``. Without
+                another alias, the name is the alias.
 
         Returns:
             SELECT, SHOW, DESCRIBE and EXPLAIN: the rows, lazily. INSERT, UPDATE, DELETE and MERGE:
@@ -164,9 +169,9 @@ class Session(Migration, StreamMethods, HistoryMethods):
         self._need_open()
         left = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
-            return self._numbered(text, args, left, txn_app_id, txn_version)
-        with self._lock:
-            return self._runner.run(text, sql_values(args), left)
+            return self._numbered(text, args, left, txn_app_id, txn_version, frames)
+        with self._lock, named_frames(self.spark, text, sql_values(args), frames) as given:
+            return self._runner.run(text, given, left)
 
     def files(self, table: str) -> DataFrame:
         """All files and directories below a table's directory, and what each of them is.
@@ -241,7 +246,8 @@ class Session(Migration, StreamMethods, HistoryMethods):
         """Delete now, in all tables, what no open transaction, lease or later reader can see.
 
         These are directories that a compaction replaced, directories of aborted transactions,
-        hidden directories of statements that crashed, and dropped tables.
+        hidden directories of statements that crashed, and dropped tables. On a Hive Metastore only
+        the hidden directories: Hive's cleaner deletes the rest.
 
         Returns:
             One row for each deleted directory or file: ``table`` string, ``path`` string,
@@ -249,7 +255,6 @@ class Session(Migration, StreamMethods, HistoryMethods):
 
         Raises:
             TxnError: A transaction is open. End it first.
-            UnsupportedError: The metastore has a compactor of its own.
         """
         self._need_open()
         with self._lock:
@@ -260,7 +265,8 @@ class Session(Migration, StreamMethods, HistoryMethods):
     ) -> None:
         """Run Hive's initiator, worker, cleaner and housekeeper on the metastore's queue.
 
-        On a Hive Metastore only a worker runs, beside Hive's. The server has the rest.
+        On a Hive Metastore only a worker runs, beside Hive's, and hidden directories of statements
+        that crashed are deleted. The server has the rest.
         Several processes may do so at once. The command ``acidsql compactor`` calls this method.
         Raises UnsupportedError on a metastore of Hive 3, where only Hive compacts.
 

@@ -95,6 +95,7 @@ COLLECTS = {
     "statements/cdc_records.py": "counts, three keys that AUTO CDC refuses",
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",
+    "streams/bad_records.py": "three counts",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }

@@ -168,13 +168,16 @@ def test_the_check_opens_no_transaction_and_takes_no_lock(acid, hive_metastore, 
 def leave(acid, table, *names):
     """Make directories as a session leaves them that is killed."""
     name = TableName(acid.spark.catalog.currentDatabase(), table)
-    location = acid.metastore.get_table(name).location
     for one in names:
-        Path(location.removeprefix("file:"), one.lstrip("/")).mkdir(parents=True)
+        Path(location_of(acid, name), one.lstrip("/")).mkdir(parents=True)
     return name
 
 
-def test_directories_that_dead_sessions_left_are_named_and_those_of_living_ones_are_not(
+def location_of(acid, name):
+    return acid.metastore.get_table(name).location.removeprefix("file:")
+
+
+def test_directories_that_dead_sessions_left_are_named_and_deleted_and_those_of_living_ones_are_not(
     acid, hive_metastore
 ):
     """No worker and no cleaner of Hive's knows them."""
@@ -207,9 +210,17 @@ def test_directories_that_dead_sessions_left_are_named_and_those_of_living_ones_
         for one in check(hive_metastore.url, [name.database])
         if isinstance(one, Verdict) and one.table == str(name)
     ]
-    store.abort_txn(living)
     assert found.level is Level.WARNING
-    assert set(re.findall(r"_tmp_\w+", found.said)) == {one.lstrip("/") for one in dead}
+    names = {one.lstrip("/") for one in dead}
+    assert set(re.findall(r"_tmp_\w+", found.said)) == names
+    removed = [one for one in acid.clean().collect() if one.table == str(name)]
+    store.abort_txn(living)
+    assert {one.kind for one in removed} == {"litter"} and len(removed) == len(dead)
+    # A compaction's directory is first renamed, to the same name and more.
+    assert all(one.path.rpartition("/")[2].startswith(tuple(names)) for one in removed)
+    left = {path.name for path in Path(location_of(acid, name)).glob("_tmp_*")}
+    assert left == {one.lstrip("/") for one in others}
+    assert len(acid.sql("SELECT * FROM t").collect()) == 1
 
 
 def test_directories_are_tried_from_executors_when_asked(acid, hive_metastore):

@@ -19,13 +19,14 @@ SIGNATURES = {
     "compactor='background', settings=None)",
     "read": "(spark, path, schema=None, partitioned_by=None, *, insert_only=False, "
     "file_format='orc', valid_write_ids=None, valid_txns=None)",
-    "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None)",
+    "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None, "
+    "**frames)",
     "Session.auto_cdc": "(self, target, *, by=None, transform=None, keys=None, sequence_by=None, "
     "ignore_null_updates=False, ignore_null_updates_column_list=None, "
     "ignore_null_updates_except_column_list=None, apply_as_deletes=None, "
     "apply_as_truncates=None, column_list=None, except_column_list=None, "
     "stored_as_scd_type=1, track_history_column_list=None, "
-    "track_history_except_column_list=None, txn_app_id=None, retries=3)",
+    "track_history_except_column_list=None, bad_records=None, txn_app_id=None, retries=3)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
     "Session.table": "(self, name, *, row_id=False, version=None, timestamp=None)",

@@ -14,6 +14,9 @@ Of these, the files that older versions need stay for ``acidsql.history.retentio
 *After crashes and DROP.* Hidden directories of statements and compactions whose transaction has
 ended, and the directories of dropped tables.
 
+A Hive Metastore has a cleaner of its own, which does not know the hidden directories. So these are
+all that ``run`` deletes there.
+
 Source: Hive ``CompactionCleaner``, ``AbortedTxnCleaner``, ``Cleaner`` (4.0).
 """
 
@@ -32,15 +35,15 @@ from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_of, total_bytes
+from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
-from acidsql.metastore.interface import Metastore, TxnState
+from acidsql.metastore.interface import Metastore
 from acidsql.plan.locking import exclusive
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.folding.compact import staging_txn_of, take_from_dead
-from acidsql.storage.writing.publish import staged_write_id
+from acidsql.storage.folding.compact import take_from_dead
 from acidsql.txn import Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)
@@ -254,20 +257,11 @@ class Cleaner:
         if fs.is_link(table.location):
             return []
         take_from_dead(fs, table.location, self._is_open)
-        found = [entry for entry in fs.list(table.location) if entry.is_dir]
-        dead = [entry for entry in found if self._is_dead(name, entry.name)]
+        dead = left_by_the_dead(self._metastore, name, fs.list(table.location))
         return [_delete(fs, name, entry, "litter") for entry in dead]
 
-    def _is_dead(self, table: TableName, name: str) -> bool:
-        if (txn_id := staging_txn_of(name)) is not None:
-            return not self._is_open(txn_id)
-        if (write_id := staged_write_id(name)) is None:
-            return False
-        seen = self._look(table).write_ids[table]
-        return write_id <= seen.high_water_mark and write_id not in seen.open
-
     def _is_open(self, txn_id: int) -> bool:
-        return self._metastore.txn_state(txn_id) is TxnState.OPEN
+        return self._metastore.valid_txns().is_any_open(txn_id, txn_id)
 
     def _dropped(self) -> list[Removed]:
         """The directories of dropped tables."""

@@ -1,6 +1,7 @@
 """``acidsql compactor``: initiator, worker, cleaner and housekeeper in a loop.
 
-With a Hive Metastore it is a worker beside Hive's; Hive's initiator and cleaner do the rest.
+With a Hive Metastore it is a worker beside Hive's, and deletes the hidden directories of dead
+sessions; Hive's initiator and cleaner do the rest.
 Several services may run at once, on one machine or on many.
 """
 
@@ -60,6 +61,7 @@ class Service:
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
         self._ended = threading.Event()
         self._checked_s: float | None = None
+        self._is_due = True  # all tables are looked at in this round
 
     def run(self, *, once: bool = False) -> None:
         """Serve until ``end`` is called.
@@ -91,6 +93,11 @@ class Service:
         self._worker.stop()
 
     def _round(self) -> None:
+        now_s = time.monotonic()
+        interval_s = self._settings.compactor_check_interval_ms / 1000
+        self._is_due = self._checked_s is None or now_s - self._checked_s >= interval_s
+        if self._is_due:
+            self._checked_s = now_s
         for step in (self._keep_house, self._look, self._compact, self._clean):
             try:
                 step()
@@ -102,13 +109,8 @@ class Service:
         keep_house(self._metastore, self._settings)
 
     def _look(self) -> None:
-        if not self._metastore.abilities.can_initiate:
+        if not self._is_due or not self._metastore.abilities.can_initiate:
             return
-        now_s = time.monotonic()
-        interval_s = self._settings.compactor_check_interval_ms / 1000
-        if self._checked_s is not None and now_s - self._checked_s < interval_s:
-            return
-        self._checked_s = now_s
         for found in self._initiator.run():
             if found.id is not None:
                 self._tell(f"queued {found.id}: {found.place}: {found.why}")
@@ -126,7 +128,7 @@ class Service:
             self._tell(f"compaction {number} is done")
 
     def _clean(self) -> None:
-        if not self._metastore.abilities.can_clean:
-            return
+        if not self._is_due and not self._metastore.abilities.can_clean:
+            return  # there is only what dead sessions left, for which each table is listed
         for removed in self._cleaner.run():
             self._tell(f"removed {removed.path} ({removed.kind}, {removed.bytes} bytes)")

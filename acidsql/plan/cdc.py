@@ -87,6 +87,7 @@ class PreparedCdc(Prepared):
         state: The state table.
         is_new: The state table does not exist yet.
         fold: The query of ``cdc_fold``, and the stand-ins that it reads.
+        faults: ``Fold.faults``, over the same stand-ins.
         files: The temporary view, over the files of the folded records, that ``decide`` reads.
         ways: The queries that decide.
         decided: The view over the decisions that ``queries`` read.
@@ -98,6 +99,7 @@ class PreparedCdc(Prepared):
     state: Table
     is_new: bool
     fold: Prepared
+    faults: Text
     files: str
     ways: Ways
     decided: str
@@ -152,6 +154,7 @@ def plan_auto_cdc(
         state=state,
         is_new=is_new,
         fold=Prepared((EventQuery(target, found.query),), sources),
+        faults=found.faults,
         files=sides.files,
         ways=ways,
         decided=decided,

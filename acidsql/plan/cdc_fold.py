@@ -32,7 +32,7 @@ from acidsql.plan.cdc_rules import Expression, Rules
 from acidsql.plan.event_query import Fields, Planned, assigned
 from acidsql.plan.sqltext import Text
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.columns import literal, quote, shown_type
 
 # Columns of the query over the source. Reserved names: no user's expression can mean them.
 _GIVEN = f"{ew.PREFIX}r"  # + ordinal
@@ -40,12 +40,24 @@ _DELETES = f"{ew.PREFIX}d"
 _TRUNCATES = f"{ew.PREFIX}t"
 _ORDER = f"{ew.PREFIX}q"
 
+# The column of ``Fold.faults``: the condition of the error that the record is; NULL: it is none.
+FAULT = f"{ew.PREFIX}fault"
+NULL_KEY = "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"
+NULL_SEQUENCE = "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE"
+
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The query, and the type of the order values."""
+    """The fold.
+
+    Attributes:
+        query: The query.
+        faults: A query for the records as they are, each with ``FAULT``.
+        sequence: The type of the order values.
+    """
 
     query: Text
+    faults: Text
     sequence: HiveType
 
 
@@ -100,12 +112,27 @@ def fold(
     text.raw("\nFROM (SELECT\n").commas(_of_order(rules, keys))
     text.raw("\nFROM (SELECT\n").commas(converted).raw("\nFROM (").add(rows)
     by = ", ".join(keys)
-    return Fold(text.raw(f"\n))\nGROUP BY {by}, s)\nGROUP BY {by}"), kind)
+    text.raw(f"\n))\nGROUP BY {by}, s)\nGROUP BY {by}")
+    faults = _faults(plain[: len(rules.keys)], has_null(f"({sequence})", kind))
+    whole = planned.new().raw("SELECT\n").commas([*map(quote, by_name.values()), faults])
+    whole.raw("\nFROM (").add(_records(rules, planned, source, given, f"{prefix}*"))
+    return Fold(text, whole.raw("\n)"), kind)
 
 
-def _records(rules: Rules, planned: Planned, source: Text, given: Sequence[str]) -> Text:
+def _faults(keys: Sequence[str], no_order: str) -> str:
+    """SQL that says what is wrong with a record. One that truncates needs no key."""
+    no_key = " OR ".join(f"{key} IS NULL" for key in keys)
+    return (
+        f"CASE WHEN NOT coalesce({_TRUNCATES}, false) AND ({no_key}) THEN {literal(NULL_KEY)} "
+        f"WHEN {no_order} THEN {literal(NULL_SEQUENCE)} END AS {FAULT}"
+    )
+
+
+def _records(
+    rules: Rules, planned: Planned, source: Text, given: Sequence[str], *more: str
+) -> Text:
     """The source's columns as they are, the conditions and, unless columns hold it, the order."""
-    found: list[Text | str] = [f"{sql} AS {_GIVEN}{i}" for i, sql in enumerate(given)]
+    found: list[Text | str] = [*more, *(f"{sql} AS {_GIVEN}{i}" for i, sql in enumerate(given))]
     for condition, name in ((rules.delete_when, _DELETES), (rules.truncate_when, _TRUNCATES)):
         value = planned.new().raw("false") if condition is None else condition.value(planned)
         found.append(value.raw(f" AS {name}"))

@@ -14,6 +14,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.plan.query import VIEW_PREFIX, no_acid_table
+from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
@@ -55,7 +56,7 @@ class Names:
         return None if name is None else self._tables.glance(name)
 
     def _ours(self, parts: tuple[str, ...]) -> TableName | None:
-        if len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0]):
+        if is_frame(parts) or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
             return None
         return self.qualify(parts)
 

@@ -17,6 +17,7 @@ from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.namesakes import Namesakes, hidden
 from acidsql.plan.sqltext import Edit
 from acidsql.plan.undone import Undone
+from acidsql.sql.frames import frame_name, is_frame, need_relations, relation
 from acidsql.sql.references import (
     Obstacle,
     Reference,
@@ -117,7 +118,8 @@ def rewrite(
 
     Raises:
         SqlSyntaxError: What follows AS OF is no version, or a call of table_changes is wrong.
-        AnalysisError: There is no ACID table whose changes the statement asks for.
+        AnalysisError: There is no ACID table whose changes the statement asks for, or a DataFrame
+            is named where no query reads a table.
         UnsupportedError: The statement travels in time in a table without versions, or names
             ``row__id`` beside something from which ``row__id`` cannot be left out.
     """
@@ -130,11 +132,15 @@ def rewrite(
     source_view = None
     if isinstance(statement, Merge | AutoCdc) and statement.source_name is not None:
         table = resolve(statement.source_name.parts)
-        if table is not None:
+        if is_frame(statement.source_name.parts):
+            span = statement.source_name.span
+            edits.append(Edit(span.start, span.end, relation(text, span)))
+        elif table is not None:
             standins.append(new_standin(table, row_id=_mentions_row_id(text)))
             source_view = standins[-1].view
     if isinstance(statement, Update | Delete | Merge):
         edits += _database_prefixes(text, statement, resolve, edits, parts)
+    need_relations(text, {edit.start for edit in edits}, double_quoted=double_quoted)
     return Rewritten(tuple(edits), tuple(standins), source_view)
 
 
@@ -270,6 +276,8 @@ def _rewrite_slice(
     namesakes = Namesakes(text, found, tables, taken)
     for reference in found.references:
         table = tables.get(reference.span.start)
+        if is_frame(reference.parts):
+            edits += _named(reference, relation(text, reference.span), frame_name(reference.parts))
         if table is None:
             continue
         row_id = reference.block in shown and table.has_row_ids
@@ -317,13 +325,18 @@ def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
     )  # fmt: skip
 
 
+def _named(reference: Reference, relation: str, name: str) -> list[Edit]:
+    """The edits that put a relation in the place of a table. It keeps the alias, or gets one."""
+    edits = [Edit(reference.span.start, reference.span.end, relation)]
+    if reference.alias is None and reference.alias_at is not None:
+        edits.append(Edit(reference.alias_at, reference.alias_at, f" AS {quote(name)}"))
+    return edits
+
+
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
-    edits = [Edit(reference.span.start, reference.span.end, view)]
+    edits = _named(reference, view, alias or reference.parts[-1])
     if (clause := reference.time_travel) is not None:
         edits.append(Edit(clause.start, clause.end, ""))
-    if reference.alias is None and reference.alias_at is not None:
-        name = f" AS {quote(alias or reference.parts[-1])}"
-        edits.append(Edit(reference.alias_at, reference.alias_at, name))
     if alias is not None:
         return edits
     return edits + [Edit(span.start, span.end, "") for span in reference.prefixes]

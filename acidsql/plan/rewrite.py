@@ -30,6 +30,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
 from acidsql.sql.binder import bind_insert
+from acidsql.sql.frames import frame_name
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import (
     Delete,
@@ -214,7 +215,7 @@ def _relation(text: str, source: Span) -> tuple[Span, str | None]:
             condition="UNSUPPORTED_FEATURE.MULTI_INSERT_SOURCE",
         )  # fmt: skip
     last = tokens[length - 1]
-    alias = rest[0].value if rest else (last.value if last.is_name else None)
+    alias = rest[0].value if rest else (frame_name((last.value,)) if last.is_name else None)
     return Span(source.start, source.start + last.end), alias
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from acidsql.errors import SqlError
 from acidsql.sql.cdc_statements import EVERY, Choice
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.frames import frame_name
 from acidsql.sql.insert import IsAcid, column_list
 from acidsql.sql.modify import table_or_query
 from acidsql.sql.statements import AutoCdc, Name
@@ -70,7 +71,7 @@ def _alias(c: Cursor, name: Name | None) -> str | None:
             c.take()
             c.fail("Expected '('")
         return c.take().value
-    return None if name is None else name.parts[-1]
+    return None if name is None else frame_name(name.parts)
 
 
 def _choice(c: Cursor) -> Choice:

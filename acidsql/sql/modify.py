@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.frames import frame_name
 from acidsql.sql.insert import IsAcid, column_list, value_list
 from acidsql.sql.statements import (
     Action,
@@ -180,7 +181,7 @@ def _source_alias(c: Cursor, name: Name | None) -> tuple[str | None, tuple[str, 
     if alias is not None and c.at("("):
         columns = tuple(column.parts[-1] for column in column_list(c))
     if alias is None and name is not None:
-        alias = name.parts[-1]
+        alias = frame_name(name.parts)
     return alias, columns
 
 

@@ -47,6 +47,7 @@ class Kind(Enum):
     NUMBER = "number"
     SYMBOL = "symbol"
     HINT = "hint"
+    FRAME = "DataFrame"  # {name}
     END = "end of the statement"
 
 
@@ -73,11 +74,16 @@ class Token(NamedTuple):
         """Whether the token can be a name or a part of a name: any word, or a quoted name."""
         if self.kind is Kind.QUOTED:
             return len(self.text) > 2
+        if self.kind is Kind.FRAME:
+            return True
         return self.kind is Kind.WORD and _NAME.fullmatch(self.text) is not None
 
     @property
     def value(self) -> str:
-        """A name without its quotes, the value of a string literal, or else the text."""
+        """A name without its quotes, the value of a string literal, or else the text.
+
+        A DataFrame keeps its braces, so that no table has this name.
+        """
         if self.kind is Kind.QUOTED:
             quote = self.text[0]
             return self.text[1:-1].replace(quote * 2, quote)
@@ -137,7 +143,33 @@ def _cut(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
             else token
             for token in tokens
         ]
-    return tuple(_with_hints(text, tokens))
+    return tuple(_with_hints(text, _with_frames(text, tokens)))
+
+
+def _with_frames(text: str, tokens: list[Token]) -> list[Token]:
+    """Make one token of each ``{name}``."""
+    if "{" not in text:
+        return tokens
+    found: list[Token] = []
+    for token in tokens:
+        inner = found[-1] if found else token
+        if (
+            token.text == "}"
+            and len(found) > 1
+            and found[-2].text == "{"
+            and _is_inside(found[-2], inner, token)
+        ):
+            del found[-2:]
+            start, end = inner.start - 1, token.end
+            token = Token(Kind.FRAME, text[start:end], "", start, end)
+        found.append(token)
+    return found
+
+
+def _is_inside(opening: Token, inner: Token, closing: Token) -> bool:
+    """Whether the three tokens are a brace, a name and a brace, with nothing between them."""
+    is_close = opening.end == inner.start and inner.end == closing.start
+    return is_close and inner.kind is Kind.WORD and inner.text.isidentifier()
 
 
 _KINDS = {

@@ -32,6 +32,7 @@ from acidsql.plan.cdc_decision import Act
 from acidsql.plan.event_query import Derived, EventQuery
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
+from acidsql.sql.parser import parse
 from acidsql.sql.statements import AutoCdc
 from acidsql.statements.cdc_records import Tally, check_records, refuse_twice, tally_of
 from acidsql.statements.family import Context
@@ -39,7 +40,7 @@ from acidsql.statements.hold import Held, Holder
 from acidsql.statements.prepare import Preparer
 from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import COUNT_COLUMNS, Clock, Receipt, receipt, rows_frame
-from acidsql.statements.said import Said
+from acidsql.statements.said import Said, said_by
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
@@ -113,6 +114,23 @@ class AutoCdcStatements:
             shown = replace(shown, queries=(replace(decide, source=source),), standins=standins)
         (plan,) = self._reader.explain(shown, said, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules(prepared)}\n{plan[0]}",)])
+
+    def faults(self, text: str) -> DataFrame:
+        """The records of a statement over a temporary view, as they are, lazily.
+
+        The column ``cdc_fold.FAULT`` says for which condition the statement would refuse a record.
+        """
+        said = said_by(self._spark, text, None)
+        names = self._context.names
+        statement = parse(
+            said.text,
+            is_acid=lambda parts: names.glance(parts) is not None,
+            double_quoted_identifiers=said.double_quoted,
+        )
+        assert isinstance(statement, AutoCdc)
+        prepared = self._preparer.change(statement, said)
+        assert isinstance(prepared, PreparedCdc)
+        return lower.frame(self._spark, prepared.faults, {})
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

@@ -10,9 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.errors import ConstraintError
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import DUPLICATE, STALE, Act
+from acidsql.plan.cdc_fold import NULL_KEY, NULL_SEQUENCE
 from acidsql.statements.result import Counts
 
 _SAMPLES = 3
+_CONFLICTING = "AUTOCDC_MICROBATCH_VALIDATION.CONFLICTING_RECORDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +72,18 @@ def check_records(prepared: PreparedCdc, folded: DataFrame) -> Row:
     ).collect()  # fmt: skip
     of = f"of {found.records:,} records"
     faults = (
-        ("NULL_KEY", found.no_keys, no_key, f"{found.no_keys:,} {of} have a NULL in their key"),
-        ("NULL_SEQUENCE", found.nulls, "nulls > 0",
+        (NULL_KEY, found.no_keys, no_key, f"{found.no_keys:,} {of} have a NULL in their key"),
+        (NULL_SEQUENCE, found.nulls, "nulls > 0",
          f"{found.nulls:,} {of} have a NULL in their order value"),
-        ("CONFLICTING_RECORDS", found.ties, "ties > 0",
+        (_CONFLICTING, found.ties, "ties > 0",
          f"Different records have one key and one order value ({found.ties:,} times)"),
     )  # fmt: skip
     for condition, count, where, message in faults:
         if count:
-            keys = _samples(prepared, folded.where(where), is_tie=condition.endswith("RECORDS"))
+            keys = _samples(prepared, folded.where(where), is_tie=condition == _CONFLICTING)
             raise ConstraintError(
                 f"{message}: {keys}. Nothing of them was applied.",
-                condition=f"AUTOCDC_MICROBATCH_VALIDATION.{condition}", keys=keys,
+                condition=condition, keys=keys,
             )  # fmt: skip
     return found
 

@@ -104,21 +104,11 @@ class CompactionStatements(Family):
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
         self._transactions.need_plain("clean")
-        self.need_own()
         # Transactions of dead processes would hold back the cleaner.
         keep_house(self._metastore, self._txns.settings)
         removed = Cleaner(self._metastore, self._txns, self._txns.end_old_leases).run()
         rows = [(str(one.table), one.path, one.kind, one.bytes) for one in removed]
         return rows_frame(self._spark, "table string, path string, kind string, bytes bigint", rows)
-
-    def need_own(self) -> None:
-        """Raise UnsupportedError if the metastore has a compactor of its own."""
-        if not self._metastore.abilities.compacts:
-            raise UnsupportedError(
-                "This metastore has a compactor of its own, which cleans its tables. "
-                "ALTER TABLE … COMPACT asks for a compaction.",
-                condition="UNSUPPORTED_FEATURE.COMPACTOR",
-            )
 
     def need_worker(self) -> None:
         """Raise UnsupportedError if sessions cannot compact over this metastore."""

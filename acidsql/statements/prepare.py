@@ -7,7 +7,7 @@ from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
-from acidsql.plan.query import Resolve, rewrite
+from acidsql.plan.query import Resolve, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undo import plan_undo
@@ -83,8 +83,10 @@ class Preparer:
         assert statement.query is not None
         readable, double_quoted = self._names.readable, said.double_quoted
         found = rewrite(said.text, statement, readable, double_quoted=double_quoted)
-        query = Text(said.text, found.edits).verbatim(statement.query.span)
-        fields = lower.fields(self._spark, query, self._reader.empty_views(found.standins))
+        edits = [*found.edits, *placeholders(said.text)]
+        query = Text(said.text, edits).verbatim(statement.query.span)
+        views = self._reader.empty_views(found.standins)
+        fields = lower.fields(self._spark, query, views, said.args)
         name = self._names.new(statement.name, said.text)
         table = self._tables.define(statement, said.text, name, fields)
         table = table.in_zlib() if self._able.read_by_hive3 else table

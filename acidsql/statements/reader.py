@@ -24,6 +24,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.sql.table_changes import TableChanges
+from acidsql.sql.tokens import Span
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
@@ -286,10 +287,12 @@ class Reader:
             )
             return self._verbatim(said.text, args)
         found = rewrite(said.text, statement, readable, double_quoted=said.double_quoted)
-        if not found.standins:
+        if not found.edits:
             return self._verbatim(said.text, args)
-        snapshot = self._transactions.look([*acid_tables(found.standins)])
         text = Text(said.text, [*found.edits, *placeholders(said.text)])
+        if not found.standins:
+            return self._of_frames(text.verbatim(Span(0, len(said.text))), said)
+        snapshot = self._transactions.look([*acid_tables(found.standins)])
         mode, span = statement.explained or (None, statement.span)
         query = text.verbatim(span)
         # To get the plan of a statement that is not a query would run the statement.
@@ -302,6 +305,11 @@ class Reader:
         # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
         with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
             return lower.frame(self._spark, query, views, said.args)
+
+    def _of_frames(self, text: Text, said: Said) -> DataFrame:
+        """Run a statement of Spark's that names DataFrames, and no ACID tables."""
+        with lower.mapped_errors(text):
+            return self._verbatim(text.sql, said.args)
 
     def _verbatim(self, text: str, args: Args) -> DataFrame:
         given = dict(args) if isinstance(args, Mapping) else list(args or ())

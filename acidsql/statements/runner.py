@@ -30,6 +30,7 @@ from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
 from acidsql.sql import statements as st
+from acidsql.sql.frames import need_relations
 from acidsql.sql.parser import Plain, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
@@ -55,10 +56,9 @@ from acidsql.statements.returning import ReturnedRows
 from acidsql.statements.said import (
     Args,
     Said,
-    by_name,
-    has_double_quoted_names,
     is_utc,
     name_of,
+    said_by,
 )
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
@@ -68,7 +68,6 @@ from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
-from acidsql.storage.spark import jvm
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import again
@@ -89,7 +88,7 @@ class Runner:
     Attributes:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
-        compactions: Runs the statements and methods about compactions.
+        compactions, auto_cdc: Run the statements of their kinds, and methods about them.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Runner:
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
-        self._auto_cdc = AutoCdcStatements(
+        self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
         self.last: Receipt | None = None
@@ -158,11 +157,10 @@ class Runner:
 
         It has a transaction of its own. It evaluates each query once, by a job.
         """
-        settings = self.settings.with_("acidsql.driver.max.rows", 0)
         return Runner(
             spark,
             self._metastore,
-            settings,
+            self.settings.with_("acidsql.driver.max.rows", 0),
             user=self._user,
             host=self._host,
             background=self._background,
@@ -254,8 +252,8 @@ class Runner:
         self.transactions.need_thread()
         clock = Clock()
         with clock("say"):
-            text = jvm.substitute_variables(self._spark, text)
-            said = Said(text, by_name(args), has_double_quoted_names(self._spark, text))
+            said = said_by(self._spark, text, args)
+            text = said.text
             # Each name is looked up once here. Under the locks, the holder compares the tables.
             resolve = cache(self._names.glance)
             statement = parse(
@@ -272,7 +270,7 @@ class Runner:
             return self._skipped(statement, said, skipped)
         if isinstance(statement, st.AutoCdc):
             self._warm_workers()
-            self.last, counts = self._auto_cdc.run(statement, said, clock, readable)
+            self.last, counts = self.auto_cdc.run(statement, said, clock, readable)
             return counts
         if isinstance(statement, st.Dml | st.Undo):
             return self._change(statement, said, clock, readable)
@@ -299,7 +297,7 @@ class Runner:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
         if isinstance(statement, st.AutoCdc):
-            return self._auto_cdc.skipped(skipped)
+            return self.auto_cdc.skipped(skipped)
         return counts_frame(self._spark, skipped) if skipped.counts else nothing(self._spark)
 
     def _plain(self) -> Plain | None:
@@ -309,6 +307,7 @@ class Runner:
         return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
+        need_relations(text)
         result = self._handlers[type(statement)](statement, text)
         if isinstance(result, DataFrame):
             return result
@@ -318,7 +317,7 @@ class Runner:
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
         if isinstance(statement, st.AutoCdc):
-            return self._auto_cdc.explain(statement, said, explain.mode)
+            return self.auto_cdc.explain(statement, said, explain.mode)
         if isinstance(statement, st.Dml | st.Undo):
             prepared = self._preparer.change(statement, said)
             if explain.mode == "CHANGES":

@@ -10,7 +10,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from acidsql.plan.query import argument_name
+from acidsql.sql.frames import need_frames
 from acidsql.sql.statements import MultiInsert, SparkStatement, Statement
+from acidsql.storage.spark import jvm
 
 Args = Mapping[str, Any] | Sequence[Any] | None
 
@@ -28,6 +30,18 @@ class Said:
     text: str
     args: dict[str, Any] | None
     double_quoted: bool
+
+
+def said_by(spark: SparkSession, text: str, args: Args) -> Said:
+    """What the user said, in this session.
+
+    Raises:
+        AnalysisError: The text names a DataFrame that was not given.
+    """
+    text = jvm.substitute_variables(spark, text)
+    said = Said(text, by_name(args), has_double_quoted_names(spark, text))
+    need_frames(text, said.args or {}, double_quoted=said.double_quoted)
+    return said
 
 
 def name_of(statement: Statement) -> str:

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError, UnsupportedError
+from acidsql.plan.cdc_fold import FAULT
 from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import literal, quote
+from acidsql.storage.writing.staging import staged
+from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import BatchWriter, Setup, Target, run, table_name, table_of, view_of
 from acidsql.streams.identity import numbered
 from acidsql.txn.retry import again
@@ -130,16 +134,21 @@ class Applier(BatchWriter[Target]):
         return self.last
 
     def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
-        """Apply records that no number names. One statement needs no transaction around it."""
-        return self.write(runner, target, rows, 0)
+        """Apply records that no number names."""
+        return self._in_transaction(runner, target, rows, "acid.auto_cdc(…).apply(…)", None)
 
 
 class AutoCdc(Applier[Table]):
     """Applies records to one table."""
 
-    def __init__(self, setup: Setup, table: str, clauses: Clauses) -> None:
+    def __init__(
+        self, setup: Setup, table: str, clauses: Clauses, bad_records: BadRecords | None
+    ) -> None:
         super().__init__(setup)
+        if bad_records is not None and bad_records.table == table:
+            raise SettingError(f"bad_records names the target {table}.", name="bad_records")
         self.table, self._clauses = table, clauses
+        self._bad_records = bad_records
 
     def __repr__(self) -> str:
         return f"<acidsql auto_cdc into {self.table}>"
@@ -147,9 +156,42 @@ class AutoCdc(Applier[Table]):
     def target(self, runner: Runner) -> Table:
         return table_of(runner, self.table)
 
+    def or_else(self, bad_records: BadRecords | None) -> AutoCdc:
+        """The same, with a table of bad records if this one has none."""
+        return AutoCdc(self._setup, self.table, self._clauses, self._bad_records or bad_records)
+
+    def make_ready(self, runner: Runner, target: Table, rows: DataFrame) -> None:
+        if self._bad_records is not None:
+            self._bad_records.make_ready(runner)
+
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
+        if self._bad_records is None:
+            return self.apply_all(runner, target, rows)
+        with staged(rows, target.location, txn_id) as kept, view_of(kept) as view:
+            return self._sorted_out(runner, target, kept, view, self._bad_records)
+
+    def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
+        """Apply records. A bad one is an error."""
         with view_of(rows) as view:
             return run(runner, self._clauses.text(table_name(target), view))
+
+    def _sorted_out(
+        self, runner: Runner, target: Table, kept: DataFrame, view: str, bad: BadRecords
+    ) -> Receipt | None:
+        """Apply the good records, then put the others aside.
+
+        In this order: only the first statement of a transaction can make the state table.
+        """
+        text, txn_id = self._clauses.text(table_name(target), view), runner.transactions.need().id
+        judged = runner.auto_cdc.faults(text)
+        done = self.apply_all(runner, target, judged.where(F.col(FAULT).isNull()).drop(FAULT))
+        aside = bad.put(runner, judged.where(F.col(FAULT).isNotNull()), literal(str(target.name)))
+        return done if aside is None else together([done, aside], txn_id)
+
+    def _unnumbered(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
+        if self._bad_records is None:  # one statement needs no transaction around it
+            return self.write(runner, target, rows, 0)
+        return super()._unnumbered(runner, target, rows)
 
     def _sink(self, target: Table) -> str:
         return str(target.name)
@@ -157,3 +199,17 @@ class AutoCdc(Applier[Table]):
 
 def _list(names: Sequence[str] | None) -> str:
     return f"({', '.join(map(quote, names or ()))})"
+
+
+def together(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
+    """One receipt of several statements."""
+    done = [one for one in receipts if one is not None]
+    return Receipt(
+        "; ".join(one.statement for one in done),
+        tuple(counts for one in done for counts in one.counts),
+        txn_id,
+        files=sum(one.files for one in done),
+        bytes=sum(one.bytes for one in done),
+        directories=tuple(path for one in done for path in one.directories),
+        notes=tuple(f"{one.counts[0].table}: {note}" for one in done for note in one.notes),
+    )

@@ -75,12 +75,12 @@ class BatchWriter(Generic[Target]):
         """Write a batch in the runner's transaction, and return the receipt."""
         raise NotImplementedError
 
+    def make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+        """Do what must be done before the transaction of a batch begins."""
+
     def _sink(self, target: Target) -> str:
         """The target's name in the ledger."""
         raise NotImplementedError
-
-    def _make_ready(self, runner: Runner, target: Target, rows: DataFrame) -> None:
-        """Do what must be done before the transaction of a batch begins."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
@@ -114,7 +114,7 @@ class BatchWriter(Generic[Target]):
     def _in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
-        self._make_ready(runner, target, rows)
+        self.make_ready(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True
         try:

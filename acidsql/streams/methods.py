@@ -16,6 +16,7 @@ from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc, Clauses
+from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
 from acidsql.streams.changes import changes
 from acidsql.streams.identity import check_app_id, numbered
@@ -87,7 +88,7 @@ class StreamMethods:
         stored_as_scd_type: int | str = 1,
         track_history_column_list: Sequence[str] | None = None,
         track_history_except_column_list: Sequence[str] | None = None,
-        txn_app_id: str | None = None, retries: int = 3,
+        bad_records: str | None = None, txn_app_id: str | None = None, retries: int = 3,
     ) -> AutoCdc | SeveralCdc:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
 
@@ -114,6 +115,8 @@ class StreamMethods:
             stored_as_scd_type: 1, or 2: the target has a row for each version of a key.
             track_history_column_list: A new value of these makes a new version. Default: of any.
             track_history_except_column_list: A new value of all columns but these does.
+            bad_records: An ACID table for the records with a NULL in their key or order value, and
+                for those of no target. It is created if it is missing. Default: they are an error.
             txn_app_id: As in ``sink``.
             retries: As in ``sink``.
 
@@ -125,13 +128,14 @@ class StreamMethods:
             SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
         """
         setup = self._setup(txn_app_id, retries)
+        bad = None if bad_records is None else BadRecords(self._full_name(bad_records))
         clauses = Clauses(
             _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
             track_history_except_column_list,
         )  # fmt: skip
-        return self._applier(setup, target, by, transform, clauses)
+        return self._applier(setup, target, by, transform, clauses, bad)
 
     def _applier(
         self,
@@ -140,17 +144,18 @@ class StreamMethods:
         by: str | None,
         transform: Transform | None,
         clauses: Clauses,
+        bad: BadRecords | None,
     ) -> AutoCdc | SeveralCdc:
         if isinstance(target, str):
             if by is not None or transform is not None:
                 raise SettingError("by=… and transform=… are for several targets.", name="by")
             clauses.check()
-            return AutoCdc(setup, self._full_name(target), clauses)
+            return AutoCdc(setup, self._full_name(target), clauses, bad)
         if clauses != Clauses():
             raise SettingError("Each of several targets has its own clauses.", name="target")
         if not isinstance(by, str):
             raise SettingError("Several targets need by=…, a column of the records.", name="by")
-        return SeveralCdc(setup, by_value(target), by, transform)
+        return SeveralCdc(setup, by_value(target), by, transform, bad)
 
     def changes_from(
         self,
@@ -285,13 +290,19 @@ class StreamMethods:
         return self._runner.beside(spark)
 
     def _numbered(
-        self, text: str, args: Any, retries: int, txn_app_id: str | None, txn_version: int | None
+        self,
+        text: str,
+        args: Any,
+        retries: int,
+        txn_app_id: str | None,
+        txn_version: int | None,
+        frames: Mapping[str, DataFrame],
     ) -> DataFrame:
         """Run one statement in the transaction of ``txn_app_id`` and ``txn_version``."""
 
         def once() -> DataFrame:
             with self.transaction(txn_app_id=txn_app_id, txn_version=txn_version):
-                return self.sql(text, args)
+                return self.sql(text, args, **frames)
 
         return again(once, retries)
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
+from acidsql.plan.cdc_fold import FAULT
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.auto_cdc import Applier, AutoCdc
+from acidsql.streams.auto_cdc import Applier, AutoCdc, together
+from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
 
 Transform = Callable[[str, DataFrame], DataFrame]
 
 _SINK_MAX = 500  # characters: less than the width of STREAMS.SINK
+_UNKNOWN = "CDC_UNKNOWN_TARGET"
 _NAMED = 10  # unknown values that an error names
 
 
@@ -36,15 +39,23 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         targets: The appliers by the values of the column.
         by: The column.
         transform: See ``Session.auto_cdc``.
+        bad_records: The table for the records of no target, and for the bad records of each target
+            that has no such table of its own.
     """
 
     def __init__(
-        self, setup: Setup, targets: Mapping[str, AutoCdc], by: str, transform: Transform | None
+        self,
+        setup: Setup,
+        targets: Mapping[str, AutoCdc],
+        by: str,
+        transform: Transform | None,
+        bad_records: BadRecords | None,
     ) -> None:
         super().__init__(setup)
         # Always in one order, so that two appliers of the same tables do not deadlock.
-        self._targets = dict(sorted(targets.items(), key=lambda one: (one[1].table, one[0])))
-        self._by, self._transform = by, transform
+        ordered = sorted(targets.items(), key=lambda one: (one[1].table, one[0]))
+        self._targets = {value: one.or_else(bad_records) for value, one in ordered}
+        self._by, self._transform, self._bad_records = by, transform, bad_records
 
     def __repr__(self) -> str:
         tables = ", ".join(one.table for one in self._targets.values())
@@ -59,21 +70,18 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             return names
         return f"{len(target)} tables, {sha256(names.encode()).hexdigest()[:32]}"
 
-    def _make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
-        """Make the state tables that are missing. In the transaction, only the first statement
-        could make one: the snapshot does not see a newer one."""
+    def make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
+        """Make the tables that are missing. In the transaction, only the first statement could
+        make a state table: the snapshot does not see a newer one."""
+        if self._bad_records is not None:
+            self._bad_records.make_ready(runner)
         column, none = self._column(rows), rows.where(F.lit(False))
         for value, one in self._targets.items():
+            one.make_ready(runner, target[value], rows)
             table = target[value]
             name = state_name(table.name)
             if runner.resolve((name.database, name.name)) is None:
-                one.write(runner, table, self._records(none, column, value, table), 0)
-
-    def _unnumbered(
-        self, runner: Runner, target: Mapping[str, Table], rows: DataFrame
-    ) -> Receipt | None:
-        text = "acid.auto_cdc(…).apply(…)"
-        return self._in_transaction(runner, target, rows, text, None)
+                one.apply_all(runner, table, self._records(none, column, value, table))
 
     def write(
         self, runner: Runner, target: Mapping[str, Table], rows: DataFrame, txn_id: int
@@ -87,10 +95,14 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
                 if value in wanted:
                     records = self._records(kept, column, value, target[value])
                     receipts.append(one.write(runner, target[value], records, txn_id))
-        return _together([one for one in receipts if one is not None], txn_id)
+            if self._bad_records is not None:
+                unknown = kept.where(~self._is_known(column))
+                faults = unknown.withColumn(FAULT, F.lit(_UNKNOWN))
+                receipts.append(self._bad_records.put(runner, faults, quote(column)))
+        return together(receipts, txn_id)
 
     def _records(self, kept: DataFrame, column: str, value: str, table: Table) -> DataFrame:
-        rows = kept.where(F.col(quote(column)) == F.lit(value))
+        rows = kept.where(F.col(quote(column)).cast("string") == F.lit(value))
         if self._transform is not None:
             return self._transform(value, rows)
         known = {one.name for one in table.all_columns}
@@ -105,12 +117,19 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             )  # fmt: skip
         return found[0]
 
+    def _is_known(self, column: str) -> Column:
+        """Whether a record is for one of the targets. Text is compared byte by byte."""
+        value = F.col(quote(column)).cast("string")
+        return F.coalesce(value.isin(list(self._targets)), F.lit(False))
+
     def _present(self, kept: DataFrame, column: str) -> set[str]:
-        """The values that occur.
+        """The values that occur, but those of records to put aside.
 
         Raises:
-            WriteError: A record is for no target.
+            WriteError: A record is for no target, and there is no table for such records.
         """
+        if self._bad_records is not None:
+            kept = kept.where(self._is_known(column))
         values = kept.select(F.col(quote(column)).cast("string")).distinct()
         found = [row[0] for row in values.limit(len(self._targets) + _NAMED).collect()]
         unknown = [value for value in found if value not in self._targets]
@@ -118,8 +137,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             named = ", ".join(sorted("NULL" if one is None else f"'{one}'" for one in unknown))
             raise WriteError(
                 f"Records have {named} in the column '{self._by}', and no target has this name. "
-                "Nothing of the batch was applied. Add a target, or filter these records out.",
-                condition="CDC_UNKNOWN_TARGET", sqlstate="22023", column=self._by,
+                "Nothing of the batch was applied. Add a target, filter these records out, or pass "
+                "bad_records=… to put them aside.",
+                condition=_UNKNOWN, sqlstate="22023", column=self._by,
             )  # fmt: skip
         return set(found)
 
@@ -149,18 +169,3 @@ def by_value(targets: Sequence[AutoCdc] | Mapping[str, AutoCdc]) -> dict[str, Au
                 name="target",
             )
     return dict(pairs)
-
-
-def _together(receipts: Sequence[Receipt], txn_id: int) -> Receipt:
-    """One receipt of several statements."""
-    return Receipt(
-        "; ".join(one.statement for one in receipts),
-        tuple(counts for one in receipts for counts in one.counts),
-        txn_id,
-        files=sum(one.files for one in receipts),
-        bytes=sum(one.bytes for one in receipts),
-        directories=tuple(path for one in receipts for path in one.directories),
-        notes=tuple(
-            f"{one.counts[0].table}: {note}" for one in receipts for note in one.notes
-        ),
-    )  # fmt: skip

@@ -10,6 +10,8 @@ WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = NULL
 MERGE INTO t USING (SELECT id, max(a) AS a FROM s GROUP BY id) u ON t.id = u.id WHEN MATCHED THEN UPDATE SET *
 -- case add: Hive's INSERT without columns
 MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'a')
+-- case merge_source, frame: a DataFrame
+MERGE INTO t USING {df} ON t.id = df.id WHEN MATCHED THEN DELETE
 -- case merge_source, columns: VALUES with names
 MERGE INTO t USING (VALUES (1, 'a')) AS u (id, a) ON t.id = u.id WHEN MATCHED THEN DELETE
 -- case merge, ctes: a common table expression as source

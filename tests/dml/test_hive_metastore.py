@@ -563,8 +563,6 @@ def test_a_directory_that_cannot_be_reached_is_an_error_that_says_so(
 
 
 def test_what_this_metastore_cannot_do_is_refused_by_name(spark, acid, hive_metastore):
-    with pytest.raises(UnsupportedError, match="compactor of its own"):
-        acid.clean()
     with pytest.raises(SettingError, match="detection=row"):
         acid.sql("SET acidsql.conflict.detection=row")
     with pytest.raises(SettingError, match="detection=row"):

@@ -144,6 +144,7 @@ def test_what_a_killed_client_did_is_there_as_a_whole_or_not_at_all(
         for look in (check_rows, wait_for_the_reaper, check_rows, compact, check_rows):
             look(acid, server, tables)
         check_records(server, tables)
+        check_litter(acid, server, tables)
         for name in tables:
             acid.sql(f"DROP TABLE {name}")
 
@@ -169,6 +170,21 @@ def compact(acid, server, tables):
     if acid.metastore.abilities.can_work:
         for name in tables:
             acid.compact(name, wait=True)
+
+
+def check_litter(acid, server, tables):
+    """The compactor's service deletes what the clients had not published yet, and nothing else."""
+    before = {path for name in tables for path in (server.warehouse / name).rglob("*")}
+    left = {path for path in before if path.name.startswith("_tmp_")}
+    told: list[str] = []
+    acid.run_compactor(once=True, tell=told.append)
+    removed = {line.split()[1].removeprefix("file:") for line in told if "(litter" in line}
+    assert left and removed == set(map(str, left))
+    assert acid.clean().count() == 0
+    assert {path for path in before if path.exists()} == {
+        path for path in before if left.isdisjoint([path, *path.parents])
+    }
+    check_rows(acid, server, tables)
 
 
 def check_records(server, tables):

@@ -48,6 +48,7 @@ def productions() -> dict[str, str]:
 # The texts of the productions that are described in words ("? … ?").
 _SAMPLES = {
     "name": ["t", "a", "`b c`", "select_", "value", "matched", "`é`", "p"],
+    "frame": ["{df}"],
     "string": ["'x'", "'it''s'", '"y"', "r'\\d'"],
     "number": ["1", "42"],
     "merging": ["'minor'", "'MAJOR'"],

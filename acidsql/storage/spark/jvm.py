@@ -227,7 +227,7 @@ _CHANGED: dict[tuple[str, str], _Changed] = {}  # by session and setting
 _KEYS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
-def _session_key(spark: SparkSession) -> str:
+def session_key(spark: SparkSession) -> str:
     """A key that is equal for all Python objects of one session, and differs between sessions.
 
     ``SparkSession(context, java_session)`` makes another Python object for the same session.
@@ -246,7 +246,7 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
     setting gets the value that the latest of them wants. When the last block ends, the setting gets
     the user's value back.
     """
-    who, session = object(), _session_key(spark)
+    who, session = object(), session_key(spark)
     with _CHANGING:
         for name, value in settings.items():
             now = spark.conf.get(name, None)
@@ -272,7 +272,7 @@ def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[N
 def users_conf(spark: SparkSession, name: str) -> str | None:
     """The value that the user has set (None if unset), even while ``changed_conf`` replaces it."""
     with _CHANGING:
-        changed = _CHANGED.get((_session_key(spark), name))
+        changed = _CHANGED.get((session_key(spark), name))
         return spark.conf.get(name, None) if changed is None else changed.users
 
 

@@ -1,0 +1,46 @@
+"""What dead sessions and workers left: hidden directories, which no reader reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from acidsql.acid.table import TableName
+from acidsql.metastore.interface import Metastore
+from acidsql.storage.files.filesystem import Entry
+from acidsql.storage.folding.compact import staging_txn_of
+from acidsql.storage.writing.publish import staged_write_id
+from acidsql.txn import snapshot_of
+
+
+def left_by_the_dead(
+    metastore: Metastore, table: TableName, entries: Iterable[Entry]
+) -> list[Entry]:
+    """The hidden directories whose transactions have ended. Nobody needs them.
+
+    Args:
+        metastore: Knows the transactions.
+        table: The table.
+        entries: What was in the table's directory before this call. A directory that is made later
+            may belong to a transaction that the metastore's answer does not have.
+    """
+    by_txn: dict[int, list[Entry]] = {}
+    by_write: dict[int, list[Entry]] = {}
+    for entry in entries:
+        if not entry.is_dir:
+            continue
+        for found, number in (
+            (by_txn, staging_txn_of(entry.name)),
+            (by_write, staged_write_id(entry.name)),
+        ):
+            if number is not None:
+                found.setdefault(number, []).append(entry)
+    if not by_txn and not by_write:
+        return []
+    seen = snapshot_of(metastore, metastore.valid_txns(), [table])
+    return [
+        entry
+        for found, snapshot in ((by_txn, seen.valid_txns), (by_write, seen.write_ids[table]))
+        for number, its_entries in found.items()
+        if not snapshot.is_any_open(number, number)
+        for entry in its_entries
+    ]

@@ -1,0 +1,57 @@
+"""The DataFrames that a statement names (``{name}``): a temporary view for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.errors import AnalysisError
+from acidsql.plan.query import view_name
+from acidsql.sql.frames import frame_argument
+from acidsql.statements.said import Args, by_name
+from acidsql.storage.spark.jvm import session_key
+from acidsql.storage.spark.views import temp_views
+
+
+@contextmanager
+def named_frames(
+    spark: SparkSession, text: str, args: Args, frames: Mapping[str, DataFrame]
+) -> Iterator[Args]:
+    """Views of the DataFrames that a statement names, while the block runs.
+
+    Yields:
+        The statement's arguments, with the views' names among them.
+
+    Raises:
+        TypeError: Something is no DataFrame.
+        AnalysisError: A DataFrame is a stream, or belongs to another Spark session.
+    """
+    for name, frame in frames.items():
+        _need_usable(spark, name, frame)
+    views = {name: view_name() for name in frames if f"{{{name}}}" in text}
+    if not views:
+        yield args
+        return
+    with temp_views({views[name]: frames[name] for name in views}):
+        yield {**(by_name(args) or {}), **{frame_argument(name): views[name] for name in views}}
+
+
+def _need_usable(spark: SparkSession, name: str, frame: DataFrame) -> None:
+    if not isinstance(frame, DataFrame):
+        raise TypeError(
+            f"{name}=… is a {type(frame).__name__}, and no DataFrame. The values of parameters go "
+            "into args."
+        )
+    if frame.isStreaming:
+        raise _unusable(f"The DataFrame '{name}' is a stream. Use acid.write_stream.")
+    if session_key(frame.sparkSession) != session_key(spark):
+        raise _unusable(
+            f"The DataFrame '{name}' belongs to another Spark session than this session of "
+            "acidsql. Open one there: acidsql.connect(df.sparkSession, …)."
+        )
+
+
+def _unusable(message: str) -> AnalysisError:
+    return AnalysisError(message, condition="UNSUPPORTED_FEATURE.DATAFRAME", sqlstate="0A000")
