@@ -3,11 +3,10 @@
     make run-replication                      or
     python examples/replication.py [--seconds N] [--kills N] [--rate N] [--directory DIR]
 
-Four parts run at once, as they would on four machines:
+Three parts run at once, as they would on three machines:
 
-- Two **banks** move money between accounts, open and close accounts, and move them to other cities.
-  Each bank is an SQLite file. Triggers write each change into a table, its change log.
-- A **connector** writes new entries of the log into JSON files, in the form of Debezium.
+- Two **banks** (``banks.py``) open and close accounts, and move money. A bank is an SQLite file.
+  Its change log goes into files of JSON, in the form of Debezium.
 - A **stream** in a process of its own applies them to two ACID tables: ``accounts`` is a copy,
   ``accounts_history`` has all versions of each row. The process is killed (SIGKILL) and restarted.
 - A **reader** compares both tables with the banks all the while. What it sees must be what a bank
@@ -19,23 +18,21 @@ Start reading at ``replicate``: that is all of the replication. The rest is a wo
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from banks import ACCOUNTS, BANKS, MONEY, Bank, open_for_business
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.streaming import StreamingQuery
@@ -43,17 +40,18 @@ from pyspark.sql.streaming import StreamingQuery
 import acidsql
 
 DIRECTORY = Path("build/replication")
-PATIENCE = 120  # seconds without a change until the run is given up
+PATIENCE = 300  # seconds without a change until the run is given up
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────────
 
 COLUMNS = "id INT, owner STRING, city STRING, balance INT"
 
-CREATE = f"""
-CREATE TABLE accounts (bank STRING, {COLUMNS.replace("city STRING, ", "")})
+CREATE = """
+CREATE TABLE accounts (bank STRING, id INT, owner STRING, balance INT)
 PARTITIONED BY (city STRING);
 
-CREATE TABLE accounts_history (bank STRING, {COLUMNS}, __START_AT BIGINT, __END_AT BIGINT)
+CREATE TABLE accounts_history (bank STRING, id INT, owner STRING, city STRING, balance INT,
+                               __START_AT BIGINT, __END_AT BIGINT)
 """
 
 
@@ -84,156 +82,6 @@ def replicate(acid: acidsql.Session, place: Path, **trigger: Any) -> StreamingQu
         .trigger(**trigger)
         .start()
     )
-
-
-# ── a bank ───────────────────────────────────────────────────────────────────────────────────
-
-BANKS = ("north", "south")
-CITIES = ("Bergen", "Lisbon", "Nantes", "Turin")
-ACCOUNTS, MONEY = 50, 100  # each bank begins with so many accounts, and so much money in each
-
-_ROW = "json_object('id', {0}.id, 'owner', {0}.owner, 'city', {0}.city, 'balance', {0}.balance)"
-_OLD, _NEW = _ROW.format("old"), _ROW.format("new")
-_SCHEMA = f"""
-PRAGMA journal_mode = WAL;
-CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner TEXT, city TEXT, balance INT);
-CREATE TABLE changes (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT, id INT, before TEXT, after TEXT,
-    at REAL DEFAULT ((julianday('now') - 2440587.5) * 86400));
-CREATE TRIGGER inserted AFTER INSERT ON accounts BEGIN
-    INSERT INTO changes (op, id, after) VALUES ('c', new.id, {_NEW}); END;
-CREATE TRIGGER updated AFTER UPDATE ON accounts WHEN {_OLD} <> {_NEW} BEGIN
-    INSERT INTO changes (op, id, before, after) VALUES ('u', new.id, {_OLD}, {_NEW}); END;
-CREATE TRIGGER deleted AFTER DELETE ON accounts BEGIN
-    INSERT INTO changes (op, id, before) VALUES ('d', old.id, {_OLD}); END;
-"""
-
-Account = tuple[str, int, str, str, int]  # bank, id, owner, city, balance
-Version = tuple[str, int, str, str, int, int, int | None]  # … its change, and the one that ends it
-
-
-class Bank:
-    """A database of accounts that logs its changes, and the connector that sends the log."""
-
-    def __init__(self, place: Path, name: str) -> None:
-        self.name, self.transactions, self._sent = name, 0, 0
-        self._path, self._target = place / f"{name}.db", place / "changes"
-        self._target.mkdir(parents=True, exist_ok=True)
-        with self._database() as db:
-            db.executescript(_SCHEMA)
-            for number in range(ACCOUNTS):
-                _open(db, f"owner {number}", MONEY)
-
-    def transact(self) -> None:
-        """Run one transaction. The bank's money stays the same."""
-        kind = random.choices(("transfer", "open", "close", "change city"), (6, 1, 1, 2))[0]
-        with self._database() as db:
-            db.execute("BEGIN IMMEDIATE")
-            drawn = "SELECT id, balance FROM accounts ORDER BY random() LIMIT 2"
-            (one, balance), (other, _) = db.execute(drawn).fetchall()
-            if kind == "transfer":
-                _move(db, one, other, random.randint(1, 50))
-            elif kind == "open":
-                _move(db, one, _open(db, "somebody new", 0), random.randint(1, 50))
-            elif kind == "close":
-                _move(db, one, other, balance)
-                db.execute("DELETE FROM accounts WHERE id = ?", [one])
-            else:
-                city = random.choice(CITIES)
-                db.execute("UPDATE accounts SET city = ? WHERE id = ?", [city, one])
-        self.transactions += 1
-
-    def publish(self) -> None:
-        """Write what is new in the log into a file, as a connector would: whole transactions.
-
-        The file is renamed when it is complete. Spark reads no names that begin with a dot.
-        """
-        with self._database() as db:
-            new = db.execute(
-                "SELECT seq, op, before, after, at FROM changes WHERE seq > ? ORDER BY seq",
-                [self._sent],
-            ).fetchall()
-        if not new:
-            return
-        self._sent = new[-1][0]
-        name = f"{self.name}-{self._sent:09}.json"
-        lines = [self._record(*entry) + "\n" for entry in new]
-        (self._target / f".{name}").write_text("".join(lines))
-        (self._target / f".{name}").rename(self._target / name)
-
-    def _record(self, seq: int, op: str, before: str | None, after: str | None, at: float) -> str:
-        return json.dumps({
-            "op": op,
-            "before": before and json.loads(before),
-            "after": after and json.loads(after),
-            "source": {"db": self.name, "table": "accounts", "seq": seq},
-            "ts_ms": int(at * 1000),
-        })  # fmt: skip
-
-    def accounts(self) -> list[Account]:
-        """The accounts now."""
-        with self._database() as db:
-            rows = db.execute("SELECT id, owner, city, balance FROM accounts ORDER BY id")
-            return [(self.name, *row) for row in rows]
-
-    def versions(self, seq: int) -> list[Version]:
-        """All versions of all accounts until this change; an end of None is yet to come."""
-        with self._database() as db:
-            rows = db.execute(
-                "SELECT after, seq, lead(seq) OVER (PARTITION BY id ORDER BY seq) FROM changes "
-                "WHERE seq <= ? ORDER BY id, seq",
-                [seq],
-            ).fetchall()
-        return [
-            (self.name, *json.loads(after).values(), start, end)
-            for after, start, end in rows
-            if after is not None
-        ]
-
-    def first_after(self, seq: int) -> float | None:
-        """When the first change after this one was made, as seconds since 1970."""
-        with self._database() as db:
-            return db.execute("SELECT min(at) FROM changes WHERE seq > ?", [seq]).fetchone()[0]
-
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        """A connection, whose transaction is committed if nothing fails."""
-        with closing(sqlite3.connect(self._path)) as db, db:
-            yield db
-
-
-def _open(db: sqlite3.Connection, owner: str, balance: int) -> int:
-    row = [owner, random.choice(CITIES), balance]
-    insert = "INSERT INTO accounts (owner, city, balance) VALUES (?, ?, ?)"
-    return db.execute(insert, row).lastrowid or 0
-
-
-def _move(db: sqlite3.Connection, source: int, target: int, amount: int) -> None:
-    update = "UPDATE accounts SET balance = balance + ? WHERE id = ?"
-    db.executemany(update, [(-amount, source), (amount, target)])
-
-
-@contextmanager
-def open_for_business(banks: list[Bank], rate: float) -> Iterator[None]:
-    """In the block, both banks run so many transactions a second, and send their logs."""
-    closing_time = threading.Event()
-
-    def run(bank: Bank) -> None:
-        while not closing_time.wait(1 / rate):
-            bank.transact()
-            if bank.transactions % max(1, int(rate / 2)) == 0:
-                bank.publish()
-        bank.publish()
-
-    threads = [threading.Thread(target=run, args=[bank]) for bank in banks]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        closing_time.set()
-        for thread in threads:
-            thread.join()
 
 
 # ── the process of the stream ────────────────────────────────────────────────────────────────
@@ -361,7 +209,7 @@ class Result:
 
 
 def run(acid: acidsql.Session, place: Path, seconds: float, kills: int, rate: float) -> Result:
-    """Run all four parts for so long, and then until the tables have all changes."""
+    """Run all three parts for so long, and then until the tables have all changes."""
     for statement in CREATE.split(";"):
         acid.sql(statement)
     banks = [Bank(place, name) for name in BANKS]
@@ -370,10 +218,13 @@ def run(acid: acidsql.Session, place: Path, seconds: float, kills: int, rate: fl
     reader, killed = Reader(acid, banks), []
     stream = StreamProcess(place)
     try:
-        _watch(reader, stream, lambda sight: sight.changes > 0)
+        _watch(reader, stream, _more_than(0))
         with open_for_business(banks, rate):
-            for _ in range(kills):
+            for number in range(kills):
+                seen = reader.sights[-1].changes
                 _watch(reader, stream, _after(seconds / (kills + 1) * random.uniform(0.5, 1.5)))
+                if number % 2:  # one may be killed before it has done anything, the next one not
+                    _watch(reader, stream, _more_than(seen))
                 stream.kill()
                 killed.append(time.time())
                 print("         killed; a new process goes on")
@@ -392,6 +243,10 @@ def run(acid: acidsql.Session, place: Path, seconds: float, kills: int, rate: fl
 def _after(seconds: float) -> Callable[[Sight], bool]:
     end = time.time() + seconds
     return lambda sight: sight.at >= end
+
+
+def _more_than(changes: int) -> Callable[[Sight], bool]:
+    return lambda sight: sight.changes > changes
 
 
 def _watch(reader: Reader, stream: StreamProcess, enough: Callable[[Sight], bool]) -> None:
