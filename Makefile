@@ -100,6 +100,10 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
 
+.PHONY: test-kafka
+test-kafka: install ## Run the test of a stream from a real Kafka 4.3, which Maven fetches
+	@$(WITH_JAVA) ACIDSQL_KAFKA=1 $(PY) -m pytest tests/streams/test_kafka.py $(ARGS)
+
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark
 	@$(PY) -m pytest -m "not spark" $(ARGS)
