@@ -129,7 +129,7 @@ def _server(survey: Survey) -> Iterator[Fact]:
     yield Fact("version", survey.features.version)
     yield _judged(
         "security", survey.security, not survey.sends_password_openly,
-        "The password can be read on the network. Let the server use TLS, and say tls=1.",
+        "The password or token can be read on the network. Let the server use TLS, and say tls=1.",
     )  # fmt: skip
     for name, word in _ABILITIES.items():
         has = getattr(survey.abilities, name)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
+from acidsql.dataframes import DataFrameMethods
 from acidsql.errors import CatalogError, SettingError
 from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType
@@ -94,7 +95,7 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods, HistoryMethods):
+class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:

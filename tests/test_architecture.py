@@ -26,7 +26,8 @@ ROWS = [
     {"statements"},  # runs each statement
     {"streams"},  # sinks of streaming queries: they run statements
     {"opening"},  # the needs of a new session
-    {"hive_check", "migration", "history"},  # a look at a Hive Metastore; moves; older versions
+    # a look at a Hive Metastore; moves; older versions; statements from DataFrames and Columns
+    {"hive_check", "migration", "history", "dataframes"},
     {"render", "session"},  # rows as text; the public API
     {"magic", "cli"},  # notebook and command line
 ]
@@ -44,7 +45,7 @@ HOMES = {
     "alembic": {"metastore/embedded/migrations/"},
     "thrift": {"metastore/hive/"},
     "puresasl": set(),  # Thrift imports this library
-    "kerberos": {"metastore/hive/connection.py"},
+    "kerberos": {"metastore/hive/security.py"},
     "psycopg": set(),  # SQLAlchemy imports this library and the next one; acidsql does not
     "pymysql": set(),
     "pyarrow.orc": {"storage/reading/orc_reader.py", "storage/orc/writer.py"},
@@ -64,7 +65,8 @@ HOMES = {
     # them.
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
-        "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "magic.py",
+        "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
+        "dataframes.py", "magic.py",
         "cli.py",
     },
 }  # fmt: skip
@@ -73,6 +75,7 @@ JVM_HOMES = (
     "storage/spark/jvm.py",
     "storage/spark/streaming.py",
     "storage/spark/repeatable.py",
+    "storage/spark/column_sql.py",
     "storage/reading/sargs.py",
 )
 

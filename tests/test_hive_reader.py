@@ -96,6 +96,7 @@ def test_hive_reads_a_plain_table_after_all_kinds_of_statement(acid, same_in_hiv
 def test_hive_reads_a_bucketed_table(acid, same_in_hive):
     acid.sql("CREATE TABLE bucketed (id INT, name STRING) CLUSTERED BY (id) INTO 4 BUCKETS")
     run(acid, *(statement.format(table="bucketed") for statement in CHANGES))
+    acid.sql("UPDATE bucketed SET id = id + 1 WHERE id < 12")
     assert len({row_id[1] & 0x0FFF0000 for row_id, _ in same_in_hive("bucketed", PLAIN)}) == 4
 
 
@@ -157,6 +158,7 @@ def test_hive_reads_partitions_with_special_characters(acid, same_in_hive):
         "INSERT INTO parts SELECT id + 100, name, p, q FROM parts",
         "UPDATE parts SET name = 'updated' WHERE id % 2 = 1",
         "DELETE FROM parts WHERE id IN (2, 104)",
+        "UPDATE parts SET p = 'moved: here', q = q + 1 WHERE id IN (1, 90, 103)",
     )
     rows = same_in_hive("parts", PLAIN, [("p", "string"), ("q", "int")])
     assert {values[2] for _, values in rows} >= set(texts)

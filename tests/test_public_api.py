@@ -29,6 +29,13 @@ SIGNATURES = {
     "track_history_except_column_list=None, bad_records=None, txn_app_id=None, retries=3)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
+    "Session.update": "(self, table, set, where=None, args=None)",
+    "Session.delete": "(self, table, where=None, args=None)",
+    "Session.merge_into": "(self, source, table, on)",
+    "Session.insert_into": "(self, table, rows, *, overwrite=False, by_name=True, partition=None)",
+    "Session.create_table": "(self, table, rows_or_schema, *, partitioned_by=(), "
+    "clustered_by=(), buckets=None, properties=None, if_not_exists=False)",
+    "Session.script": "(self, text_or_path)",
     "Session.table": "(self, name, *, row_id=False, version=None, timestamp=None)",
     "Session.history": "(self, table, limit=None)",
     "Session.snapshot": "(self, *, timestamp=None, txn_id=None)",

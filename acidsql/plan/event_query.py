@@ -5,7 +5,7 @@ The rewrites in ``insert``, ``update``, ``delete`` and ``merge`` share the funct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,6 +167,12 @@ def partition_text(sql: str, column: Column, ordinal: int) -> str:
     if column.type.startswith("char"):
         text = f"rtrim({text})"  # the padding is not part of a CHAR's value
     return f"{text} AS {ew.VALUE}{ordinal}"
+
+
+def update_action(table: Table, changed: Collection[str]) -> int:
+    """The action of an update that sets these columns. New partition values move the row."""
+    moves = any(column.name in changed for column in table.partition_columns)
+    return ew.INSERT | ew.DELETE | (ew.MOVED if moves else 0)
 
 
 def value_name(number: int) -> str:

@@ -80,7 +80,6 @@ def plan_merge(
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
-        UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
     if derived is None:
         source = _source_text(statement, planned.new(), source_view)
@@ -329,7 +328,7 @@ def _new_value(
     if not branches:
         return old
     is_kept = any(
-        item.action == ew.INSERT | ew.DELETE and (number, column.name) not in fitted
+        item.is_update and (number, column.name) not in fitted
         for number, item in enumerate(bound, 1)
     )
     return f"CASE {_CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from acidsql.acid.table import Column
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.acid.table import Column, Table
+from acidsql.errors import AnalysisError
 from acidsql.plan.equated import Term, equated_in
 from acidsql.plan.event_query import (
     Fields,
@@ -14,6 +14,7 @@ from acidsql.plan.event_query import (
     default_fields,
     omitted_value,
     refuse_window,
+    update_action,
 )
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
@@ -39,17 +40,24 @@ class Bound:
     ``values`` maps a column's name to its new value, ``places`` to the value's place in the text.
     """
 
+    table: Table
     clause: MergeClause
     values: dict[str, Text]
     places: dict[str, Span]
 
     @property
+    def is_update(self) -> bool:
+        """Whether the clause changes rows."""
+        return self.clause.action is Action.UPDATE_ALL or isinstance(
+            self.clause.action, UpdateAction
+        )
+
+    @property
     def action(self) -> int:
-        if self.clause.action is Action.DELETE:
-            return ew.DELETE
-        if isinstance(self.clause.action, InsertAction) or self.clause.action is Action.INSERT_ALL:
-            return ew.INSERT
-        return ew.DELETE | ew.INSERT
+        """What the clause does, as an action of ``event_records``."""
+        if self.is_update:
+            return update_action(self.table, self.values)
+        return ew.DELETE if self.clause.action is Action.DELETE else ew.INSERT
 
 
 def bind(
@@ -70,7 +78,6 @@ def bind(
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
-        UnsupportedError: UPDATE SET * would change a partition or bucketing column.
     """
     action = clause.action
     if isinstance(action, UpdateAction):
@@ -78,7 +85,7 @@ def bind(
     if isinstance(action, InsertAction):
         return _bind_insert(clause, action, planned)
     if action is Action.DELETE:
-        return Bound(clause, {}, {})
+        return Bound(planned.table, clause, {}, {})
     return _bind_star(clause, statement, planned, source, terms)
 
 
@@ -88,7 +95,7 @@ def _bind_update(
     alias = statement.qualifier
     bound = bind_assignments(planned.text, planned.table, alias, action.assignments)
     values = {item.column.name: _value(item.value, item.column, planned) for item in bound}
-    return Bound(clause, values, {i.column.name: value_span(i.value) for i in bound})
+    return Bound(planned.table, clause, values, {i.column.name: value_span(i.value) for i in bound})
 
 
 def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) -> Bound:
@@ -123,10 +130,9 @@ def _bind_star(
             if is_update or column in planned.table.partition_columns:
                 raise _star_error(planned, clause, column)
             continue
-        if is_update and _is_placing(planned, column):
-            if (column.name, column.name) not in equated:
-                raise _placing_error(planned, clause, column)
-            continue
+        is_placing = column in planned.table.partition_columns
+        if is_update and is_placing and (column.name, column.name) in equated:
+            continue  # the row is in the right partition
         name = quote(given[column.name])
         if statement.source_alias is not None:
             name = f"{quote(statement.source_alias)}.{name}"
@@ -147,7 +153,7 @@ def _with_omitted(
     for column in omitted:
         values[column.name] = planned.new().raw(omitted_value(planned, column, types))
         places[column.name] = clause.span
-    return Bound(clause, values, places)
+    return Bound(planned.table, clause, values, places)
 
 
 def _value(value: Value, column: Column, planned: Planned) -> Text:
@@ -156,21 +162,6 @@ def _value(value: Value, column: Column, planned: Planned) -> Text:
     assert isinstance(value, Span)
     refuse_window(planned, value)
     return planned.new().user(value)
-
-
-def _is_placing(planned: Planned, column: Column) -> bool:
-    table = planned.table
-    return column in table.partition_columns or column.name in table.bucket_columns
-
-
-def _placing_error(planned: Planned, clause: MergeClause, column: Column) -> UnsupportedError:
-    kind = "partition" if column in planned.table.partition_columns else "bucketing"
-    return UnsupportedError(
-        f"UPDATE SET * would change the {kind} column '{column.name}'. Equate it with the "
-        "source's in ON, or name the columns to set.",
-        planned.text, clause.span.start, clause.span.end,
-        condition=f"UNSUPPORTED_FEATURE.UPDATE_{kind.upper()}_COLUMN",
-    )  # fmt: skip
 
 
 def _star_error(planned: Planned, clause: MergeClause, column: Column) -> AnalysisError:

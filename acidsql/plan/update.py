@@ -16,6 +16,7 @@ from acidsql.plan.event_query import (
     refuse_window,
     single,
     touched_partitions,
+    update_action,
     value_name,
 )
 from acidsql.plan.sqltext import Text
@@ -37,7 +38,6 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
 
     Raises:
         AnalysisError: A name or a type does not fit.
-        UnsupportedError: A partition or bucketing column is assigned.
     """
     alias = statement.qualifier
     bound = bind_assignments(planned.text, planned.table, alias, statement.assignments)
@@ -50,23 +50,26 @@ def plan_update(statement: Update, planned: Planned) -> EventQuery:
         for i, item in enumerate(bound)
     }
     table = planned.table
+    action = update_action(table, values)
     query = (
         planned.new()
         .raw("SELECT\n")
         .commas(
             [
                 *ew.KEYS,
-                f"{ew.INSERT | ew.DELETE} AS {ew.ACTION}",
+                f"{action} AS {ew.ACTION}",
                 *(f"{values.get(c.name, quote(c.name))} AS {quote(c.name)}" for c in table.columns),
                 *(
-                    partition_text(quote(column.name), column, ordinal)
+                    partition_text(values.get(column.name, quote(column.name)), column, ordinal)
                     for ordinal, column in enumerate(table.partition_columns)
                 ),
             ]
         )
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
-    partitions = touched_partitions(planned, alias, statement.where)
+    # Rows that move change partitions that WHERE does not tell.
+    moves = action & ew.MOVED
+    partitions = None if moves else touched_partitions(planned, alias, statement.where)
     return EventQuery(
         table,
         query,

@@ -79,13 +79,11 @@ def bind_assignments(
 
     Raises:
         AnalysisError: A column does not exist or is assigned twice.
-        UnsupportedError: SET assigns a partition or bucketing column (Hive 10292, 10302), or a
-            field of a struct.
+        UnsupportedError: SET assigns a field of a struct.
     """
     bound: list[BoundAssignment] = []
     for assignment in assignments:
         column = _assigned_column(text, table, alias, assignment.target)
-        _refuse_placing_column(text, table, column, assignment.target.span)
         if any(column is other.column for other in bound):
             raise _error(
                 text, assignment.target.span, "DUPLICATE_ASSIGNMENTS", "42701",
@@ -161,21 +159,6 @@ def _assigned_column(text: str, table: Table, alias: str, target: Name) -> Colum
             condition="UNSUPPORTED_FEATURE.NESTED_ASSIGNMENT",
         )  # fmt: skip
     return _column(text, table, ".".join(parts), target.span)
-
-
-def _refuse_placing_column(text: str, table: Table, column: Column, span: Span) -> None:
-    kind = (
-        "partition" if column in table.partition_columns
-        else "bucketing" if column.name in table.bucket_columns
-        else None
-    )  # fmt: skip
-    if kind:
-        raise UnsupportedError(
-            f"'{column.name}' is a {kind} column of {table.name} and cannot be updated (Hive "
-            f"{'10292' if kind == 'partition' else '10302'}). DELETE the row and INSERT it anew.",
-            text, span.start, span.end,
-            condition=f"UNSUPPORTED_FEATURE.UPDATE_{kind.upper()}_COLUMN",
-        )  # fmt: skip
 
 
 def _column(text: str, table: Table, name: str, span: Span) -> Column:

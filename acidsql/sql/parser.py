@@ -101,7 +101,10 @@ def _one_statement(text: str, tokens: list[Token]) -> list[Token]:
                 )
             second = tokens[index + 1] if index + 1 < len(tokens) else token
             raise SqlSyntaxError(
-                "Expected one statement, found a second one.", text, second.start, second.end
+                "Expected one statement, found a second one. acid.script(…) runs several.",
+                text,
+                second.start,
+                second.end,
             )
     return tokens
 

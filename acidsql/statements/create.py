@@ -173,7 +173,7 @@ def _of_query(fields: Fields, text: str, place: Span) -> tuple[Column, ...]:
     columns = []
     for name, kind in fields:
         try:
-            stored = _storable(kind)
+            stored = storable(kind)
         except FormatError as error:
             raise AnalysisError(
                 f"The query's column '{name}' cannot be stored: {error.message}.",
@@ -184,7 +184,7 @@ def _of_query(fields: Fields, text: str, place: Span) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _storable(kind: HiveType) -> str:
+def storable(kind: HiveType) -> str:
     """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 

@@ -18,7 +18,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 # Columns beside the user's columns: they say which events a row gives, and where. Their names begin
 # with the reserved prefix, so no user column has such a name.
 PREFIX = "__acidsql_"
-ACTION = f"{PREFIX}action"  # a sum of INSERT, DELETE and MATCHED
+ACTION = f"{PREFIX}action"  # a sum of INSERT, DELETE, MATCHED and MOVED
 PARTITION_NUMBER = f"{PREFIX}partition_number"  # a partition's number within one scan
 PARTITION = f"{PREFIX}partition"  # directory of the row that the query read, "" if unpartitioned
 WRITE_ID = f"{PREFIX}writeid"  # row id of the row that the query read
@@ -30,6 +30,7 @@ BUCKET = f"{PREFIX}bucket"  # the bucket id of a new row, by CLUSTERED BY
 VALUE = f"{PREFIX}p"  # + ordinal: value of a partition column as text, for new rows
 
 INSERT, DELETE, MATCHED = 1, 2, 4
+MOVED = 8  # with INSERT and DELETE: the new row's values say in which partition it is
 
 # Columns that the insert stage hands to the delete stage, and the delete stage to the driver.
 BUCKET_ID = f"{PREFIX}bucket_id"  # 12 bits

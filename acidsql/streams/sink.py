@@ -49,7 +49,7 @@ class Sink(BatchWriter[Table]):
             with staged(keyed(target, rows, self._keys), target.location, txn_id) as kept:
                 refuse_bad_keys(kept, self._keys)
                 with view_of(kept) as view:
-                    return run(runner, merge_text(target, into, view, kept, self._keys))
+                    return run(runner, merge_text(into, view, kept, self._keys))
         with view_of(rows) as view:
             if self._mode == "complete":
                 # An overwrite replaces only the partitions that get rows, and must be alone in its

@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import Column, Table
 from acidsql.errors import AnalysisError, ConstraintError
-from acidsql.plan.assignment import as_read, assign, raise_sql
+from acidsql.plan.assignment import as_read, assign
 from acidsql.plan.lower import hive_type
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
 
 
 def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The batch with its keys, and the columns that place a row, in the table's types.
+    """The batch with its keys in the table's types.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does
@@ -33,7 +33,7 @@ def keyed(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=key,
             )  # fmt: skip
     untyped = {name for name, kind in rows.dtypes if kind == "void"}  # files have no such columns
-    converted = {*keys, *_placing(table), *untyped}
+    converted = {*keys, *untyped}
     values = {
         column.name: _value(rows, column, is_partition=column in table.partition_columns)
         for column in (*table.columns, *table.partition_columns)
@@ -64,40 +64,18 @@ def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
         )  # fmt: skip
 
 
-def merge_text(table: Table, target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> str:
+def merge_text(target: str, view: str, rows: DataFrame, keys: Sequence[str]) -> str:
     """The MERGE of the batch ``rows``, which has the name ``view``."""
     columns = [quote(name) for name in rows.columns]
     on = " AND ".join(f"t.{quote(key)} = s.{quote(key)}" for key in keys)
     values = ", ".join(f"s.{column}" for column in columns)
+    changed = [quote(name) for name in rows.columns if name not in keys]
+    update = ", ".join(f"{column} = s.{column}" for column in changed)
+    matched = f"WHEN MATCHED THEN UPDATE SET {update} " if changed else ""
     return (
-        f"MERGE INTO {target} t USING {view} s ON {on} {_matched(table, rows.columns, keys)}"
+        f"MERGE INTO {target} t USING {view} s ON {on} {matched}"
         f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({values})"
     )
-
-
-def _matched(table: Table, columns: Sequence[str], keys: Sequence[str]) -> str:
-    placing = [name for name in _placing(table) if name in columns and name not in keys]
-    changed = [name for name in columns if name not in keys and name not in placing]
-    stays = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in placing)
-    moved = raise_sql(
-        "UPSERT_MOVES_ROW",
-        "0A000",
-        f"A row of the batch has another value of {', '.join(placing)} than the row of its key in "
-        f"{table.name}. An upsert does not move rows to another partition or bucket. Add the "
-        "column to keys=[…], or leave it out of the batch.",
-    )
-    update = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in changed)
-    if not placing:
-        return f"WHEN MATCHED THEN UPDATE SET {update} " if update else ""
-    act = f"UPDATE SET {update}" if update else "DELETE"
-    kept = "true" if update else "false"
-    return f"WHEN MATCHED AND CASE WHEN {stays} THEN {kept} ELSE {moved} END THEN {act} "
-
-
-def _placing(table: Table) -> list[str]:
-    """The columns that decide in which directory and file a row is."""
-    partitions = [column.name for column in table.partition_columns]
-    return list(dict.fromkeys([*partitions, *table.bucket_columns]))
 
 
 def _value(rows: DataFrame, column: Column, *, is_partition: bool) -> str:

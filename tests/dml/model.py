@@ -94,6 +94,22 @@ class Model:
         ]
         return 0, sum(hit), 0
 
+    def move(self, test: Condition, p: str | None) -> tuple[int, int, int]:
+        """``SET p = …, id = id + 1``: rows change their partition, or their bucket."""
+        hit = [test.of(row) is True for row in self.rows]
+        moved = [
+            self.stored((None if row[0] is None else row[0] + 1, *row[1:3], p)) if h else row
+            for row, h in zip(self.rows, hit, strict=True)
+        ]
+        self.touched |= {
+            place
+            for row, new, h in zip(self.rows, moved, hit, strict=True)
+            for place in (row[3], new[3])
+            if h
+        }
+        self.rows = moved
+        return 0, sum(hit), 0
+
     def merge(self, source: list[Row], clauses: list[Clause]) -> tuple[int, int, int] | None:
         """MERGE ON id = id. None for a cardinality violation, which changes nothing."""
         new, done = [], {"insert": 0, "update": 0, "delete": 0}
@@ -109,10 +125,13 @@ class Model:
             if clause is None:
                 new.append(row)
                 continue
-            done[clause.action] += 1
+            done["delete" if clause.action == "delete" else "update"] += 1
             touched.add(row[3])
             if clause.action == "update":
                 new.append((row[0], partners[0][1] if partners else "gone", 7, row[3]))
+            if clause.action == "move":
+                new.append(self.stored((*row[:1], partners[0][1], 7, partners[0][3])))
+                touched.add(new[-1][3])
         ids = {row[0] for row in self.rows}
         for row in source:
             alone = row[0] is None or row[0] not in ids
@@ -139,6 +158,7 @@ class Clause:
         v = "s.v" if self.when == "MATCHED" else "'gone'"
         action = {
             "delete": "DELETE",
+            "move": "UPDATE SET p = s.p, v = s.v, n = 7",
             "update": f"UPDATE SET v = {v}, n = 7",
             "insert": "INSERT (p, n, v, id) VALUES (s.p, s.n, s.v, s.id)",
         }[self.action]

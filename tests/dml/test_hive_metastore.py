@@ -207,25 +207,6 @@ def test_not_null_and_default_outlive_a_change_of_columns(acid, by):
 # ── what the server records ──────────────────────────────────────────────────────────────────
 
 
-def test_t1_every_change_is_recorded_with_its_write_id(acid, ask):
-    """Else the clean-up of an aborted transaction would never find what it left."""
-    acid.sql("CREATE TABLE t (a INT)")
-    acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
-    acid.sql("INSERT INTO t VALUES (1), (2)")
-    acid.sql("UPDATE t SET a = 3 WHERE a = 1")
-    acid.sql("DELETE FROM t WHERE a = 2")
-    acid.sql("INSERT INTO p VALUES (1, 1), (2, 2)")
-    acid.sql("UPDATE p SET a = 5 WHERE p = 2")
-    acid.sql("INSERT OVERWRITE t VALUES (7)")
-    acid.sql("CREATE TABLE c AS SELECT * FROM t")
-    assert open_changes(ask) == []
-    assert done_changes(ask) == [
-        ["c", None, "1", "N"],
-        ["p", "p=1", "1", "N"], ["p", "p=2", "1", "N"], ["p", "p=2", "2", "Y"],
-        ["t", None, "1", "N"], ["t", None, "2", "Y"], ["t", None, "3", "Y"], ["t", None, "4", "Y"],
-    ]  # fmt: skip
-
-
 def test_t1_what_was_aborted_stays_recorded_with_its_write_id(acid, ask):
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")

@@ -251,18 +251,37 @@ def test_star_takes_columns_by_name(acid):
             "WHEN MATCHED THEN UPDATE SET *", "UNRESOLVED_COLUMN")  # fmt: skip
 
 
-def test_update_star_leaves_out_placing_columns_that_on_equates(acid):
+def test_update_from_and_delete_using_change_the_rows_with_partners(acid):
+    fill(acid, "t (id INT, v STRING, n INT)", "1, 'a', 1", "2, 'b', 2", "3, 'c', NULL", "4, 'd', 4")
+    fill(acid, "s (id INT, v STRING, n INT)", "1, 'A', 9", "3, 'C', 9", "5, 'E', 9", "4, 'D', 0")
+    update = (
+        "UPDATE t x SET v = s.v, n = coalesce(x.n, 0) + s.n FROM s WHERE x.id = s.id AND s.n > 0"
+    )
+    assert counts(acid, update) == (0, 2, 0)
+    assert acid.last.statement.startswith("UPDATE")
+    assert table(acid) == [(1, "A", 10), (2, "b", 2), (3, "C", 9), (4, "d", 4)]
+    twice = "(SELECT * FROM s UNION ALL SELECT * FROM s) u WHERE t.id = u.id"
+    with pytest.raises(MergeCardinalityError):
+        acid.sql(f"UPDATE t SET v = u.v FROM {twice}")
+    assert counts(acid, f"DELETE FROM t USING {twice} AND u.id > 1") == (0, 0, 2)
+    assert table(acid) == [(1, "A", 10), (2, "b", 2)]
+    history = acid.sql("DESCRIBE HISTORY t").select("operation").limit(2).collect()
+    assert [row.operation for row in history] == ["DELETE", "UPDATE"]
+
+
+def test_update_star_moves_rows(acid):
     layout = "PARTITIONED BY (p INT) CLUSTERED BY (b) INTO 2 BUCKETS"
     fill(acid, f"t (id INT, a STRING, b INT) {layout}",
-         "1, 'a', 5, 1", "2, 'b', 6, 1")  # fmt: skip
-    fill(acid, "s (id INT, a STRING, b INT, p INT)", "1, 'A', 5, 1", "2, 'B', 7, 1")
+         "1, 'a', 5, 1", "2, 'b', 6, 1", "3, 'c', 7, 1")  # fmt: skip
+    fill(acid, "s (id INT, a STRING, b INT, p INT)", "1, 'A', 5, 1", "2, 'B', 7, 2", "3, 'C', 7, 2")
     merge = "MERGE INTO t USING s ON t.id = s.id AND {} WHEN MATCHED THEN UPDATE SET *"
-    refused(acid, merge.format("t.p = s.p"), "UNSUPPORTED_FEATURE.UPDATE_BUCKETING_COLUMN")
-    refused(acid, merge.format("t.b = s.b"), "UNSUPPORTED_FEATURE.UPDATE_PARTITION_COLUMN")
-    refused(acid, merge.format("(t.b = s.b AND t.p = s.p OR true)"), "UNSUPPORTED_FEATURE")
-    refused(acid, merge.format("NOT (t.b = s.b) AND t.p = s.p"), "UNSUPPORTED_FEATURE")
     assert counts(acid, merge.format("t.b = s.b AND s.p = t.p")) == (0, 1, 0)
-    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1)]
+    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1), (3, "c", 7, 1)]
+    assert counts(acid, merge.format("t.b = s.b AND t.id > 1")) == (0, 1, 0)
+    assert table(acid) == [(1, "A", 5, 1), (2, "b", 6, 1), (3, "C", 7, 2)]
+    both = merge.format("t.id = 2") + " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET p = 9, b = 0"
+    assert counts(acid, both) == (0, 3, 0)
+    assert table(acid) == [(1, "A", 0, 9), (2, "B", 7, 2), (3, "C", 0, 9)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit import counts, ordered, row_ids_are_unique, table
-from model import Clause, Condition, Model, values
+from model import Clause, Condition, Model, text, values
 
 from acidsql.errors import MergeCardinalityError
 from acidsql.storage.reading import read
@@ -42,7 +42,7 @@ tests = st.builds(
 @st.composite
 def merge_clauses(draw):
     kinds = [
-        ("MATCHED", ["update", "delete"]),
+        ("MATCHED", ["update", "delete", "move"]),
         ("NOT MATCHED", ["insert"]),
         ("NOT MATCHED BY SOURCE", ["update", "delete"]),
     ]
@@ -61,6 +61,7 @@ statements = st.one_of(
     st.tuples(st.just("multi"), some_rows, tests, tests),
     st.tuples(st.just("delete"), tests),
     st.tuples(st.just("update"), tests, st.sampled_from([None, "c", ""]), st.integers(0, 2)),
+    st.tuples(st.just("move"), tests, st.sampled_from([None, "", "x", "y/z", "new"])),
     st.tuples(st.just("merge"), some_rows, merge_clauses()),
     st.tuples(st.just("merge"), some_rows, merge_clauses()),
 )
@@ -125,6 +126,10 @@ def step(acid, model, name, statement):
         value = "NULL" if v is None else f"'{v}'"
         sql = f"UPDATE {name} SET v = {value}, n = n + {plus} WHERE {test.sql()}"
         return model.update(test, v, plus), counts(acid, sql)
+    if kind == "move":
+        test, p = what
+        sql = f"UPDATE {name} SET p = {text(p)}, id = id + 1 WHERE {test.sql()}"
+        return model.move(test, p), counts(acid, sql)
     rows = what[0]
     source = f"VALUES {values(rows)}"
     if kind == "values":

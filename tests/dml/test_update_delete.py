@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kit import counts, directories, fill, refused, row_ids_are_unique, table
+from kit import counts, directories, fill, ordered, refused, row_ids_are_unique, rows, table
 
 from acidsql.errors import AcidSqlError, ConstraintError, SqlError
 
@@ -104,13 +104,19 @@ def test_a_wrong_statement_is_refused_where_it_is_wrong(t, statement, condition,
     assert table(t) == before
 
 
-def test_partition_and_bucketing_columns_cannot_be_updated(acid):
+def test_a_row_moves_if_its_partition_or_bucketing_columns_change(acid):
     fill(acid, "t (id INT, b INT) PARTITIONED BY (p INT) CLUSTERED BY (b) INTO 2 BUCKETS",
-         "1, 1, 1", "2, 2, 2")  # fmt: skip
-    refused(acid, "UPDATE t SET p = 2", "UNSUPPORTED_FEATURE.UPDATE_PARTITION_COLUMN", "p")
-    refused(acid, "UPDATE t AS x SET x.b = 2", "UNSUPPORTED_FEATURE.UPDATE_BUCKETING", "x.b")
-    assert counts(acid, "UPDATE t SET id = p + b WHERE p = 2") == (0, 1, 0)
-    assert table(acid) == [(1, 1, 1), (4, 2, 2)]
+         "1, 1, 1", "2, 2, 2", "3, 3, 3")  # fmt: skip
+    assert counts(acid, "UPDATE t SET p = p + 1 WHERE p < 3") == (0, 2, 0)
+    assert table(acid) == [(1, 1, 2), (2, 2, 3), (3, 3, 3)]
+    assert counts(acid, "UPDATE t AS x SET x.b = 7 - b, p = NULL WHERE id > 1") == (0, 2, 0)
+    assert table(acid) == [(1, 1, 2), (2, 5, None), (3, 4, None)]
+    acid.compact("t", wait=True)
+    assert rows(acid, "SELECT id FROM t WHERE b = 5 AND p IS NULL") == [(2,)]  # by bucket, too
+    moved = acid.sql("UPDATE t SET p = id RETURNING old.p, new.p AS now, id").collect()
+    assert ordered(moved) == [(2, 1, 1), (None, 2, 2), (None, 3, 3)]
+    with pytest.raises(SqlError, match="cannot be cast|INVALID|INCOMPATIBLE"):
+        acid.sql("UPDATE t SET p = 'x'")
 
 
 def test_a_field_of_a_struct_is_refused_by_name(acid):

@@ -25,6 +25,8 @@ PASSWORD, TOKEN = "ACIDSQL_METASTORE_PASSWORD", "HMS_JWT"
 SCHEMES = ("thrift", "thrift+http", "thrift+https")
 AUTHS = ("none", "plain", "kerberos", "jwt")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@]+)(?::(\d{1,5}))?")
+_SERVICE = re.compile(r"[\w.-]+(?:/[\w.-]+)?", re.ASCII)
+_TOKEN = re.compile(r"[\w.~+/=-]+", re.ASCII)
 _OPTIONS = ("auth", "cafile", "catalog", "compact", "framed", "service", "timeout", "tls", "user")
 _MOST_SECONDS = 86_400
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
@@ -39,13 +41,15 @@ class Address:
         path: The path, if the server speaks HTTP; otherwise None.
         auth: ``none``, ``plain`` (SASL PLAIN: a user and a password), ``kerberos`` (SASL GSSAPI
             with the ticket that the process has) or ``jwt`` (HTTP with a token).
-        user: The user's name. None: the name of the process's user.
+        user: The user's name. None: the name of the process's user. With ``kerberos`` the principal
+            whose ticket is used; None: the default one of the tickets.
         catalog: The metastore's catalog.
         tls: Whether the connection is encrypted. The server's certificate is checked.
         cafile: The certificates that are trusted. None: those of the machine.
         framed: Whether the server has ``metastore.thrift.framed.transport.enabled``.
         compact: Whether the server has ``metastore.thrift.compact.protocol.enabled``.
-        service: The first part of the server's Kerberos principal.
+        service: The first part of the server's Kerberos principal. Its second part is the host, or
+            what follows a ``/`` here.
         timeout_s: How long to wait for the answer to a call; Hive's
             ``hive.metastore.client.socket.timeout``, with Hive's default.
     """
@@ -63,7 +67,7 @@ class Address:
     timeout_s: int = 600
 
     def __str__(self) -> str:
-        scheme = "thrift" if self.path is None else "thrift+http"
+        scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
         return f"{scheme}://{','.join(f'{host}:{port}' for host, port in self.hosts)}"
 
     @classmethod
@@ -86,26 +90,32 @@ class Address:
             tuple(_host(one) for one in authority.split(",")),
             (path.strip("/") or "metastore") if is_http else None,
             auth,
-            given.get("user") or None,
+            _user(given.get("user") or None),
             given.get("catalog") or "hive",
             scheme == "thrift+https" or _flag(given, "tls"),
             given.get("cafile") or None,
             _flag(given, "framed"),
             _flag(given, "compact"),
-            given.get("service") or "hive",
+            _service(given.get("service") or "hive"),
             _seconds(given.get("timeout", "600")),
         )
 
     def secret(self) -> str:
         """The password or token of the environment. Raises SettingError if there is none."""
-        name = TOKEN if self.auth == "jwt" else PASSWORD
-        found = os.environ.get(name)
-        if not found:
-            raise SettingError(
-                f"auth={self.auth} asks for a {'token' if self.auth == 'jwt' else 'password'}: set "
-                f"the environment variable {name}.", name="metastore",
-            )  # fmt: skip
-        return found
+        if self.auth != "jwt":
+            return _from_environment(PASSWORD, "auth=plain asks for a password")
+        # Files with a token end with a new line. Python's HTTP refuses one, and shows the token.
+        token = _from_environment(TOKEN, "auth=jwt asks for a token").strip()
+        if not _TOKEN.fullmatch(token):
+            raise SettingError(f"What is in {TOKEN} is no token.", name="metastore")
+        return token
+
+
+def _from_environment(name: str, why: str) -> str:
+    found = os.environ.get(name)
+    if not found:
+        raise SettingError(f"{why}: set the environment variable {name}.", name="metastore")
+    return found
 
 
 def is_address(url: str) -> bool:
@@ -126,6 +136,20 @@ def _host(text: str) -> tuple[str, int]:
     if found is None or int(found[2] or DEFAULT_PORT) > 65535:
         raise _bad(f"'{text}' is not host:port")
     return found[1].strip("[]"), int(found[2] or DEFAULT_PORT)
+
+
+def _user(text: str | None) -> str | None:
+    if text is not None and not text.isprintable():
+        raise _bad("the user's name has characters that cannot be printed")
+    return text
+
+
+def _service(text: str) -> str:
+    if "@" in text:
+        raise _bad("service= has a realm, which [domain_realm] in krb5.conf says for each host")
+    if not _SERVICE.fullmatch(text):
+        raise _bad(f"service='{text}' is neither a name nor name/host")
+    return text.removesuffix("/_HOST")
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

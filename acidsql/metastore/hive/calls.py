@@ -13,7 +13,6 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.hive import hive3
 from acidsql.metastore.hive.client import Client
-from acidsql.metastore.hive.connection import user_of
 from acidsql.metastore.hive.features import DEFAULT_PARTITION_NAME, Features
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.own_txns import OwnTxn
@@ -40,7 +39,7 @@ class Calls:
     def __init__(self, client: Client, features: Features, list_names: ListNames) -> None:
         self._client, self.features, self._list_names = client, features, list_names
         self._catalog = client.address.catalog
-        self._user = user_of(client.address)
+        self._user = client.user
         self._own: dict[int, OwnTxn] = {}
         self._taken: dict[int, Any] = {}  # entries of the compaction queue, by number
         # At the last look at each table; for constraints, with what tells it from a later one.

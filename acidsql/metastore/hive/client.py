@@ -35,6 +35,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.hive.connection import INTERNAL, LOST, REFUSED, Connection
+from acidsql.metastore.hive.security import advice, user_of
 
 _REPEATS = 2
 _PAUSE_S = 0.2  # before the first repeat; twice as long before the next
@@ -50,6 +51,10 @@ _IDEMPOTENT = {
     "abort_Compactions", "drop_partitions_req", "alter_partitions_req",
     "alter_partitions_with_environment_context", "mark_compacted", "mark_failed", "mark_refused",
 }  # fmt: skip
+
+_GENERAL_ADVICE = (
+    "Is the address right, is the server running, and does it ask for other security (auth=, tls=)?"
+)
 
 # What the server's words mean for who runs it.
 _HINTS = {
@@ -96,11 +101,11 @@ class Client:
                 return connection.call(name, self._timeout_ms(name), *values)
             except INTERNAL as error:
                 self._drop(connection)  # the server may close it, too
-                raise self._failed(name, error) from error
+                raise self._failed(connection.host, name, error) from error
             except LOST as error:
                 self._drop(connection)
                 if left <= 0 or time.monotonic() >= end:
-                    raise self._failed(name, error) from error
+                    raise self._failed(connection.host, name, error) from error
             except REFUSED as error:
                 raise as_ours(error, name) from error
             left -= 1
@@ -116,6 +121,18 @@ class Client:
                 return False
             raise
         return True
+
+    @property
+    def user(self) -> str:
+        """The user's name, as the server knows it."""
+        # Only the ticket tells it.
+        is_by_ticket = self.address.auth == "kerberos"
+        return self._connected().user if is_by_ticket else user_of(self.address)
+
+    @property
+    def protection(self) -> str:
+        """What Kerberos does to all that is sent: ``signed``, ``encrypted`` or nothing."""
+        return self._connected().protection
 
     def close(self) -> None:
         """Close all connections. May be called twice."""
@@ -140,7 +157,7 @@ class Client:
 
     def _open(self) -> Connection:
         """A connection to the first server that answers. One that does not is asked last."""
-        failures = []
+        failures, advices = [], dict[str, None]()
         with self._guard:
             servers = list(self._servers)
         for host, port in servers:
@@ -148,6 +165,7 @@ class Client:
                 opened = Connection(self.address, host, port)
             except (*LOST, INTERNAL) as error:
                 failures.append(f"{host}:{port}: {_said(error)}")
+                advices[advice(self.address, host, error)] = None
                 with self._guard:
                     self._servers.remove((host, port))
                     self._servers.append((host, port))
@@ -155,9 +173,10 @@ class Client:
             with self._guard:
                 self._all.add(opened)
             return opened
+        # Advice about one server may help with it, so the general one is only the last resort.
+        hints = " ".join(filter(None, advices)) or _GENERAL_ADVICE
         raise MetastoreError(
-            f"No Hive Metastore answers at {self.address} ({'; '.join(failures)}). Is the address "
-            "right, is the server running, and does it ask for other security (auth=, tls=)?",
+            f"No Hive Metastore answers at {self.address} ({'; '.join(failures)}). {hints}",
             metastore=self.address,
         )
 
@@ -169,10 +188,11 @@ class Client:
         self._own.connection = None
         connection.close()
 
-    def _failed(self, name: str, error: BaseException) -> MetastoreError:
+    def _failed(self, host: str, name: str, error: BaseException) -> MetastoreError:
         what = "failed at" if isinstance(error, INTERNAL) else "did not answer"
+        said = f"The Hive Metastore {self.address} {what} the call {name}: {_said(error)}."
         return MetastoreError(
-            f"The Hive Metastore {self.address} {what} the call {name}: {_said(error)}.",
+            f"{said} {advice(self.address, host, error)}".rstrip(),
             metastore=self.address,
             call=name,
         )

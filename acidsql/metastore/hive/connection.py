@@ -5,10 +5,9 @@ A connection belongs to one thread. ``client`` opens a new one after any failure
 
 from __future__ import annotations
 
-import getpass
 import http.client
+import select
 import socket
-import ssl
 from contextlib import suppress
 from typing import Any
 
@@ -16,19 +15,24 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.THttpClient import THttpClient
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TSSLSocket import TSSLSocket
 from thrift.transport.TTransport import (
     TBufferedTransport,
     TFramedTransport,
-    TSaslClientTransport,
     TTransportException,
 )
 
-from acidsql.errors import SettingError
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.hive.idl import TExceptionBase, hive, methods
+from acidsql.metastore.hive.security import (
+    Http,
+    principal_of,
+    protection_of,
+    sasl,
+    tls,
+    user_of,
+)
 
 # After one of these nobody knows whether the server has done what it was asked to do. The answer
 # of a program that is no metastore may be any bytes, so that decoding it raises a ValueError.
@@ -45,13 +49,12 @@ OPEN_TIMEOUT_MS = 20_000
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
-def user_of(address: Address) -> str:
-    """The user whose name the server gets."""
-    return address.user or getpass.getuser()
-
-
 class Connection:
     """An open connection to one server.
+
+    Attributes:
+        host: The server.
+        user: The user's name, as the server knows it.
 
     Args:
         address: How to speak to the server.
@@ -64,6 +67,7 @@ class Connection:
     """
 
     def __init__(self, address: Address, host: str, port: int) -> None:
+        self.host = host
         self._transport: Any = None
         self._socket, self._transport = _transport(address, host, port)
         protocol = TCompactProtocolAccelerated if address.compact else TBinaryProtocolAccelerated
@@ -73,18 +77,30 @@ class Connection:
         try:
             self._transport.open()
             _keep_alive(getattr(self._socket, "handle", None))
-            if address.auth == "none" and address.path is None:
-                user = user_of(address)
-                with suppress(hive.MetaException):  # metastore.execute.setugi=false
-                    self.call("set_ugi", OPEN_TIMEOUT_MS, user, [user])
+            self._greet(address)
         except BaseException:
             self.close()
             raise
 
+    def _greet(self, address: Address) -> None:
+        """Make sure that there is a server and that it lets the user in."""
+        principal = principal_of(self._transport)
+        self.user = principal.partition("@")[0].partition("/")[0] or user_of(address)
+        with suppress(hive.MetaException):  # metastore.execute.setugi=false
+            if address.path is not None:
+                self.call("getVersion", OPEN_TIMEOUT_MS)  # HTTP connects only for a call
+            elif address.auth == "none":
+                self.call("set_ugi", OPEN_TIMEOUT_MS, self.user, [self.user])
+
+    @property
+    def protection(self) -> str:
+        """What Kerberos does to all that is sent: see ``security.protection_of``."""
+        return protection_of(self._transport)
+
     @property
     def is_open(self) -> bool:
         """False if the server is known to have closed the connection."""
-        return bool(self._transport.isOpen())
+        return bool(self._transport.isOpen()) and not _is_hung_up(self._socket)
 
     def close(self) -> None:
         """Close it."""
@@ -147,59 +163,31 @@ def _keep_alive(handle: socket.socket | None) -> None:
             handle.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
+def _is_hung_up(opened: Any) -> bool:
+    # Thrift cannot look into a socket with TLS, and takes it for open.
+    handle = getattr(opened, "handle", None)
+    if handle is None or not hasattr(select, "POLLRDHUP"):
+        return False
+    asked = select.poll()
+    asked.register(handle, select.POLLRDHUP)
+    return bool(asked.poll(0))
+
+
 def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
     """The socket, for time-outs, and what is wrapped around it."""
     if address.path is not None:
-        made = _http(address, host, port)
+        made = Http(address, host, port)
+        made.setTimeout(OPEN_TIMEOUT_MS)
         return made, made
     opened: Any
     if address.tls:
         opened = TSSLSocket(
-            host, port, ssl_context=_tls(address), server_hostname=host,
+            host, port, ssl_context=tls(address), server_hostname=host,
             validate_callback=lambda *_: None,  # the context checks names
         )  # fmt: skip
     else:
         opened = TSocket(host, port)
     opened.setTimeout(OPEN_TIMEOUT_MS)
     if address.auth in ("plain", "kerberos"):
-        return opened, _sasl(address, opened, host)
+        return opened, sasl(address, opened, host)
     return opened, (TFramedTransport if address.framed else TBufferedTransport)(opened)
-
-
-def _tls(address: Address) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=address.cafile)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingError(
-            f"The certificates in '{address.cafile}' cannot be read: {error}.", name="metastore"
-        ) from error
-
-
-def _http(address: Address, host: str, port: int) -> Any:
-    scheme = "https" if address.tls else "http"
-    context = _tls(address) if address.tls else None
-    made = THttpClient(f"{scheme}://{host}:{port}/{address.path}", ssl_context=context)
-    headers = {"x-actor-username": user_of(address)}
-    if address.auth == "jwt":
-        headers["Authorization"] = f"Bearer {address.secret()}"
-    made.setCustomHeaders(headers)
-    made.setTimeout(OPEN_TIMEOUT_MS)
-    return made
-
-
-def _sasl(address: Address, opened: Any, host: str) -> Any:
-    try:
-        if address.auth == "plain":
-            return TSaslClientTransport(
-                opened, host, address.service, "PLAIN",
-                username=user_of(address), password=address.secret(),
-            )  # fmt: skip
-        import kerberos  # noqa: F401 - pure-sasl alone would fail later, and with another message
-
-        return TSaslClientTransport(opened, host, address.service, "GSSAPI")
-    except ImportError as error:
-        extra = "hive" if address.auth == "plain" else "hive-kerberos"
-        raise SettingError(
-            f"auth={address.auth} needs the package {error.name}: pip install 'acidsql[{extra}]'.",
-            name="metastore",
-        ) from error

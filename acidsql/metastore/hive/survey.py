@@ -10,7 +10,6 @@ from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import INSERT_ONLY, chunks
-from acidsql.metastore.hive.connection import user_of
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.kinds import Kind, engine_of, format_of, kind_of
 from acidsql.metastore.hive.store import HiveMetastore
@@ -46,9 +45,12 @@ class Survey(HiveMetastore):
     def security(self) -> str:
         """How the connection is made, in words; without a password or token."""
         address = self._client.address
-        how = "TLS" if address.tls else "no TLS"
         over = "" if address.path is None else " over HTTP"
-        return f"auth={address.auth}, {how}{over}, user {user_of(address)}"
+        how = ["TLS" if address.tls else "no TLS"]
+        if self._client.protection:
+            how.append(f"{self._client.protection} by Kerberos")
+        user = "the token's user" if address.auth == "jwt" else f"user {self._client.user}"
+        return f"auth={address.auth}, {', '.join(how)}{over}, {user}"
 
     @property
     def sends_password_openly(self) -> bool:

@@ -152,6 +152,8 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         return True
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
+        if not partitions:
+            return  # nothing is published, so a cleaner must find nothing
         own, named = self._of(txn_id), set(partitions) - {""}
         was_asked = self._record(own, table, len(named))
         for operation in own.operations(table):

@@ -20,9 +20,14 @@ from acidsql.storage.files.parquet import ParquetFileWriter, read_parquet
 from acidsql.storage.orc.row_schema import RowSchema
 
 OLD = f"{PREFIX}old_"
-_OLD_ID = ((WRITE_ID, "bigint"), (BUCKET_PROPERTY, "int"), (ROW_ID, "bigint"))
+_OLD_ID = (
+    (WRITE_ID, "bigint"),
+    (BUCKET_PROPERTY, "int"),
+    (ROW_ID, "bigint"),
+    (PARTITION, "string"),
+)
 _SCHEMA = RowSchema.of([(ROW_ID, "bigint"), *((f"{OLD}{name}", kind) for name, kind in _OLD_ID)])
-# Both rows are in one partition. A row's new version has the write id of the statement.
+# A row's new version has the write id of the statement.
 DDL = (
     f"{PARTITION} string, {BUCKET_PROPERTY} int, {ROW_ID} bigint, "
     + ", ".join(f"{OLD}{name} {kind}" for name, kind in _OLD_ID)
@@ -53,7 +58,7 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
     """The batch for ``replaced_writer``.
 
     Args:
-        rows: New versions of rows, with the row ids of the old ones.
+        rows: New versions of rows, with the partitions and row ids of the old ones.
         row_ids: The row numbers of the new versions.
     """
     old = [rows.column(name) for name, _ in _OLD_ID]

@@ -18,7 +18,7 @@ from acidsql.acid.layout import parse_directory, replaced_bucket_id
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NONE_OPEN, ValidWriteIdList
 from acidsql.storage.columns import as_char, literal, quote, shown_type
-from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
+from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing, list_published
@@ -135,17 +135,14 @@ def _paired(
     is_small: bool,
 ) -> DataFrame:
     """Each new row beside the old row that it replaces, then the rows that were only deleted."""
-    place, row_id = (PARTITION, BUCKET_PROPERTY, ROW_ID), (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
+    place = (PARTITION, BUCKET_PROPERTY, ROW_ID)
     pairs = jvm.select(
         _replaced(spark, directories, shown.table.location),
         *(f"{name} AS {PREFIX}of_{name}" for name in place),
-        *(f"{OLD}{name} AS {PREFIX}to_{name}" for name in row_id),
+        *(f"{OLD}{name} AS {PREFIX}to_{name}" for name in KEYS),
     )
     is_new = " AND ".join(f"{_NEW}{name} = {PREFIX}of_{name}" for name in place)
-    is_old = " AND ".join(
-        [f"{OLD}{PARTITION} = {PREFIX}of_{PARTITION}"]
-        + [f"{OLD}{name} = {PREFIX}to_{name}" for name in row_id]
-    )
+    is_old = " AND ".join(f"{OLD}{name} = {PREFIX}to_{name}" for name in KEYS)
     # Joined so, each evaluation reads the statement's own files, which a ROLLBACK deletes.
     replaced = old.join(_sent(pairs, is_small), F.expr(is_old))
     changed = new.join(_sent(replaced, is_small), F.expr(is_new), "left")

@@ -38,6 +38,7 @@ from acidsql.storage.event_records import (
     DELETE,
     INSERT,
     KEY_SCHEMA,
+    MOVED,
     PARTITION,
     RECORD_SCHEMA,
     ROW_ID,
@@ -244,10 +245,16 @@ def _carry(records: list[Record]) -> pa.RecordBatch:
 
 
 def _partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """The directory of each row: that of the replaced row, or else one made of the row's values."""
+    """The directory of each row: that of the replaced row, or one made of the row's values.
+
+    The latter for rows that replace none, or that move.
+    """
     if not spec.partitions.columns or spec.static_partition is not None:
         return None
     replaced = batch.column(PARTITION) if PARTITION in batch.schema.names else None
+    if replaced is not None:
+        is_moved = pc.greater_equal(batch.column(ACTION), MOVED)
+        replaced = pc.if_else(is_moved, pa.scalar(None, replaced.type), replaced)
     if replaced is not None and not replaced.null_count:
         return replaced
     made = _made_partitions(spec, batch)

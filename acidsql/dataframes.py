@@ -1,0 +1,400 @@
+"""The DataFrame API of a session: methods that compose a statement, and run it as ``sql`` does.
+
+The names are those of PySpark's ``DataFrame.mergeInto`` and of Delta Lake's ``DeltaTable``. Nothing
+here reads or writes files: each method has a statement, which the receipt shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
+
+from acidsql.errors import SettingError, SqlSyntaxError
+from acidsql.plan.lower import hive_type
+from acidsql.sql.parts import parts_of
+from acidsql.sql.tokens import match_brackets, split_statements, tokenize
+from acidsql.statements.create import storable
+from acidsql.storage.columns import quote
+from acidsql.storage.spark.column_sql import ColumnSql, alias_of, column_sql
+
+Expression = str | Column
+_SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
+
+
+class DataFrameMethods:
+    """What a ``Session`` offers beside SQL text."""
+
+    spark: SparkSession
+    sql: Callable[..., DataFrame]
+
+    def update(
+        self,
+        table: str,
+        set: Mapping[str, Expression],
+        where: Expression | None = None,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+    ) -> DataFrame:
+        """Change rows: ``UPDATE table SET … WHERE …``.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            set: The new value of each column, as SQL text or as a Column. ``F.lit("x")``
+                is the Column of a value.
+            where: Which rows to change, as SQL text or as a Column. Default: all.
+            args: Values of parameters in SQL text, as for ``sql``.
+
+        Returns:
+            As ``sql``: one row of counts.
+
+        Raises:
+            SqlError: As ``sql``; or a Column cannot be written as SQL.
+            AcidSqlError: As ``sql``.
+        """
+        if not set:
+            raise SettingError("update() needs the new value of one column at least.", name="set")
+        with column_sql(self.spark) as columns:
+            text = f"UPDATE {_name(table)} SET {_assignments(set, columns)}"
+            return self.sql(text + _where(where, columns), args)
+
+    def delete(
+        self,
+        table: str,
+        where: Expression | None = None,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+    ) -> DataFrame:
+        """Delete rows: ``DELETE FROM table WHERE …``.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            where: Which rows to delete, as SQL text or as a Column. Default: all.
+            args: Values of parameters in SQL text, as for ``sql``.
+
+        Returns:
+            As ``sql``: one row of counts.
+
+        Raises:
+            AcidSqlError: As ``update``.
+        """
+        with column_sql(self.spark) as columns:
+            return self.sql(f"DELETE FROM {_name(table)}" + _where(where, columns), args)
+
+    def merge_into(self, source: DataFrame, table: str, on: Expression) -> MergeIntoWriter:
+        """Merge a DataFrame into a table, as PySpark's ``DataFrame.mergeInto`` does.
+
+        ::
+
+            (acid.merge_into(news.alias("n"), "planes", "planes.tailnum = n.tailnum")
+                .whenMatched("n.seats IS NULL").delete()
+                .whenMatched().updateAll()
+                .whenNotMatched().insertAll()
+                .merge())
+
+        Args:
+            source: The DataFrame. Conditions and values name it by ``df.alias("n")``; without an
+                alias its name is ``source``. Its own Columns (``df["id"]``) may be used, too.
+            table: ``table`` or ``database.table``. Conditions and values name it as ``table``.
+            on: When a row of the source matches a row of the table, as SQL text or as a Column.
+
+        Returns:
+            A writer, which runs nothing before ``merge()``.
+        """
+        return MergeIntoWriter(self, source, table, on)
+
+    def insert_into(
+        self,
+        table: str,
+        rows: DataFrame,
+        *,
+        overwrite: bool = False,
+        by_name: bool = True,
+        partition: Mapping[str, Any] | None = None,
+    ) -> DataFrame:
+        """Insert the rows of a DataFrame: ``INSERT INTO table … SELECT * FROM rows``.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            rows: The rows.
+            overwrite: Replace the table's rows, or those of the partitions that get rows, as
+                INSERT OVERWRITE does.
+            by_name: The columns correspond by name, as with ``df.writeTo``. False: by position.
+            partition: Values of partition columns that the rows do not have.
+
+        Returns:
+            As ``sql``: one row of counts.
+
+        Raises:
+            AcidSqlError: As ``sql``.
+        """
+        values = dict(partition or {})
+        static = ", ".join(f"{quote(name)} = :value_{i}" for i, name in enumerate(values))
+        text = (
+            f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {_name(table)}"
+            f"{f' PARTITION ({static})' if static else ''}{' BY NAME' if by_name else ''} "
+            f"SELECT * FROM {{{_SOURCE}}}"
+        )
+        args = {f"value_{i}": value for i, value in enumerate(values.values())}
+        return self.sql(text, args, **{_SOURCE: rows})
+
+    def create_table(
+        self,
+        table: str,
+        rows_or_schema: DataFrame | T.StructType | str,
+        *,
+        partitioned_by: Sequence[str] = (),
+        clustered_by: Sequence[str] = (),
+        buckets: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+    ) -> DataFrame:
+        """Create an ACID table.
+
+        Args:
+            table: ``table`` or ``database.table``.
+            rows_or_schema: A DataFrame: the table gets its columns and its rows, as by CREATE TABLE
+                … AS SELECT. A schema, as for ``spark.createDataFrame`` (a StructType, or
+                ``"id INT, name STRING"``): an empty table. A TIMESTAMP is Hive's, a wall clock.
+            partitioned_by: The partition columns. They become the table's last columns.
+            clustered_by: The bucketing columns.
+            buckets: How many buckets; needed with ``clustered_by``.
+            properties: Table properties.
+            if_not_exists: Do nothing if there is such a table.
+
+        Returns:
+            No rows.
+
+        Raises:
+            CatalogError: There is such a table.
+            AcidSqlError: As ``sql``.
+        """
+        head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{_name(table)}"
+        clauses = _clauses(clustered_by, buckets, properties or {})
+        if isinstance(rows_or_schema, DataFrame):
+            parts = f" PARTITIONED BY ({_names(partitioned_by)})" if partitioned_by else ""
+            text = f"{head}{parts}{clauses} AS SELECT * FROM {{{_SOURCE}}}"
+            return self.sql(text, **{_SOURCE: rows_or_schema})
+        fields = _fields(rows_or_schema)
+        placing = [_need_field(fields, name) for name in partitioned_by]
+        others = [field for field in fields if field not in placing]
+        parts = f" PARTITIONED BY ({_definitions(placing)})" if placing else ""
+        return self.sql(f"{head} ({_definitions(others)}){parts}{clauses}")
+
+    def script(self, text_or_path: str | Path) -> list[DataFrame]:
+        """Run the statements of a script, one after another, each with a ``;`` behind it.
+
+        Each statement is a transaction of its own, unless the script has BEGIN and COMMIT. After
+        an error the rest is not run; a transaction that the script has begun stays open.
+
+        Args:
+            text_or_path: The script, or the path of its file (a ``pathlib.Path``).
+
+        Returns:
+            The result of each statement.
+
+        Raises:
+            AcidSqlError: As ``sql``. A note on the error tells which statement failed.
+        """
+        is_file = isinstance(text_or_path, Path)
+        text = text_or_path.read_text("utf-8") if isinstance(text_or_path, Path) else text_or_path
+        where = f" of {text_or_path}" if is_file else " of the script"
+        results: list[DataFrame] = []
+        for number, span in enumerate(split_statements(text), 1):
+            try:
+                results.append(self.sql(span.of(text)))
+            except Exception as error:
+                line = text.count("\n", 0, span.start) + 1
+                error.add_note(f"This is statement {number}{where}, in line {line}.")
+                raise
+        return results
+
+
+class MergeIntoWriter:
+    """Collects the clauses of a MERGE. ``Session.merge_into`` makes one.
+
+    The methods have the names of PySpark's ``MergeIntoWriter``. Of several clauses of one kind, the
+    first whose condition is true applies.
+    """
+
+    def __init__(
+        self, session: DataFrameMethods, source: DataFrame, table: str, on: Expression
+    ) -> None:
+        self._session, self._source, self._table, self._on = session, source, table, on
+        self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
+
+    def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
+        """What to do with rows of the table that a row of the source matches."""
+        return WhenMatched(self, "MATCHED", condition)
+
+    def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
+        """What to do with rows of the source that match no row of the table."""
+        return WhenNotMatched(self, "NOT MATCHED", condition)
+
+    def whenNotMatchedBySource(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> WhenNotMatchedBySource:
+        """What to do with rows of the table that no row of the source matches."""
+        return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
+
+    def merge(self) -> DataFrame:
+        """Run the MERGE.
+
+        Returns:
+            As ``Session.sql``: one row of counts.
+
+        Raises:
+            MergeCardinalityError: Several rows of the source match one row of the table.
+            AcidSqlError: As ``Session.sql``.
+        """
+        alias = alias_of(self._source) or _SOURCE
+        with column_sql(self._session.spark, (self._source, alias)) as columns:
+            clauses = [clause(kind, columns) for kind in _KINDS for clause in self._clauses[kind]]
+            if not clauses:
+                raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
+            on = _expression(self._on, columns)
+            text = f"MERGE INTO {_name(self._table)} USING {{{_SOURCE}}} AS {quote(alias)} ON {on}"
+            return self._session.sql("\n".join([text, *clauses]), **{_SOURCE: self._source})
+
+    def _with(self, kind: str, clause: _Clause) -> MergeIntoWriter:
+        self._clauses[kind].append(clause)
+        return self
+
+
+_Clause = Callable[[str, ColumnSql], str]
+_KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
+
+
+class _When:
+    """One WHEN of a MERGE, which lacks its action yet."""
+
+    def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
+        self._writer, self._kind, self._condition = writer, kind, condition
+
+    def _then(self, action: Callable[[ColumnSql], str]) -> MergeIntoWriter:
+        def clause(kind: str, columns: ColumnSql) -> str:
+            also = (
+                "" if self._condition is None else f" AND {_expression(self._condition, columns)}"
+            )
+            return f"WHEN {kind}{also} THEN {action(columns)}"
+
+        return self._writer._with(self._kind, clause)
+
+
+class WhenNotMatchedBySource(_When):
+    """What to do with rows of the table that no row of the source matches."""
+
+    def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Set columns: SQL text or Columns by the columns' names."""
+        return self._then(lambda columns: f"UPDATE SET {_assignments(assignments, columns)}")
+
+    def delete(self) -> MergeIntoWriter:
+        """Delete the row."""
+        return self._then(lambda _: "DELETE")
+
+
+class WhenMatched(WhenNotMatchedBySource):
+    """What to do with rows of the table that a row of the source matches."""
+
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Set all columns to those of the source, by name."""
+        return self._then(lambda _: "UPDATE SET *")
+
+
+class WhenNotMatched(_When):
+    """What to do with rows of the source that match no row of the table."""
+
+    def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Insert a row: SQL text or Columns by the columns' names."""
+
+        def action(columns: ColumnSql) -> str:
+            values = ", ".join(_value(value, columns) for value in assignments.values())
+            return f"INSERT ({_names(assignments)}) VALUES ({values})"
+
+        return self._then(action)
+
+    def insertAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Insert the row of the source, by the columns' names."""
+        return self._then(lambda _: "INSERT *")
+
+
+# ── parts of statements ──────────────────────────────────────────────────────────────────────
+
+
+def _name(table: str) -> str:
+    return ".".join(map(quote, parts_of(table)))
+
+
+def _names(columns: Sequence[str] | Mapping[str, Any]) -> str:
+    return ", ".join(map(quote, columns))
+
+
+def _assignments(values: Mapping[str, Expression], columns: ColumnSql) -> str:
+    return ", ".join(f"{quote(name)} = {_value(value, columns)}" for name, value in values.items())
+
+
+def _where(condition: Expression | None, columns: ColumnSql) -> str:
+    return "" if condition is None else f" WHERE {_expression(condition, columns)}"
+
+
+def _value(value: Expression, columns: ColumnSql) -> str:
+    is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
+    return "DEFAULT" if is_default else _expression(value, columns)
+
+
+def _expression(value: Expression, columns: ColumnSql) -> str:
+    """The SQL of a value or condition. Text goes into brackets, so that it stays one expression."""
+    if isinstance(value, Column):
+        return columns(value)
+    if not isinstance(value, str):
+        raise TypeError(
+            f"{value!r} is neither SQL text nor a Column. For a value, pass F.lit({value!r})."
+        )
+    tokens = tokenize(value)
+    if not tokens:
+        raise SqlSyntaxError("Expected an expression, found nothing.", value, 0, len(value))
+    match_brackets(value, tokens)
+    return f"({value}\n)" if "--" in value else f"({value})"
+
+
+def _clauses(
+    clustered_by: Sequence[str], buckets: int | None, properties: Mapping[str, str]
+) -> str:
+    if bool(clustered_by) != (buckets is not None):
+        raise SettingError("clustered_by and buckets belong together.", name="buckets")
+    text = f" CLUSTERED BY ({_names(clustered_by)}) INTO {buckets} BUCKETS" if clustered_by else ""
+    pairs = ", ".join(f"{_string(key)} = {_string(value)}" for key, value in properties.items())
+    return f"{text} TBLPROPERTIES ({pairs})" if pairs else text
+
+
+def _string(text: str) -> str:
+    """A string literal of the statements that acidsql reads itself."""
+    escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _fields(schema: T.StructType | str) -> list[T.StructField]:
+    if isinstance(schema, str):
+        parsed = T.DataType.fromDDL(schema)
+        schema = parsed if isinstance(parsed, T.StructType) else T.StructType()
+    return list(schema.fields)
+
+
+def _need_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
+    for field in fields:
+        if field.name.lower() == name.lower():
+            return field
+    known = ", ".join(field.name for field in fields)
+    raise SettingError(f"partitioned_by names '{name}', and the columns are {known}.")
+
+
+def _definitions(fields: Sequence[T.StructField]) -> str:
+    return ", ".join(map(_definition, fields))
+
+
+def _definition(field: T.StructField) -> str:
+    not_null = "" if field.nullable else " NOT NULL"
+    comment = field.metadata.get("comment")
+    said = "" if comment is None else f" COMMENT {_string(comment)}"
+    return f"{quote(field.name)} {storable(hive_type(field.dataType))}{not_null}{said}"

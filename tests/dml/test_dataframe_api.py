@@ -1,0 +1,227 @@
+"""The methods beside SQL text: update, delete, merge_into, insert_into, create_table, script."""
+
+from __future__ import annotations
+
+import datetime
+import random
+
+import pytest
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql import types as T  # noqa: N812
+
+from acidsql.errors import (
+    AnalysisError,
+    MergeCardinalityError,
+    SettingError,
+    SqlSyntaxError,
+    UnsupportedError,
+)
+from acidsql.storage.spark.column_sql import column_sql
+
+pytestmark = pytest.mark.spark
+
+
+def rows(frame):
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def table(acid, name="t"):
+    return rows(acid.sql(f"SELECT * FROM {name}"))
+
+
+# Each Column, and the SQL text that a person would write for it.
+def _columns():
+    return [
+        (F.col("i") * 2 + 1, "i * 2 + 1"),
+        ((F.col("i") > 1) & ~F.col("b") | F.col("s").isNull(), "(i > 1 AND NOT b) OR s IS NULL"),
+        (-F.col("i") % F.lit(7), "(-i) % 7"),
+        (
+            F.when(F.col("i") > 1, "x").when(F.col("b"), "y"),
+            "CASE WHEN i > 1 THEN 'x' WHEN b THEN 'y' END",
+        ),
+        (F.when(F.col("b"), 1).otherwise(F.lit(None)), "CASE WHEN b THEN 1 ELSE NULL END"),
+        (F.col("i").isin(1, 2), "i IN (1, 2)"),
+        (F.col("i").between(1, 2), "i >= 1 AND i <= 2"),
+        (F.col("s").like("a%") | F.col("s").startswith("b"), "s LIKE 'a%' OR startswith(s, 'b')"),
+        (F.col("s").cast("int"), "CAST(s AS INT)"),
+        (F.col("s").try_cast("int"), "TRY_CAST(s AS INT)"),
+        (F.col("a.f") + F.col("a").getField("f"), "a.f + a['f']"),
+        (F.col("l")[0] + F.col("m")["k"], "l[0] + m['k']"),
+        (F.transform("l", lambda x: x + F.col("i")), "transform(l, x -> x + i)"),
+        (F.aggregate("l", F.lit(0), lambda x, y: x + y), "aggregate(l, 0, (x, y) -> x + y)"),
+        (F.expr("i + 1 -- a comment"), "i + 1"),
+        (F.concat_ws("-", "s", F.lit("x y")), "concat_ws('-', s, 'x y')"),
+        (F.lit(datetime.date(2024, 1, 2)), "DATE '2024-01-02'"),
+        (F.lit(2**40), "1099511627776"),
+        (F.lit(1.5).cast(T.DecimalType(5, 2)), "CAST(1.5D AS DECIMAL(5, 2))"),
+        (F.col("`odd name`").alias("z"), "`odd name`"),
+        (F.col("i").eqNullSafe(None), "i <=> NULL"),
+        (F.col("s").substr(1, 2), "substr(s, 1, 2)"),
+        (F.count_distinct("i", "s"), "count(DISTINCT i, s)"),
+        (F.struct("i", F.col("s").alias("t")), "struct(i, s AS t)"),
+        (F.col("s").rlike("a+b"), "s RLIKE 'a+b'"),
+        (F.col("i").bitwiseAND(3), "i & 3"),
+    ]
+
+
+def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
+    frame = _typed(spark)
+    for column, text in _columns():
+        with column_sql(spark) as write:
+            sql = write(column)
+        written = frame.selectExpr(f"{sql} AS c")
+        assert frame.select(column.alias("c")).sameSemantics(written), sql
+        assert written.sameSemantics(frame.selectExpr(f"{text} AS c")), sql
+
+
+def _typed(spark):
+    nested = "a STRUCT<f: INT>, l ARRAY<INT>, m MAP<STRING, INT>"
+    return spark.createDataFrame([], f"i INT, b BOOLEAN, s STRING, {nested}, `odd name` INT")
+
+
+def test_a_text_stays_the_same_text(spark):
+    """Whatever it has that is special in SQL or in a variable."""
+    text = "it's \"\\ \n {x} ${x} :y ? -- \u00e9"
+    with column_sql(spark) as write:
+        sql = write(F.lit(text))
+    assert spark.sql(f"SELECT {sql}").first()[0] == text
+
+
+def test_an_instant_stays_the_same_instant(spark):
+    """Also one whose wall clock comes twice, when clocks are set back."""
+    moment = datetime.datetime(2024, 10, 27, 1, 30, tzinfo=datetime.UTC)
+    with column_sql(spark) as write:
+        sql = write(F.lit(moment))
+    assert spark.sql(f"SELECT unix_micros({sql})").first()[0] == moment.timestamp() * 1_000_000
+
+
+def test_a_column_that_no_sql_has_is_refused(spark):
+    window = Window.partitionBy("s")
+    for column in (F.sum("i").over(window), F.col("a").withField("f", F.lit(1)), F.col("*")):
+        with column_sql(spark) as write, pytest.raises(UnsupportedError, match="SQL text instead"):
+            write(column)
+
+
+def test_the_builders_and_the_dictionary_agree(acid, spark):
+    """Random statements by methods, against a dictionary."""
+    acid.create_table("t", "id INT, v STRING, n INT")
+    model, chance = {}, random.Random(5)
+    plus = F.udf(lambda n: n + 100, "int")
+    for turn in range(12):
+        third = chance.randrange(3)
+        news = [(key, "m", turn) for key in chance.sample(range(12), 5)]
+        frame = spark.createDataFrame(news, "id INT, v STRING, n INT")
+        match turn % 4:
+            case 0:
+                acid.insert_into(
+                    "t", frame.where(~F.col("id").isin(*model, -1)).select("n", "v", "id")
+                )
+                model.update({key: (v, n) for key, v, n in news if key not in model})
+            case 1:
+                is_it = F.col("id") % 3 == third if turn < 6 else f"id % 3 = {third}"
+                value = plus("n") if turn < 6 else F.col("n") + 100
+                acid.update("t", {"v": F.concat("v", F.lit("u")), "n": value}, is_it)
+                model.update(
+                    {k: (v + "u", n + 100) for k, (v, n) in model.items() if k % 3 == third}
+                )
+            case 2:
+                acid.delete("t", "id % 3 = :third AND id > 5", {"third": third})
+                model = {k: row for k, row in model.items() if not (k % 3 == third and k > 5)}
+            case 3:
+                merge = acid.merge_into(frame.alias("s"), "t", F.col("t.id") == frame["id"])
+                merge.whenMatched(F.col("s.id") > 8).delete()
+                merge.whenNotMatched().insertAll()
+                merge.whenMatched("t.id > 4").update({"n": F.col("s.n"), "v": "'x'"})
+                merge.whenMatched().updateAll()
+                merge.whenNotMatchedBySource(F.col("t.id") == 0).update({"v": F.lit("z")}).merge()
+                model = _merged(model, news)
+        assert table(acid) == sorted(((k, v, n) for k, (v, n) in model.items()), key=repr), turn
+    assert not [one for one in spark.catalog.listFunctions() if one.name.startswith("acidsql")]
+
+
+def _merged(model, news):
+    after = dict(model)
+    for key, v, n in news:
+        if key not in model:
+            after[key] = (v, n)
+        elif key > 8:
+            del after[key]
+        else:
+            after[key] = ("x", n) if key > 4 else (v, n)
+    if 0 in model and 0 not in {key for key, _, _ in news}:
+        after[0] = ("z", model[0][1])
+    return after
+
+
+def test_insert_into_partitions_by_name_and_by_position(acid, spark):
+    acid.create_table("t", "a INT, b INT, p STRING", partitioned_by=["p"])
+    frame = spark.createDataFrame([(1, 2)], "b INT, a INT")
+    acid.insert_into("t", frame, partition={"p": "it's"})
+    acid.insert_into("t", frame, partition={"p": "x"}, by_name=False)
+    assert table(acid) == [(1, 2, "x"), (2, 1, "it's")]
+    acid.insert_into("t", frame, partition={"p": "x"}, overwrite=True)
+    assert table(acid) == [(2, 1, "it's"), (2, 1, "x")]
+
+
+def test_create_table_from_rows_and_from_a_schema(acid, spark):
+    frame = spark.createDataFrame([(1, "a", 2), (2, "b", 3)], "p INT, v STRING, k INT")
+    acid.create_table(
+        "t", frame, partitioned_by=["p"], clustered_by=["k"], buckets=2, properties={"a'b": "c\\"}
+    )
+    assert table(acid) == [("a", 2, 1), ("b", 3, 2)]
+    assert acid.sql("SHOW TBLPROPERTIES t ('a\\'b')").first().value == "c\\"
+    acid.create_table("t", frame, if_not_exists=True)
+    schema = T.StructType(
+        [
+            T.StructField("Id", T.IntegerType(), nullable=False, metadata={"comment": "the 'key'"}),
+            T.StructField("at", T.TimestampType()),
+            T.StructField("s", T.StructType([T.StructField("d", T.DecimalType(5, 2))])),
+        ]
+    )
+    acid.create_table("u", schema)
+    text = acid.sql("SHOW CREATE TABLE u").first()[0].lower()
+    for part in ("`id` int not null", "timestamp", "struct<d: decimal(5,2)>", "the \\'key\\'"):
+        assert part.replace(" ", "") in text.replace(" ", ""), text
+    with pytest.raises(SettingError, match="belong together"):
+        acid.create_table("w", "a INT", clustered_by=["a"])
+    with pytest.raises(SettingError, match="names 'q'"):
+        acid.create_table("w", "a INT", partitioned_by=["q"])
+
+
+def test_what_is_wrong_is_said_before_anything_is_done(acid, spark):
+    acid.create_table("t", "id INT, v STRING")
+    frame = spark.createDataFrame([(1, "a"), (1, "b")], "id INT, v STRING")
+    acid.insert_into("t", frame.limit(1))
+    other = spark.range(1)
+    with pytest.raises(AnalysisError, match="belongs to a DataFrame that the statement does not"):
+        acid.delete("t", other["id"] == 1)
+    with pytest.raises(TypeError, match=r"pass F.lit\(5\)"):
+        acid.update("t", {"id": 5})
+    with pytest.raises(SqlSyntaxError, match="closes nothing"):
+        acid.delete("t", "id = 1) OR (v = 'a'")
+    with pytest.raises(SqlSyntaxError, match="found nothing"):
+        acid.delete("t", "  ")
+    with pytest.raises(SettingError, match="one column at least"):
+        acid.update("t", {})
+    with pytest.raises(SettingError, match="needs a clause"):
+        acid.merge_into(frame, "t", "t.id = source.id").merge()
+    with pytest.raises(MergeCardinalityError):
+        acid.merge_into(frame, "t", "t.id = source.id").whenMatched().updateAll().merge()
+    assert table(acid) == [(1, "a")]
+
+
+def test_a_script_runs_statement_by_statement(acid, tmp_path):
+    path = tmp_path / "load.sql"
+    path.write_text(
+        "CREATE TABLE t (a INT);\n-- ; no end\nINSERT INTO t VALUES (1);\nSELECT a FROM t;"
+    )
+    assert rows(acid.script(path)[-1]) == [(1,)]
+    with pytest.raises(AnalysisError) as caught:
+        acid.script(
+            "INSERT INTO t VALUES (2);\n\nDELETE FROM t WHERE b = 1; INSERT INTO t VALUES (3)"
+        )
+    assert caught.value.__notes__ == ["This is statement 2 of the script, in line 3."]
+    assert table(acid) == [(1,), (2,)]
+    with pytest.raises(SqlSyntaxError, match=r"acid.script"):
+        acid.sql("SELECT 1; SELECT 2")
