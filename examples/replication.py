@@ -288,7 +288,7 @@ def picture(sights: list[Sight], killed: list[float]) -> str:
         f'<polyline points="60,240 {line} 880,240" fill="#cfe2f3" stroke="#1f77b4"/>',
         *(f'<path d="M{x(at):.1f} 20V240" stroke="#d62728"/>' for at in killed),
         *(
-            f'<text x="{60 + 82 * i}" y="258" text-anchor="middle">{seconds * i / 10:.0f}</text>'
+            f'<text x="{60 + 82 * i}" y="258" text-anchor="middle">{seconds * i / 10:.0f} s</text>'
             for i in range(11)
         ),
         *(
