@@ -27,7 +27,7 @@ from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import log
 from acidsql.metastore.hive.catalog import HiveCatalog
-from acidsql.metastore.hive.conflicts import HiveConflicts
+from acidsql.metastore.hive.conflicts import HiveConflicts, as_conflict
 from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import component
@@ -70,6 +70,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
+        batch: Batch | None = None,
     ) -> int:
         own = OwnTxn(0, user, host, agent_info, txn_type)
         own.id = own.holder = self._open(own)
@@ -238,6 +239,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         raise AssertionError("a Hive Metastore keeps no streams")
 
+    def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        return ()
+
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         return 0
 
@@ -308,7 +312,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                     raise
                 time.sleep(pause_s)
             except TxnAbortedError as error:
-                raise _as_conflict(own, error) from error
+                raise as_conflict(own, error) from error
             except NoSuchTxnError:
                 if lost is None:
                     raise
@@ -371,19 +375,6 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
         return False  # the server does
-
-
-def _as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
-    """The server aborts a transaction that lost a conflict at once."""
-    if "due to a write conflict" not in error.message:
-        return error
-    made = WriteConflictError(
-        f"Another transaction committed a change to the same thing first, so transaction {own.id} "
-        f"was aborted. Run it again; retries=n does so. {error.message}",
-        txnId=own.id,
-    )
-    made.ended = True
-    return made
 
 
 def _info(raw: Any) -> TxnInfo:
