@@ -1,7 +1,8 @@
 """Rows of any columns as texts of JSON, and back, without a change of any value.
 
 A value in the JSON is a text, NULL, or an array or object of these. Spark's own JSON would change
-values: it rounds times to milliseconds, shifts wall clocks, and reads no years above 9999.
+values: it rounds times to milliseconds, shifts wall clocks, reads no years above 9999, and repairs
+texts that are not valid UTF-8. So such a text is the hexadecimal form of its bytes behind a mark.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyspark.sql.types import (
     BinaryType,
     DataType,
     MapType,
+    NullType,
     StringType,
     StructField,
     StructType,
@@ -27,6 +29,8 @@ from acidsql.storage.columns import literal, quote
 from acidsql.streams.envelopes.values import ddl
 
 _OPTIONS = {"ignoreNullFields": "false"}
+_PARSING = {"mode": "FAILFAST", "maxStringLen": str(2**31 - 1)}  # Spark's default is 20,000,000
+_MARK = "hex:"  # of bytes; a text that begins so is marked, too
 _Convert = Callable[[str, DataType, int], str]
 
 
@@ -49,7 +53,7 @@ def unpacked(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
         schema: The columns of the rows.
     """
     kind, root = _kind(schema), "__acidsql_packed"
-    parsed = rows.select(F.from_json(F.col(text), kind, {"mode": "FAILFAST"}).alias(root))  # type: ignore[arg-type]
+    parsed = rows.select(F.from_json(F.col(text), kind, _PARSING).alias(root))  # type: ignore[arg-type]
     return parsed.selectExpr(
         *(
             f"{_unpack(f'{root}.{quote(one.name)}', one.dataType)} AS {quote(one.name)}"
@@ -83,6 +87,10 @@ def _pack(sql: str, kind: DataType, depth: int = 0) -> str:
             return _fields(sql, kind, _pack, depth)
         case BinaryType():
             return f"hex({sql})"
+        case StringType():
+            text = f"CAST({sql} AS STRING)"
+            is_plain = f"is_valid_utf8({text}) AND NOT startswith({text}, '{_MARK}')"
+            return f"CASE WHEN NOT ({is_plain}) THEN concat('{_MARK}', hex({text})) ELSE {text} END"
         case TimestampType():  # as a text it would depend on the session's time zone
             return f"CAST(unix_micros({sql}) AS STRING)"
         case VariantType():
@@ -108,6 +116,12 @@ def _unpack(sql: str, kind: DataType, depth: int = 0) -> str:
             return f"unhex({sql})"
         case TimestampType():
             return f"timestamp_micros(CAST({sql} AS BIGINT))"
+        case StringType():
+            given = f"CAST(unhex(substr({sql}, {len(_MARK) + 1})) AS STRING)"
+            text = f"CASE WHEN startswith({sql}, '{_MARK}') THEN {given} ELSE {sql} END"
+            return f"CAST({text} AS {ddl(kind)})"
+        case NullType():
+            return "NULL"
     return f"CAST({sql} AS {ddl(kind)})"
 
 

@@ -19,6 +19,8 @@ VALUES = {
     "instant": "timestamp_micros(1729992600123456)",  # the second 02:30 of a day in Berlin
     "early": "TIMESTAMP_NTZ '0001-01-01 00:00:00'", "bytes": "X'00FF22'",
     "text": """'a"b\\\\c\\nd \\u0001 é'""", "empty": "''",
+    "broken": "array(CAST(X'41FF42' AS STRING), 'hex:41', 'hex:')", "void": "NULL",
+    "voids": "array(NULL, NULL)", "collated": "'Aé' COLLATE UTF8_LCASE",
     "span": "INTERVAL '1 02:03:04.5' DAY TO SECOND",
     "list": "array(1, NULL, 3)", "none": "CAST(NULL AS ARRAY<INT>)",
     "map": "map(DATE '2024-01-01', array(X'00'), DATE '2024-01-02', NULL)",
@@ -49,6 +51,12 @@ def test_every_value_comes_back_in_a_session_of_any_time_zone(spark):
         assert [name for name, one in zip(VALUES, pair, strict=True) if not one] == []
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_a_text_may_be_longer_than_spark_s_json_reads_by_default(spark):
+    given = spark.sql("SELECT repeat('x', 20000001) AS v")
+    found = unpacked(given.select(packed(given).alias("text")), "text", given.schema)
+    assert found.selectExpr("length(v)").first()[0] == 20_000_001
 
 
 def test_a_variant_is_refused(spark):
