@@ -100,10 +100,11 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == LATEST:
             return self._offset(str(seen))
         assert isinstance(start, int)
-        if not 1 <= start <= seen.high_water_mark:
+        following = seen.high_water_mark + 1
+        if not 1 <= start <= following:
             raise VersionNotFoundError(
-                f"{self._name} has no version {start}: it has the versions 1 to "
-                f"{seen.high_water_mark}.",
+                f"A stream of {self._name} cannot begin with version {start}: the first version "
+                f"is 1, the next one will be {following}.",
                 table=self._name, version=start,
             )  # fmt: skip
         return self._offset(str(seen.up_to(start - 1)))

@@ -16,7 +16,12 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
-from acidsql.errors import CatalogError, SnapshotTooOldError, UnsupportedError
+from acidsql.errors import (
+    CatalogError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
 from acidsql.streams.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
@@ -123,15 +128,17 @@ def test_a_metastore_without_versions_is_told_at_once(acid):
 
 def test_a_stream_begins_where_it_is_told(acid, reader):
     acid.sql("CREATE TABLE src (id INT)")
+    of = {"of the empty table": reader(startingVersion="1")}
     acid.sql("INSERT INTO src VALUES (1)")
     acid.sql("INSERT INTO src VALUES (2)")
-    of = {start: reader(startingVersion=start) for start in ("1", "2", "latest")}
+    of |= {start: reader(startingVersion=start) for start in ("1", "2", "3", "latest")}
     acid.sql("INSERT INTO src VALUES (3)")
     assert {start: one.ids() for start, one in of.items()} == {
-        "1": [1, 2, 3], "2": [2, 3], "latest": [3],
+        "of the empty table": [1, 2, 3], "1": [1, 2, 3], "2": [2, 3], "3": [3], "latest": [3],
     }  # fmt: skip
-    with pytest.raises(Exception, match="versions 1 to 3"):
-        reader(startingVersion="4")
+    for wrong in ("0", "5"):
+        with pytest.raises(VersionNotFoundError, match="the next one will be 4"):
+            reader(startingVersion=wrong)
 
 
 def test_a_table_that_was_made_again_is_another_one(acid, reader):
