@@ -42,6 +42,7 @@ _TXN, _PLACE, _LAST, _COUNT = (f"{_PREFIX}{name}" for name in ("txn", "place", "
 _HOME = f"{_PREFIX}home"  # the number of the table beside which the record waits
 _MARK = f"{_PREFIX}mark"  # it is a commit point and no change
 _RECORD, _SCHEMA = f"{_PREFIX}record", f"{_PREFIX}schema"
+_SINCE = f"{_PREFIX}since"  # the version of the pending table with which it came there
 _DONE = f"{_PREFIX}done"  # a complete transaction
 _FACTS = (_TXN, _PLACE, _LAST, _COUNT, _RECORD, _SCHEMA)
 _NAMES = ("source_txn", "place", "is_last", "num_records", "record", "schema")  # pending table
@@ -140,7 +141,7 @@ class WholeTransactions(Applier[Target]):
         runner, found = batch.runner, batch.counts(groups)
         receipts = [
             self._applier.write(runner, target, ready, txn_id)
-            for ready in batch.ready(groups, {one.schema for one in found if one.complete})
+            for ready in batch.ready(groups, found)
         ]
         for number in range(len(batch.tables)):
             here = [one for one in found if one.home == number]
@@ -215,11 +216,12 @@ class _Batch:
         self._waited = self._read()
 
     def _read(self) -> DataFrame:
-        """The records that have waited, in the columns of ``_FACTS``, and ``_HOME``."""
-        found: DataFrame | None = None
+        """The records that have waited: ``_FACTS``, ``_SINCE`` and ``_HOME``."""
+        names, found = ", ".join((*_NAMES, "row__id.writeid")), None
         for number, table in enumerate(self.tables):
-            text = f"SELECT {', '.join(_NAMES)} FROM {_pending(table)} WHERE {self._is_ours}"
-            rows = self.runner.run(text, None, 0).toDF(*_FACTS).withColumn(_HOME, F.lit(number))
+            text = f"SELECT {names} FROM {_pending(table)} WHERE {self._is_ours}"
+            rows = self.runner.run(text, None, 0).toDF(*_FACTS, _SINCE)
+            rows = rows.withColumn(_HOME, F.lit(number))
             found = rows if found is None else found.unionAll(rows)
         assert found is not None
         return found
@@ -240,7 +242,7 @@ class _Batch:
 
         One record may come twice, but a commit point is no record.
         """
-        known = self._arrived().unionByName(self._waited)
+        known = self._arrived().unionByName(self._waited.drop(_SINCE))
         record = F.when(F.col(_RECORD).isNotNull(), F.coalesce(_PLACE, _RECORD))
         sums = known.groupBy(_TXN).agg(
             F.count_distinct(record).alias("seen"),
@@ -260,14 +262,20 @@ class _Batch:
             WriteError: CDC_COMMIT_POINT_CONTRADICTION.
         """
         columns = (_TXN, _HOME, _SCHEMA, _RECORD)
-        arrived = self._arrived().select(*columns, F.lit(False).alias("waited"))
-        known = arrived.unionAll(self._waited.select(*columns, F.lit(True)))
+        arrived = self._arrived().select(
+            *columns, F.lit(False).alias("waited"), F.lit(None).cast("bigint").alias(_SINCE)
+        )
+        known = arrived.unionAll(self._waited.select(*columns, F.lit(True), _SINCE))
         schema = F.when(F.col(_RECORD).isNotNull() & F.col("waited"), F.col(_SCHEMA))
         facts = F.struct("wrong", _TXN, "seen", "low", "high")
         found = (
             known.join(groups, _TXN)
             .groupBy(F.col(_HOME).alias("home"), schema.alias("schema"), "waited", "complete")
-            .agg(F.count(_RECORD).alias("n"), F.max(facts).alias("worst"))
+            .agg(
+                F.count(_RECORD).alias("n"),
+                F.max(facts).alias("worst"),
+                F.min(_SINCE).alias("since"),
+            )
             .collect()
         )
         for one in found:
@@ -275,23 +283,29 @@ class _Batch:
                 raise _contradiction(one.worst)
         return found
 
-    def ready(self, groups: DataFrame, schemas: set[str | None]) -> list[DataFrame]:
-        """The records to apply. Those that waited may have other columns than the batch has."""
+    def ready(self, groups: DataFrame, found: Sequence[Row]) -> list[DataFrame]:
+        """The records to apply, in the order in which to apply them.
+
+        Those that waited may have other columns than the batch has. They come first, in the order
+        in which they began to wait: a late record would not set what newer ones have left out.
+        """
         done = groups.where("complete").select(F.col(_TXN).alias(_DONE))
         is_done = F.col(_TXN) == F.col(_DONE)
-        names = list(map(quote, self._kept.columns))
+        names, own = list(map(quote, self._kept.columns)), self._kept.schema.json()
         now = self._told.where(~F.col(_MARK)).join(done, is_done, "left")
-        found = [now.where(F.col(_TXN).isNull() | F.col(_DONE).isNotNull()).select(*names)]
-        own = self._kept.schema.json()
-        for text in sorted(one for one in schemas if one is not None):
-            waited = self._waited.where((F.col(_SCHEMA) == text) & F.col(_RECORD).isNotNull())
-            schema = StructType.fromJson(json.loads(text))
-            rows = unpacked(waited.join(done, is_done, "left_semi"), _RECORD, schema)
-            if text == own:
-                found[0] = found[0].unionAll(rows)
+        newest = now.where(F.col(_TXN).isNull() | F.col(_DONE).isNotNull()).select(*names)
+        older: list[DataFrame] = []
+        waited = [one for one in found if one.complete and one.schema is not None]
+        for one in sorted(waited, key=lambda one: (one.home, one.since, one.schema)):
+            is_one = (F.col(_HOME) == one.home) & (F.col(_SCHEMA) == one.schema)
+            rows = self._waited.where(is_one & F.col(_RECORD).isNotNull())
+            schema = StructType.fromJson(json.loads(one.schema))
+            rows = unpacked(rows.join(done, is_done, "left_semi"), _RECORD, schema)
+            if one.schema == own:
+                newest = newest.unionAll(rows)
             else:
-                found.append(rows)
-        return found
+                older.append(rows)
+        return [*older, newest]
 
     def keep(self, groups: DataFrame, number: int) -> None:
         """Let the records of this batch for one table wait."""
