@@ -76,6 +76,12 @@ def exclusive_database(name: str) -> LockComponent:
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
+def alone(name: TableName) -> LockComponent:
+    """The lock on a table that later statements of the transaction change, perhaps. So their
+    snapshot is taken under the lock, and nobody can change the table between it and them."""
+    return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
+
+
 def inserting(name: TableName, touched: Touched = None) -> list[LockComponent]:
     """The locks of a statement that adds rows to a table or to some partitions."""
     return _components(name, LockType.SHARED_READ, [Operation.INSERT], touched)

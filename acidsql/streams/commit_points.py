@@ -31,7 +31,7 @@ from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.auto_cdc import Applier, AutoCdc, together
+from acidsql.streams.auto_cdc import Applier, AutoCdc, lock_first, together
 from acidsql.streams.batches import Setup, Target, run, view_of
 from acidsql.streams.packed import packed, unpacked
 from acidsql.streams.several import SeveralCdc
@@ -129,6 +129,7 @@ class WholeTransactions(Applier[Target]):
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         location = self.tables(target)[0].location
         with staged(rows, location, txn_id) as kept:
+            lock_first(runner, self.tables(target))
             batch = _Batch(runner, self.tables(target), self._told(kept, target), kept)
             self._applier.check(batch.changes(), target)
             with staged(batch.groups(), location, txn_id) as groups:

@@ -10,8 +10,15 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+import acidsql
 from acidsql.acid.table import TableName
-from acidsql.errors import AnalysisError, ConstraintError, SettingError, WriteError
+from acidsql.errors import (
+    AnalysisError,
+    ConstraintError,
+    LockTimeoutError,
+    SettingError,
+    WriteError,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
 
@@ -152,3 +159,31 @@ def test_the_name_in_the_ledger_fits_into_the_ledger(acid, both):
     many = {str(i): replace(table, name=TableName("d", f"{'x' * 120}{i}")) for i in range(5)}
     assert both._sink(many).startswith("5 tables, ")
     assert both._sink(many) != both._sink({**many, "0": table})
+
+
+@pytest.mark.parametrize("points", [None, acidsql.CommitPoints("n", txn="id")])
+def test_a_batch_locks_its_tables_before_it_reads_any_of_them(acid, points):
+    """Else it would conflict with each change of its second table meanwhile."""
+    impatient = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1ms"}
+    refused = []
+    for name in ("a", "b"):
+        acid.sql(f"CREATE TABLE {name} (id INT, v STRING)")
+    targets = [
+        acid.auto_cdc(name, keys="id", sequence_by="n", column_list=["id", "v"])
+        for name in ("a", "b")
+    ]
+
+    def late(name, records):
+        if name == "b" and records.count():
+            with pytest.raises(LockTimeoutError, match="AUTO CDC INTO default.a, default.b"):
+                other.sql("UPDATE b SET v = 'z'")
+            refused.append(name)
+        return records
+
+    batch = frame(acid, ("a", 1, "a", 1, "u"), ("b", 2, "b", 1, "u"))
+    with acidsql.connect(
+        acid.spark, warehouse=acid.warehouse, compactor="off", settings=impatient
+    ) as other:
+        acid.auto_cdc(targets, by="tbl", transform=late, commit_points=points).apply(batch)
+    assert refused == ["b"]
+    assert rows(acid, "a") == [(1, "a")] and rows(acid, "b") == [(2, "b")]
