@@ -100,6 +100,11 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
 
+.PHONY: test-kerberos
+test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user, libkrb5-dev, gcc)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[hive-kerberos]'
+	@$(WITH_JAVA) $(PY) -m pytest tests/metastore/test_hive_kerberos.py $(ARGS)
+
 .PHONY: test-kafka
 test-kafka: install ## Run the test of a stream from a real Kafka 4.3, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_KAFKA=1 $(PY) -m pytest tests/streams/test_kafka.py $(ARGS)

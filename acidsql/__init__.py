@@ -44,6 +44,7 @@ _HOMES = {
     "connect": "acidsql.session",
     "Session": "acidsql.session",
     "read": "acidsql.storage.reading.read",
+    "CommitPoints": "acidsql.streams.commit_points",
     "Receipt": "acidsql.statements.result",
     "AcidSqlError": "acidsql.errors",
     "SqlError": "acidsql.errors",

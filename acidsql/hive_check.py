@@ -264,6 +264,8 @@ def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         found = survey.get_table(table.name)
         if found is None:
             raise CatalogError("it was dropped meanwhile")
+        if problem := problem_of(found.location):
+            raise CatalogError(f"{found.location} cannot be read: {problem}")
         partitions = survey.partitions(table.name) if found.partition_columns else None
         places = [found.location] if partitions is None else [one.location for one in partitions]
         if table.kind.name == "FULL_ACID" and (old := _old_delta(places)):

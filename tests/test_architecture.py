@@ -66,7 +66,7 @@ HOMES = {
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
-        "dataframes.py", "magic.py",
+        "dataframes/", "magic.py",
         "cli.py",
     },
 }  # fmt: skip
@@ -99,6 +99,7 @@ COLLECTS = {
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",
     "streams/bad_records.py": "three counts",
+    "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
     "cli.py": "csv and json, row by row, because a person asked for them",
 }

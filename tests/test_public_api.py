@@ -26,7 +26,9 @@ SIGNATURES = {
     "ignore_null_updates_except_column_list=None, apply_as_deletes=None, "
     "apply_as_truncates=None, column_list=None, except_column_list=None, "
     "stored_as_scd_type=1, track_history_column_list=None, "
-    "track_history_except_column_list=None, bad_records=None, txn_app_id=None, retries=3)",
+    "track_history_except_column_list=None, bad_records=None, commit_points=None, "
+    "txn_app_id=None, retries=3)",
+    "CommitPoints": "(ends, txn='_source_txn', place=None)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
     "Session.update": "(self, table, set, where=None, args=None)",
@@ -49,7 +51,7 @@ SIGNATURES = {
 
 def test_exported_names():
     assert set(acidsql.__all__) == {
-        "AcidSqlError", "CommitUnknownError", "Receipt", "Session", "SqlError",
+        "AcidSqlError", "CommitPoints", "CommitUnknownError", "Receipt", "Session", "SqlError",
         "TransientTxnError", "TxnError", "__version__", "connect", "load_ipython_extension", "read",
     }  # fmt: skip
     for name in acidsql.__all__:

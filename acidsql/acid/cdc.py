@@ -1,17 +1,27 @@
-"""Change data capture: the properties of its targets, and the table beside each target.
+"""Change data capture: the properties of its targets, and the tables beside each target.
 
-This *state table* keeps what the target cannot: the order value of each deleted key and, if the
+The *state table* keeps what the target cannot: the order value of each deleted key and, if the
 target has no columns for order values, of each live key, too. A row whose keys are NULL is the
 *floor*: the order value of the newest truncation. All records up to the floor are stale.
 
 The columns of a state table are the keys, then the order value, whether the key is deleted, and
 since when. With SCD type 2 the values of the record follow: then the table has one row for each
 record that the target cannot tell, and not one for each key.
+
+In the *pending table* records wait for the rest of their source transaction, if a batch has cut it
+in two. The records are texts, so any columns may wait.
 """
 
 from __future__ import annotations
 
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import (
+    FULL_ACID,
+    TRANSACTIONAL,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    Table,
+    TableName,
+)
 
 # Declared with the target. Each takes the place of a clause of AUTO CDC.
 KEYS = "acidsql.cdc.keys"
@@ -26,7 +36,10 @@ NUM_KEYS = "acidsql.cdc.num.keys"
 # The columns of a target of SCD type 2: the order values that begin and end a version.
 VERSION = ("__start_at", "__end_at")
 
-_SUFFIX = "__acidsql_cdc"
+# Of the pending table.
+PENDING = "acidsql.cdc.pending"
+
+_SUFFIX, _PENDING_SUFFIX = "__acidsql_cdc", "__acidsql_pending"
 
 
 def state_name(target: TableName) -> TableName:
@@ -34,14 +47,56 @@ def state_name(target: TableName) -> TableName:
     return TableName(target.database, f"{target.name}{_SUFFIX}")
 
 
-def is_state_of(name: str, others: frozenset[str]) -> bool:
-    """Whether a table's name is that of the state table of one of these others."""
-    return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) in others
+def pending_name(target: TableName) -> TableName:
+    """The name of the pending table beside a target."""
+    return TableName(target.database, f"{target.name}{_PENDING_SUFFIX}")
+
+
+def names_beside(target: TableName) -> tuple[TableName, TableName]:
+    """The names of the tables beside a target: they are dropped and renamed with it."""
+    return state_name(target), pending_name(target)
+
+
+def is_named_beside(name: str, others: frozenset[str]) -> bool:
+    """Whether a table's name is that of a table beside one of these others."""
+    suffixes = (_SUFFIX, _PENDING_SUFFIX)
+    return any(name.endswith(one) and name.removesuffix(one) in others for one in suffixes)
 
 
 def is_state(table: Table) -> bool:
     """Whether a table is a state table, and does not just have the name of one."""
     return table.name.name.endswith(_SUFFIX) and ORDER in table.properties
+
+
+def is_pending(table: Table) -> bool:
+    """Whether a table is a pending table, and does not just have the name of one."""
+    return table.name.name.endswith(_PENDING_SUFFIX) and PENDING in table.properties
+
+
+def is_beside(table: Table) -> bool:
+    """Whether a table is one of those beside a target."""
+    return is_state(table) or is_pending(table)
+
+
+def pending_table(target: TableName) -> Table:
+    """The pending table of a target. Its directory is chosen when it is created.
+
+    A row is a record, or a commit point that came without one: then ``record`` is NULL.
+    """
+    columns = (
+        Column("txn_app_id", "string", comment="The application, as in SHOW STREAMS"),
+        Column("source_txn", "string", comment="The transaction of the source"),
+        Column("place", "string", comment="The place of the record in it, if it is known"),
+        Column("is_last", "boolean", comment="The record is the last one of its transaction"),
+        Column("num_records", "bigint", comment="The number of records of the transaction"),
+        Column("record", "string", comment="The columns of the record, as JSON of texts"),
+        Column("schema", "string", comment="The types of the record, as JSON"),
+    )
+    properties = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID, PENDING: "true"}
+    return Table(
+        pending_name(target), "", columns, properties=properties,
+        comment=f"Records for {target.name} of source transactions that are not complete",
+    )  # fmt: skip
 
 
 def keys_of(state: Table) -> tuple[Column, ...]:

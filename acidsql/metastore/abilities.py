@@ -37,7 +37,7 @@ class Abilities:
             are gone.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
-        keeps_state_tables: DROP and RENAME of a table take its state table (``acid.cdc``) along.
+        keeps_state_tables: DROP and RENAME of a table take what is beside it (``acid.cdc``) along.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """
 

@@ -378,9 +378,11 @@ def _error(
 
 
 def refuse_target(table: Table, target: Name, text: str) -> None:
-    """Refuse a target whose rows cannot be changed, and a state table."""
-    what = "an insert-only table (Hive 10414)" if table.is_insert_only else "a state table"
-    if table.is_insert_only or cdc.is_state(table):
+    """Refuse a target whose rows cannot be changed, and a table beside a target."""
+    what = "an insert-only table (Hive 10414)"
+    if not table.is_insert_only:
+        what = "a state table" if cdc.is_state(table) else "a pending table"
+    if table.is_insert_only or cdc.is_beside(table):
         raise UnsupportedError(
             f"AUTO CDC INTO {what} is not supported.", text, target.span.start, target.span.end
         )

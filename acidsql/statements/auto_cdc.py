@@ -20,7 +20,11 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, Row
 
+from acidsql.acid.cdc import is_pending, pending_table
+from acidsql.acid.paths import is_name
+from acidsql.acid.table import Table
 from acidsql.errors import (
+    AnalysisError,
     CatalogError,
     CommitUnknownError,
     TxnError,
@@ -131,6 +135,32 @@ class AutoCdcStatements:
         prepared = self._preparer.change(statement, said)
         assert isinstance(prepared, PreparedCdc)
         return lower.frame(self._spark, prepared.faults, {})
+
+    def make_pending(self, target: Table) -> Table:
+        """The pending table beside a target. It is created if it is missing.
+
+        Raises:
+            AnalysisError: Another table has its name.
+            UnsupportedError: Its name would be too long.
+            CatalogError: The target was dropped meanwhile.
+        """
+        wanted, store = pending_table(target.name), self._context.metastore
+        if not is_name(wanted.name.name):
+            raise UnsupportedError(
+                f"The name of {target.name} is too long: {wanted.name} must be beside it."
+            )
+        if store.get_table(wanted.name) is None:
+            self._tables.create(target, wanted, f"commit points of {target.name}")
+        found = store.get_table(wanted.name)
+        if found is None:
+            raise CatalogError(f"{target.name} was dropped meanwhile.")
+        types = [[(c.name, c.type) for c in one.columns] for one in (found, wanted)]
+        if not is_pending(found) or types[0] != types[1]:
+            raise AnalysisError(
+                f"{found.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
+                condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
+            )  # fmt: skip
+        return found
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

@@ -270,19 +270,19 @@ def _take_label(location: str) -> None:
 
 
 def need_no_state(store: Metastore, table: Table) -> None:
-    """Refuse a table with a state table of AUTO CDC, which would stay behind.
+    """Refuse a table with tables of AUTO CDC beside it, which would stay behind.
 
     Raises:
         UnsupportedError: UNSUPPORTED_FEATURE.MOVE.
     """
-    name = cdc.state_name(table.name)
-    state = store.get_table(name)
-    if state is not None and cdc.is_state(state):
-        raise UnsupportedError(
-            f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move would "
-            f"leave that table behind. DROP TABLE {name} ends the following.",
-            condition="UNSUPPORTED_FEATURE.MOVE",
-        )
+    for name in cdc.names_beside(table.name):
+        beside = store.get_table(name)
+        if beside is not None and cdc.is_beside(beside):
+            raise UnsupportedError(
+                f"{table.name} follows changes by AUTO CDC, which needs {name} beside it. A move "
+                f"would leave that table behind. DROP TABLE {name} ends the following.",
+                condition="UNSUPPORTED_FEATURE.MOVE",
+            )
 
 
 def _need_types(table: Table) -> None:

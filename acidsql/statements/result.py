@@ -6,7 +6,7 @@ import html
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +82,10 @@ class Receipt:
     def write_ids(self) -> dict[str, int]:
         """The write id of each table that changed."""
         return {c.table: c.write_id for c in self.counts if c.write_id is not None}
+
+    def with_note(self, note: str) -> Receipt:
+        """The same with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
     def __str__(self) -> str:
         return " · ".join(self._facts())

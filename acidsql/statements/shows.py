@@ -103,7 +103,7 @@ class ShowStatements(Family):
             rows += [
                 (database, name, False, _OURS)
                 for name in tables
-                if not (cdc.is_state_of(name, others) and self._is_state(database, name))
+                if not (cdc.is_named_beside(name, others) and self._is_beside(database, name))
             ]
         if sparks:
             rows += [
@@ -116,10 +116,10 @@ class ShowStatements(Family):
             sorted(found),
         )
 
-    def _is_state(self, database: str, name: str) -> bool:
-        """Whether a table is a state table, and does not just have the name of one."""
+    def _is_beside(self, database: str, name: str) -> bool:
+        """Whether AUTO CDC made a table beside another one. Any table may have such a name."""
         table = self._metastore.get_table(TableName(database, name))
-        return table is not None and cdc.is_state(table)
+        return table is not None and cdc.is_beside(table)
 
     @runs(st.ShowPartitions)
     def _show_partitions(self, statement: st.ShowPartitions, text: str) -> DataFrame:

@@ -123,11 +123,11 @@ class TableStatements(Family):
         with self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
-            if self._has_state(name):
-                txn.lock([exclusive(cdc.state_name(name))], agent_info=text)
+            if beside := self._beside(name):
+                txn.lock([exclusive(one) for one in beside], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
             pending = self._metastore.pending_cleanups()
-            self._clean(cleanup, *(one for one in pending if one.table == cdc.state_name(name)))
+            self._clean(cleanup, *(one for one in pending if one.table in cdc.names_beside(name)))
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
@@ -212,10 +212,12 @@ class TableStatements(Family):
         new_name = self._names.new(statement.new_name, text)
         self._refuse_sparks_name(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
-            if self._has_state(name):
-                states = [cdc.state_name(one) for one in (name, new_name)]
-                need_name(states[1].name, statement.new_name, text)  # it may be too long
-                txn.lock([exclusive(one) for one in states], agent_info=text)
+            if beside := self._beside(name):
+                pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
+                moved = [pair for pair in pairs if pair[0] in beside]
+                for _, new in moved:
+                    need_name(new.name, statement.new_name, text)  # it may be too long
+                txn.lock([exclusive(one) for pair in moved for one in pair], agent_info=text)
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
@@ -243,10 +245,11 @@ class TableStatements(Family):
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
 
-    def _has_state(self, name: TableName) -> bool:
-        """Whether a table may have a state table. The store takes it along."""
-        can_have = self._metastore.abilities.keeps_state_tables
-        return can_have and self._metastore.get_table(cdc.state_name(name)) is not None
+    def _beside(self, name: TableName) -> list[TableName]:
+        """The tables that AUTO CDC may have made beside a table. The store takes them along."""
+        if not self._metastore.abilities.keeps_state_tables:
+            return []
+        return [one for one in cdc.names_beside(name) if self._metastore.get_table(one) is not None]
 
     # ── databases ─────────────────────────────────────────────────────────────────────────────────
 

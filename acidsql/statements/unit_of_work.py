@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from acidsql.acid.cdc import is_state
+from acidsql.acid.cdc import is_beside
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.errors import (
     AcidSqlError,
@@ -211,7 +211,7 @@ class Transaction:
         with file_errors():
             self._refuse_broken()
         published = (one for work in self.works for one in work.published)
-        rows = sum(done.changed for table, done in published if not is_state(table))
+        rows = sum(done.changed for table, done in published if not is_beside(table))
         resolved: set[int] = set()
         while True:
             try:

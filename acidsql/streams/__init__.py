@@ -5,11 +5,13 @@ rules for repeated batches are pure functions in ``metastore/stream_rules.py``; 
 store.
 
 Read ``batches.py`` first: one batch from start to finish. ``sink.py`` writes a batch's rows,
-``auto_cdc.py`` applies it as changes, ``several.py`` to several tables; ``changes.py`` reads the
-records of other tools. ``query.py`` knows what Spark tells about the running query, ``writer.py``
-is the ``DataStreamWriter`` of ``Session.write_stream``, ``identity.py`` checks the names of
-batches, and ``methods.py`` has the public methods of a session. The sinks run statements as a user
-does.
+``auto_cdc.py`` applies it as changes, ``several.py`` to several tables, ``commit_points.py`` in the
+transactions of the source; ``bad_records.py`` puts records aside. ``changes.py`` reads the records
+of other tools, and ``packed.py`` keeps rows as texts. ``query.py`` knows what Spark tells about the
+running query, ``writer.py`` is the ``DataStreamWriter`` of ``Session.write_stream``,
+``identity.py`` checks the names of batches, and ``methods.py`` has the public methods of a session.
+The sinks run statements as a user does.
 
-``source.py`` is a table as the source of a stream. This package must not know the store's tables.
+``source.py`` is a table as the source of a stream, ``source_options.py`` reads its options, and
+``read_limits.py`` says how much a batch reads. This package must not know the store's tables.
 """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.plan.cdc_fold import FAULT
@@ -133,6 +134,26 @@ class Applier(BatchWriter[Target]):
         assert self.last is not None
         return self.last
 
+    def tables(self, target: Target) -> Sequence[Table]:
+        """The tables, in the order in which they are changed."""
+        raise NotImplementedError
+
+    def home(self, rows: DataFrame, target: Target) -> Column:
+        """The number, among ``tables``, of the table that a record is for; NULL: of none."""
+        return F.lit(0)
+
+    def names_no_table(self, rows: DataFrame) -> Column:
+        """Whether a record leaves open which table it is for."""
+        return F.lit(False)
+
+    def check(self, rows: DataFrame, target: Target) -> None:
+        """Refuse records, which will come later, that ``write`` would refuse for their table."""
+
+    def make_tables(self, runner: Runner, target: Target, rows: DataFrame) -> None:
+        """Make all tables that are missing. In a transaction, only the first statement could make
+        a state table: the snapshot does not see a newer one. ``rows`` tells the columns."""
+        raise NotImplementedError
+
     def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
         """Apply records that no number names."""
         return self._in_transaction(runner, target, rows, "acid.auto_cdc(…).apply(…)", None)
@@ -160,9 +181,22 @@ class AutoCdc(Applier[Table]):
         """The same, with a table of bad records if this one has none."""
         return AutoCdc(self._setup, self.table, self._clauses, self._bad_records or bad_records)
 
+    def tables(self, target: Table) -> Sequence[Table]:
+        return [target]
+
     def make_ready(self, runner: Runner, target: Table, rows: DataFrame) -> None:
         if self._bad_records is not None:
             self._bad_records.make_ready(runner)
+
+    def make_tables(self, runner: Runner, target: Table, rows: DataFrame) -> None:
+        self.make_ready(runner, target, rows)
+        if self.lacks_state(runner, target):
+            self.apply_all(runner, target, rows.where(F.lit(False)))
+
+    def lacks_state(self, runner: Runner, target: Table) -> bool:
+        """Whether there is no state table yet."""
+        state = state_name(target.name)
+        return runner.resolve((state.database, state.name)) is None
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         if self._bad_records is None:

@@ -6,7 +6,6 @@ batch, so a record is either applied or put aside, and a replay does neither.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
@@ -87,4 +86,4 @@ class BadRecords:
             )
         assert done is not None
         said = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
-        return replace(done, notes=(*done.notes, f"put aside {said}"))
+        return done.with_note(f"put aside {said}")

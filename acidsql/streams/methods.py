@@ -19,6 +19,7 @@ from acidsql.streams.auto_cdc import AutoCdc, Clauses
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
 from acidsql.streams.changes import changes
+from acidsql.streams.commit_points import CommitPoints, WholeTransactions, by_commit_points
 from acidsql.streams.identity import check_app_id, numbered
 from acidsql.streams.several import SeveralCdc, Transform, by_value
 from acidsql.streams.sink import MODES, Sink
@@ -85,16 +86,14 @@ class StreamMethods:
         ignore_null_updates_except_column_list: Sequence[str] | None = None,
         apply_as_deletes: str | None = None, apply_as_truncates: str | None = None,
         column_list: Sequence[str] | None = None, except_column_list: Sequence[str] | None = None,
-        stored_as_scd_type: int | str = 1,
-        track_history_column_list: Sequence[str] | None = None,
+        stored_as_scd_type: int | str = 1, track_history_column_list: Sequence[str] | None = None,
         track_history_except_column_list: Sequence[str] | None = None,
-        bad_records: str | None = None, txn_app_id: str | None = None, retries: int = 3,
-    ) -> AutoCdc | SeveralCdc:  # fmt: skip
+        bad_records: str | None = None, commit_points: CommitPoints | str | None = None,
+        txn_app_id: str | None = None, retries: int = 3,
+    ) -> AutoCdc | SeveralCdc | WholeTransactions[Any]:  # fmt: skip
         """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
 
-        The names are those of Spark's ``create_auto_cdc_flow``. A record changes the row of its key
-        only if its order value is above all that the key had before. So records may come in any
-        order, and more than once.
+        The names are those of Spark's ``create_auto_cdc_flow``. The records may come in any order.
 
         Args:
             target: ``table`` or ``database.table``; or several results of this method, to change
@@ -117,6 +116,7 @@ class StreamMethods:
             track_history_except_column_list: A new value of all columns but these does.
             bad_records: An ACID table for the records with a NULL in their key or order value, and
                 for those of no target. It is created if it is missing. Default: they are an error.
+            commit_points: Apply each transaction of the source as a whole: see ``CommitPoints``.
             txn_app_id: As in ``sink``.
             retries: As in ``sink``.
 
@@ -128,14 +128,14 @@ class StreamMethods:
             SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
         """
         setup = self._setup(txn_app_id, retries)
-        bad = None if bad_records is None else BadRecords(self._full_name(bad_records))
         clauses = Clauses(
             _listed(keys), sequence_by, ignore_null_updates, ignore_null_updates_column_list,
             ignore_null_updates_except_column_list, apply_as_deletes, apply_as_truncates,
             column_list, except_column_list, stored_as_scd_type, track_history_column_list,
             track_history_except_column_list,
         )  # fmt: skip
-        return self._applier(setup, target, by, transform, clauses, bad)
+        applier = self._applier(setup, target, by, transform, clauses, bad_records)
+        return by_commit_points(setup, applier, commit_points)
 
     def _applier(
         self,
@@ -144,8 +144,9 @@ class StreamMethods:
         by: str | None,
         transform: Transform | None,
         clauses: Clauses,
-        bad: BadRecords | None,
+        bad_records: str | None,
     ) -> AutoCdc | SeveralCdc:
+        bad = None if bad_records is None else BadRecords(self._full_name(bad_records))
         if isinstance(target, str):
             if by is not None or transform is not None:
                 raise SettingError("by=… and transform=… are for several targets.", name="by")

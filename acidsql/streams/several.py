@@ -12,7 +12,6 @@ from hashlib import sha256
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
 from acidsql.plan.cdc_fold import FAULT
@@ -70,17 +69,32 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
             return names
         return f"{len(target)} tables, {sha256(names.encode()).hexdigest()[:32]}"
 
+    def tables(self, target: Mapping[str, Table]) -> Sequence[Table]:
+        return list(target.values())
+
+    def home(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
+        value, found = self._value(self._column(rows)), F.lit(None).cast("int")
+        for number, name in enumerate(target):
+            found = F.when(value == name, F.lit(number)).otherwise(found)
+        return found
+
+    def names_no_table(self, rows: DataFrame) -> Column:
+        return F.col(quote(self._column(rows))).isNull()
+
+    def check(self, rows: DataFrame, target: Mapping[str, Table]) -> None:
+        self._present(rows, self._column(rows))
+
     def make_ready(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
-        """Make the tables that are missing. In the transaction, only the first statement could
-        make a state table: the snapshot does not see a newer one."""
+        self.make_tables(runner, target, rows)
+
+    def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         if self._bad_records is not None:
             self._bad_records.make_ready(runner)
         column, none = self._column(rows), rows.where(F.lit(False))
         for value, one in self._targets.items():
-            one.make_ready(runner, target[value], rows)
             table = target[value]
-            name = state_name(table.name)
-            if runner.resolve((name.database, name.name)) is None:
+            one.make_ready(runner, table, rows)
+            if one.lacks_state(runner, table):
                 one.apply_all(runner, table, self._records(none, column, value, table))
 
     def write(
@@ -102,7 +116,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return together(receipts, txn_id)
 
     def _records(self, kept: DataFrame, column: str, value: str, table: Table) -> DataFrame:
-        rows = kept.where(F.col(quote(column)).cast("string") == F.lit(value))
+        rows = kept.where(self._value(column) == value)
         if self._transform is not None:
             return self._transform(value, rows)
         known = {one.name for one in table.all_columns}
@@ -118,9 +132,12 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return found[0]
 
     def _is_known(self, column: str) -> Column:
-        """Whether a record is for one of the targets. Text is compared byte by byte."""
-        value = F.col(quote(column)).cast("string")
-        return F.coalesce(value.isin(list(self._targets)), F.lit(False))
+        """Whether a record is for one of the targets."""
+        return F.coalesce(self._value(column).isin(list(self._targets)), F.lit(False))
+
+    @staticmethod
+    def _value(column: str) -> Column:
+        return F.col(quote(column)).cast("string")  # without a collation
 
     def _present(self, kept: DataFrame, column: str) -> set[str]:
         """The values that occur, but those of records to put aside.
@@ -130,7 +147,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         """
         if self._bad_records is not None:
             kept = kept.where(self._is_known(column))
-        values = kept.select(F.col(quote(column)).cast("string")).distinct()
+        values = kept.select(self._value(column)).distinct()
         found = [row[0] for row in values.limit(len(self._targets) + _NAMED).collect()]
         unknown = [value for value in found if value not in self._targets]
         if unknown:

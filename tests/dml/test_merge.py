@@ -265,8 +265,9 @@ def test_update_from_and_delete_using_change_the_rows_with_partners(acid):
         acid.sql(f"UPDATE t SET v = u.v FROM {twice}")
     assert counts(acid, f"DELETE FROM t USING {twice} AND u.id > 1") == (0, 0, 2)
     assert table(acid) == [(1, "A", 10), (2, "b", 2)]
-    history = acid.sql("DESCRIBE HISTORY t").select("operation").limit(2).collect()
-    assert [row.operation for row in history] == ["DELETE", "UPDATE"]
+    if acid.metastore.abilities.keeps_versions:
+        history = acid.sql("DESCRIBE HISTORY t").select("operation").limit(2).collect()
+        assert [row.operation for row in history] == ["DELETE", "UPDATE"]
 
 
 def test_update_star_moves_rows(acid):
@@ -290,7 +291,11 @@ def test_update_star_moves_rows(acid):
         ("WHEN MATCHED THEN UPDATE SET nope = 1", "UNRESOLVED_COLUMN", "nope"),
         ("WHEN MATCHED THEN UPDATE SET v = s.nope", "UNRESOLVED_COLUMN", "s.nope"),
         ("WHEN MATCHED AND nope THEN DELETE", "UNRESOLVED_COLUMN", "nope"),
-        ("WHEN MATCHED THEN UPDATE SET id = 'x'", "INCOMPATIBLE_DATA_FOR_TABLE", "'x'"),
+        (
+            "WHEN MATCHED THEN UPDATE SET id = upper('x')",
+            "INCOMPATIBLE_DATA_FOR_TABLE",
+            "upper('x')",
+        ),
         ("WHEN MATCHED THEN UPDATE SET v = 'a', v = 'b'", "DUPLICATE_ASSIGNMENTS", "v"),
         ("WHEN MATCHED THEN UPDATE SET v = explode(array(1))", "UNSUPPORTED_GENERATOR", None),
         ("WHEN MATCHED THEN UPDATE SET n = sum(s.n)", "", None),

@@ -151,27 +151,30 @@ class CatalogContract:
 
     @needs("keeps_state_tables")
     def test_a_state_table_is_renamed_and_dropped_with_its_table(self, store, reopen):
-        """In the same step: no death leaves a table without it, or a later namesake with it."""
-        of_t, of_u = cdc.state_name(T), cdc.state_name(U)
+        """In the same step: no death leaves a table without it, or a later namesake with it. So is
+        a table of pending records."""
+        (of_t, waits_for_t), (of_u, waits_for_u) = cdc.names_beside(T), cdc.names_beside(U)
         store.create_table(table())
         store.create_table(table(of_t, properties={cdc.ORDER: ""}))
+        store.create_table(table(waits_for_t, properties={cdc.PENDING: "true"}))
         write(store, of_t)
         store.create_table(table(of_u))
         assert condition(store.rename_table, T, U)[0] == "TABLE_OR_VIEW_ALREADY_EXISTS"
         assert store.get_table(T) is not None and store.get_table(U) is None
         store.mark_cleaned(store.drop_table(of_u).id)
         store.rename_table(T, U)
-        assert store.tables("default") == [U.name, of_u.name]
+        assert store.tables("default") == [U.name, of_u.name, waits_for_u.name]
         assert seen(store, of_u).is_valid(1)
         store.drop_table(U)
         assert store.tables("default") == []
-        assert {one.table for one in reopen().pending_cleanups()} == {U, of_u}
+        assert {one.table for one in reopen().pending_cleanups()} == {U, of_u, waits_for_u}
 
     def test_a_table_that_only_has_the_name_of_a_state_table_stays(self, store):
         store.create_table(table())
-        store.create_table(table(cdc.state_name(T)))
+        for name in cdc.names_beside(T):
+            store.create_table(table(name))
         store.drop_table(T)
-        assert store.tables("default") == [cdc.state_name(T).name]
+        assert store.tables("default") == [name.name for name in cdc.names_beside(T)]
 
     @needs("queues_cleanups")
     def test_a_directory_is_not_used_again_before_it_is_cleaned(self, store):

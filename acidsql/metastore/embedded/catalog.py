@@ -140,9 +140,10 @@ class EmbeddedCatalog:
     ) -> PendingCleanup | None:
         with self._write(txn_id) as connection:
             location = self._drop_table(connection, name, txn_id)
-            if _has_state(connection, name):
-                state = cdc.state_name(name)
-                self._delete_later(connection, state, self._drop_table(connection, state, txn_id))
+            for beside in cdc.names_beside(name):
+                if _is_beside(connection, beside):
+                    place = self._drop_table(connection, beside, txn_id)
+                    self._delete_later(connection, beside, place)
             return self._delete_later(connection, name, location) if delete_data else None
 
     def _drop_table(self, connection: Connection, name: TableName, txn_id: int | None) -> str:
@@ -172,9 +173,10 @@ class EmbeddedCatalog:
     ) -> None:
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
-            if _has_state(connection, name):
-                state, new_state = cdc.state_name(name), cdc.state_name(new_name)
-                _rename_table(connection, state, new_state, txn_id)
+            pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
+            for beside, new_beside in pairs:
+                if _is_beside(connection, beside):
+                    _rename_table(connection, beside, new_beside, txn_id)
 
     def alter_table(
         self,
@@ -271,11 +273,10 @@ def _rename_table(
         catalog_history.note(connection, txn_id, changed)
 
 
-def _has_state(connection: Connection, name: TableName) -> bool:
-    """Whether a table, which may be gone already, has a state table of AUTO CDC."""
-    state = cdc.state_name(name)
-    table_id = rows.table_id(connection, state)
-    return table_id is not None and cdc.is_state(rows.read_table(connection, state, table_id))
+def _is_beside(connection: Connection, name: TableName) -> bool:
+    """Whether there is such a table, and AUTO CDC has made it beside another one."""
+    table_id = rows.table_id(connection, name)
+    return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
 
 
 def _shown(table: Table) -> list[tuple[str, str]]:
