@@ -37,7 +37,7 @@ endef
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: install
 install: $(STAMP) ## Make .venv with the project, its tests' tools and a Java
@@ -57,6 +57,10 @@ $(STAMP): pyproject.toml
 .PHONY: run
 run: install ## Run examples/flights.py: New York's flights of 2013 in ACID tables
 	@$(WITH_JAVA) $(PY) examples/flights.py $(ARGS)
+
+.PHONY: run-replication
+run-replication: install ## Run examples/replication.py: a stream follows two databases, and is killed
+	@$(WITH_JAVA) $(PY) examples/replication.py $(ARGS)
 
 # A server of PostgreSQL's that the package starts is left alone: tests start their own.
 define INSTALL_SERVERS
@@ -95,6 +99,15 @@ test: install ## Run the whole suite: fast tests first, then those with Spark (A
 .PHONY: test-hive
 test-hive: install ## Run the tests of SQL over a Hive Metastore 4.0.1, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=1 $(PY) -m pytest tests/dml tests/history/test_history_spark.py $(AT_ONCE) $(ARGS)
+
+.PHONY: test-kerberos
+test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user, libkrb5-dev, gcc)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[hive-kerberos]'
+	@$(WITH_JAVA) $(PY) -m pytest tests/metastore/test_hive_kerberos.py $(ARGS)
+
+.PHONY: test-kafka
+test-kafka: install ## Run the test of a stream from a real Kafka 4.3, which Maven fetches
+	@$(WITH_JAVA) ACIDSQL_KAFKA=1 $(PY) -m pytest tests/streams/test_kafka.py $(ARGS)
 
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark

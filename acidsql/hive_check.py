@@ -129,7 +129,7 @@ def _server(survey: Survey) -> Iterator[Fact]:
     yield Fact("version", survey.features.version)
     yield _judged(
         "security", survey.security, not survey.sends_password_openly,
-        "The password can be read on the network. Let the server use TLS, and say tls=1.",
+        "The password or token can be read on the network. Let the server use TLS, and say tls=1.",
     )  # fmt: skip
     for name, word in _ABILITIES.items():
         has = getattr(survey.abilities, name)
@@ -264,6 +264,8 @@ def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         found = survey.get_table(table.name)
         if found is None:
             raise CatalogError("it was dropped meanwhile")
+        if problem := problem_of(found.location):
+            raise CatalogError(f"{found.location} cannot be read: {problem}")
         partitions = survey.partitions(table.name) if found.partition_columns else None
         places = [found.location] if partitions is None else [one.location for one in partitions]
         if table.kind.name == "FULL_ACID" and (old := _old_delta(places)):

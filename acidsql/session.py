@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
-from acidsql.dataframes import DataFrameMethods
+from acidsql.dataframes.methods import DataFrameMethods
 from acidsql.errors import CatalogError, SettingError
 from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType

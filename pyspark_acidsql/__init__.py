@@ -2,7 +2,7 @@
 
 Spark finds this package by its name when it looks for data sources in Python. A data source has
 neither a transaction nor a driver that lives as long as a query, so it cannot write. As the source
-of a stream it reads the rows that were inserted (``acidsql/streams/source.py``).
+of a stream it reads the rows that were inserted, or all changes (``acidsql/streams/source.py``).
 """
 
 from __future__ import annotations

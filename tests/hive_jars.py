@@ -1,4 +1,4 @@
-"""Hive from its Maven artifacts, and small programs of our own over it.
+"""Hive and Kafka from their Maven artifacts, and small programs of our own over them.
 
 Maven fetches the jars and javac compiles the programs when they are first asked for; both stay in
 ``build``.
@@ -22,7 +22,7 @@ SECONDS_TO_FETCH = 900
 
 
 class UnavailableError(Exception):
-    """Hive cannot be had here; the message says what is missing."""
+    """Hive, or Kafka, cannot be had here; the message says what is missing."""
 
 
 def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path) -> Path:
@@ -71,7 +71,7 @@ def missing(what: str, build: Callable[[], object]) -> str | None:
 def maven(pom: Path, goal: str, directory: str) -> None:
     """Let Maven run a goal of its dependency plug-in, with this output directory."""
     if shutil.which("mvn") is None:
-        raise UnavailableError("Hive's jars are fetched by Maven, and there is no mvn here")
+        raise UnavailableError("the jars are fetched by Maven, and there is no mvn here")
     command = ["mvn", "-B", "-f", pom, f"dependency:{goal}", f"-DoutputDirectory={directory}"]
     try:
         subprocess.run(
@@ -79,7 +79,7 @@ def maven(pom: Path, goal: str, directory: str) -> None:
         )
     except subprocess.SubprocessError as error:
         said = str(getattr(error, "stdout", None) or error)
-        raise UnavailableError(f"Maven could not fetch Hive's jars: {said[-400:]}") from error
+        raise UnavailableError(f"Maven could not fetch the jars: {said[-400:]}") from error
 
 
 def javac() -> Path:
@@ -88,7 +88,9 @@ def javac() -> Path:
         found = shutil.which("javac", path=place)
         if found is not None and _version(found) >= LEAST_JDK:
             return Path(found)
-    raise UnavailableError(f"programs over Hive need JDK {LEAST_JDK} or newer, and none is here")
+    raise UnavailableError(
+        f"programs over the jars need JDK {LEAST_JDK} or newer, and none is here"
+    )
 
 
 def _version(compiler: str) -> int:

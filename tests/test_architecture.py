@@ -66,7 +66,7 @@ HOMES = {
     "pyspark": {
         "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
-        "dataframes.py", "magic.py",
+        "dataframes/", "magic.py",
         "cli.py",
     },
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -14,7 +15,7 @@ from types import ModuleType
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from small_spark import JAVA_OPTIONS
+from small_spark import JAVA_OPTIONS, loaded_classes
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -61,6 +62,25 @@ def test_streaming(spark, tmp_path):
     assert load("streaming").main(str(tmp_path)) == [(s, 5, 4) for s in range(3)]
 
 
+@pytest.mark.slow
+def test_replication(spark, tmp_path, monkeypatch, capsys):
+    """The stream's process is killed. The reader ends the program at the first difference.
+
+    ACIDSQL_KILLS=50 kills it fifty times, in ten minutes.
+    """
+    archive = f"-XX:SharedArchiveFile={loaded_classes()} -Xlog:disable"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{JAVA_OPTIONS} {archive}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    kills = int(os.environ.get("ACIDSQL_KILLS", "1"))
+    times = ["--seconds", f"{12 * kills if kills > 1 else 4}", "--kills", f"{kills}"]
+    monkeypatch.syspath_prepend(EXAMPLES)
+    result = importlib.import_module("replication").main([*times, "--directory", str(tmp_path)])
+    assert len(result.killed) == kills and result.transactions > 20 and result.batches > 1
+    assert result.sights[-1].changes > 100 and result.sights[-1].lag == 0
+    assert "all were equal" in capsys.readouterr().out
+    assert (tmp_path / "lag.svg").read_text().count("<path") == kills
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_submit(java_home, tmp_path):
@@ -87,9 +107,9 @@ def test_submit(java_home, tmp_path):
     assert (tmp_path / "wh" / "runs").is_dir()
 
 
-def test_notebook(spark, capsys):
+def run_notebook(name: str) -> None:
     """Cell by cell. A cell with the tag raises-exception must fail."""
-    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    notebook = json.loads((EXAMPLES / name).read_text())
     shell = InteractiveShell.instance()
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
@@ -99,8 +119,20 @@ def test_notebook(spark, capsys):
             assert isinstance(result.error_in_exec, UsageError)
         else:
             assert result.success, cell["source"]
+
+
+def test_notebook(spark, capsys):
+    run_notebook("notebook.ipynb")
     out, err = capsys.readouterr()
     assert "default.stock: 1 updated · txn" in out
     assert "update_preimage" in out
     assert "(1, 3)" in out or "(1, 2)" in out
+    assert "Traceback" not in out + err
+
+
+def test_notebook_of_replication(spark, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    run_notebook("replication.ipynb")
+    out, err = capsys.readouterr()
+    assert out.count(" changes, equal ") == 3
     assert "Traceback" not in out + err

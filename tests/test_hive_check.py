@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from acidsql.acid.table import TableName
 from acidsql.cli import main
+from acidsql.errors import CatalogError
 from acidsql.hive_check import Fact, Level, Verdict, check
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.idl import hive
@@ -122,7 +123,7 @@ def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metast
                  "refused: it is a view of Hive's: query the tables that it names."],
         **{name: ["another engine's", engine,
                   f"refused: it is a table of {engine}, whose files mean nothing without {engine}: "
-                  f"read it by {engine} for Spark."]
+                  f"use {engine} for Spark."]
            for name, engine in [("ice", "Iceberg"), ("hudi", "Hudi"), ("kudu", "Kudu"),
                                 ("db", "JDBC")]},
     }  # fmt: skip
@@ -221,6 +222,27 @@ def test_directories_that_dead_sessions_left_are_named_and_deleted_and_those_of_
     left = {path.name for path in Path(location_of(acid, name)).glob("_tmp_*")}
     assert left == {one.lstrip("/") for one in others}
     assert len(acid.sql("SELECT * FROM t").collect()) == 1
+
+
+def test_a_table_whose_directory_is_not_on_this_machine_is_named_and_not_changed(
+    acid, hive_metastore
+):
+    """An INSERT would make the directory here, where nobody else looks for its rows."""
+    acid.sql("CREATE TABLE t (a INT)")
+    name = leave(acid, "t")
+    there = Path(acid.metastore.get_table(name).location)
+    elsewhere = there.rename(there.with_name("unmounted"))
+    with pytest.raises(CatalogError, match=f"'{there}' of {name} cannot be seen") as caught:
+        acid.sql("INSERT INTO t VALUES (1)")
+    assert caught.value.getCondition() == "PATH_NOT_FOUND"
+    assert not there.exists()
+    (found,) = [
+        one for one in check(hive_metastore.url, [name.database]) if isinstance(one, Verdict)
+    ]
+    assert found.level is Level.WARNING and "there is no such directory" in found.said
+    elsewhere.rename(there)
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert acid.table("t").count() == 1
 
 
 def test_directories_are_tried_from_executors_when_asked(acid, hive_metastore):

@@ -6,7 +6,7 @@ Source: Hive ``ValidReadTxnList``, ``ValidReaderWriteIdList`` (storage-api) and 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
@@ -137,6 +137,13 @@ class ValidWriteIdList(_Snapshot):
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
+    def without(self, later: Collection[int]) -> ValidWriteIdList:
+        """The list without some committed ids."""
+        mark = self.high_water_mark
+        while mark in later or (mark > 0 and not self.is_valid(mark)):
+            mark -= 1
+        return self.up_to(mark).hiding(number for number in later if number < mark)
+
     def sql(self, number: str) -> str:
         """SQL that is true if a number, given as SQL, is visible."""
         visible = f"{number} <= {self.high_water_mark}L"
@@ -176,6 +183,12 @@ class NewWriteIds:
 
     def __contains__(self, number: int) -> bool:
         return self.after.is_valid(number) and not self.before.is_valid(number)
+
+    @property
+    def numbers(self) -> list[int]:
+        """All of these, ascending."""
+        above = range(self.before.high_water_mark + 1, self.after.high_water_mark + 1)
+        return [number for number in (*self.before.exceptions, *above) if number in self]
 
     def sql(self, number: str) -> str:
         """SQL that is true if a number, given as SQL, is one of these."""

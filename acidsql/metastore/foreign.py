@@ -44,7 +44,13 @@ class ForeignTable:
     def need_table(self) -> Table:
         """The table to read. Raises UnsupportedError if acidsql cannot read it."""
         if self.table is None:
-            raise UnsupportedError(
-                f"{self.name} {self.refusal}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE"
-            )
+            raise self.refused()
         return self.table
+
+    def refused(self) -> UnsupportedError:
+        """The error of a statement that acidsql cannot run on it."""
+        why = self.refusal or (
+            "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "
+            "Spark session with Hive support."
+        )
+        return UnsupportedError(f"{self.name} {why}", condition="UNSUPPORTED_FEATURE.FOREIGN_TABLE")

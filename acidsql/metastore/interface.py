@@ -28,7 +28,7 @@ from acidsql.metastore.catalog import Catalog as Catalog
 from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
-from acidsql.metastore.streams import NextBatch, StreamLedger
+from acidsql.metastore.streams import Batch, NextBatch, StreamLedger
 from acidsql.metastore.versions import Change, VersionLog
 
 
@@ -235,11 +235,13 @@ class TxnStore(CatalogHistory, Protocol):
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
+        batch: Batch | None = None,
     ) -> int:
         """Open a transaction and return its number. *Cannot-retry.* The transaction times out
         after ``timeout_ms`` without a heartbeat; None: after the time that ``abort_timed_out`` is
         given. Raises TxnError TOO_MANY_OPEN_TXNS (53400) if ``max_open_txns`` are open already. A
-        metastore that has limits of its own may ignore both."""
+        metastore that has limits of its own may ignore both. ``batch``: the batch of a stream that
+        it works for, see ``end_other_runs``."""
 
     def renew(self, txn_id: int) -> int:
         """The number with which a transaction goes on: the same, or a newer one. *Cannot-retry.*

@@ -90,6 +90,11 @@ class StreamLedger(Protocol):
         *Idempotent.* The entry keeps all but its run. Raises StreamError STREAM_TAKEN_OVER if the
         entry is not ``after`` any more."""
 
+    def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        """Abort the open transactions that work for a batch of the same application, sink and
+        query, but of another run. *Idempotent.* A run that begins ends so what a dead one has left,
+        and need not wait for its locks. Returns their numbers."""
+
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         """Delete the entries of an application, or its entry for one sink. *Idempotent.* Returns
         how many there were."""

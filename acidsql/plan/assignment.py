@@ -2,7 +2,8 @@
 
 The rules are Spark's ANSI store assignment (``Cast.canANSIStoreAssign``). A column of a number type
 takes any number type, a string column any atomic type, a date or timestamp column any date or
-timestamp type. NULL goes into any column. A string does not go into an INT column.
+timestamp type. NULL goes into any column. A string does not go into an INT column, but a string
+literal does, if it is an INT: ``VALUES ('2024-01-01')`` is a date for a DATE column.
 
 A value that is out of range is an error. CAST does not always raise this error: with
 ``spark.sql.ansi.enabled=false`` it wraps around. ``try_cast`` does not depend on the session, so
@@ -29,7 +30,20 @@ _NESTED = {"array", "map", "struct"}
 RAISED = "acidsql|"
 
 
-def assign(sql: str, source: HiveType, column: str, target: str, text: str, where: Span) -> str:
+# A time with a zone behind it. A TIMESTAMP is a wall clock and has no zone.
+_HAS_ZONE = "[0-9]:[0-9]+.*[^0-9:. ]"
+
+
+def assign(
+    sql: str,
+    source: HiveType,
+    column: str,
+    target: str,
+    text: str,
+    where: Span,
+    *,
+    is_literal: bool = False,
+) -> str:
     """SQL that converts a value of type ``source`` to a column's type.
 
     Args:
@@ -39,12 +53,14 @@ def assign(sql: str, source: HiveType, column: str, target: str, text: str, wher
         target: The target column's Hive type.
         text: The user's statement.
         where: The value's place in the statement.
+        is_literal: The value is a literal.
 
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
     wanted = parse_type(target)
-    if not can_assign(source, wanted):
+    is_said = is_literal and source.kind == "string" and _takes_literals(wanted)
+    if not is_said and not can_assign(source, wanted):
         raise AnalysisError(
             f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
             f"type {target.upper()}. Write CAST(… AS {target.upper()}) to convert the value.",
@@ -75,6 +91,10 @@ def can_assign(source: HiveType, target: HiveType) -> bool:
     )
 
 
+def _takes_literals(target: HiveType) -> bool:
+    return _is_number(target) or target.kind in ("date", "timestamp", "boolean")
+
+
 def as_read(sql: str, column: Column, *, is_partition: bool) -> str:
     """SQL of a column's value as it will be read, from SQL of the value as it is written."""
     kind = parse_type(column.type)
@@ -96,6 +116,8 @@ def _assigned(sql: str, source: HiveType, target: HiveType, column: str, depth: 
     if source == target:
         return sql
     wanted = shown_type(str(target))
+    if source.kind == "string":
+        return _read(sql, target, wanted, column)
     if _is_safe(source, target):
         return f"CAST({sql} AS {wanted})"
     failed = raise_sql(
@@ -105,6 +127,18 @@ def _assigned(sql: str, source: HiveType, target: HiveType, column: str, depth: 
     )
     cast = f"try_cast({sql} AS {wanted})"
     return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failed} ELSE {cast} END"
+
+
+def _read(sql: str, target: HiveType, wanted: str, column: str) -> str:
+    """SQL that reads a text as a value of the target type."""
+    cast = f"try_cast({sql} AS {wanted})"
+    wrong = f"{cast} IS NULL"
+    if target.kind == "timestamp":
+        wrong = f"({wrong} OR {sql} RLIKE {literal(_HAS_ZONE)})"
+    kind = str(target).upper()
+    said = literal(f"This text is no {kind}, which column '{column}' takes: ")
+    failed = raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
+    return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {failed} ELSE {cast} END"
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:

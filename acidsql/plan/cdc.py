@@ -186,12 +186,12 @@ def _source(statement: AutoCdc, blank: Text, view: str | None) -> Text:
 
 # ── the events ───────────────────────────────────────────────────────────────────────────────
 
-# The events of each kind of act. A row that moves is deleted here and inserted there.
+# The events of each kind of act.
 _EVENTS = {
-    Act.UPDATE: (ew.INSERT | ew.DELETE,),
-    Act.MOVE: (ew.DELETE, ew.INSERT),
-    Act.INSERT: (ew.INSERT,),
-    Act.DELETE: (ew.DELETE,),
+    Act.UPDATE: ew.INSERT | ew.DELETE,
+    Act.MOVE: ew.INSERT | ew.DELETE | ew.MOVED,
+    Act.INSERT: ew.INSERT,
+    Act.DELETE: ew.DELETE,
 }
 
 
@@ -247,13 +247,11 @@ def _events(
         keys: SQL of the old row's identity, by column. A new row has none.
         values: The columns of the new row.
     """
-    kinds = " ".join(
-        f"WHEN {act.value} THEN array({', '.join(map(str, events))})"
-        for act, events in _EVENTS.items()
-    )
+    kinds = " ".join(f"WHEN {act.value} THEN {events}" for act, events in _EVENTS.items())
     old = [f"CASE WHEN {ew.ACTION} <> {ew.INSERT} THEN {keys[n]} END AS {n}" for n in ew.KEYS]
     query = planned.new().raw("SELECT\n").commas([*old, ew.ACTION, *values])
-    query.raw(f"\nFROM (SELECT *, explode(CASE {act} {kinds} END) AS {ew.ACTION} FROM {decided})")
+    query.raw(f"\nFROM (SELECT *, CASE {act} {kinds} END AS {ew.ACTION} FROM {decided})")
+    query.raw(f"\nWHERE {ew.ACTION} IS NOT NULL")
     return EventQuery(table, query, deletes=True, merge=True, maybe_few=True, if_small=True)
 
 

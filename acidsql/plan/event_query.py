@@ -16,7 +16,7 @@ from acidsql.plan.assignment import assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
 from acidsql.sql.conditions import has_subquery, terms_about, window_function
-from acidsql.sql.tokens import Span
+from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -135,9 +135,29 @@ class Planned:
         return self.blank.new()
 
 
-def assigned(planned: Planned, sql: str, kind: HiveType, column: Column, where: Span) -> str:
-    """SQL that converts a value to a column's type (see ``assignment.assign``)."""
-    return assign(sql, kind, column.name, column.type, planned.text, where)
+def assigned(
+    planned: Planned,
+    sql: str,
+    kind: HiveType,
+    column: Column,
+    where: Span,
+    *,
+    is_literal: bool | None = None,
+) -> str:
+    """SQL that converts a value to a column's type (see ``assignment.assign``).
+
+    ``is_literal``: default: whether there is one literal at ``where``.
+    """
+    is_literal = is_text(planned.text, where) if is_literal is None else is_literal
+    return assign(sql, kind, column.name, column.type, planned.text, where, is_literal=is_literal)
+
+
+def is_text(text: str, where: Span) -> bool:
+    """Whether there is one string literal at a place. ``"…"`` may be a name."""
+    if text[where.start : where.start + 1] not in ("'", "r", "R"):
+        return False
+    tokens = tokenize(where.of(text))
+    return len(tokens) == 1 and tokens[0].kind is Kind.STRING
 
 
 def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, HiveType]:

@@ -11,6 +11,7 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.show import DATABASE_WORDS
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import tokenize
+from acidsql.storage.columns import quote
 
 
 def refuse_acid_tables(
@@ -48,6 +49,26 @@ def refuse_acid_tables(
         )  # fmt: skip
 
 
+def dropped(text: str, *, double_quoted: bool) -> Name | None:
+    """The name in DROP TABLE or DROP VIEW without IF EXISTS; None for other statements."""
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
+        return None
+    if c.at("IF", "EXISTS") or c.at("IDENTIFIER", "(") or not c.token.is_name:
+        return None
+    return c.name("the name of a table")
+
+
+def nothing_to_drop(name: Name, text: str) -> AnalysisError:
+    """The error for DROP of a table or view that is not there."""
+    return AnalysisError(
+        f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
+        "hive.exec.drop.ignorenonexistent = true, this is no error.",
+        text, name.span.start, name.span.end,
+        condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+    )  # fmt: skip
+
+
 def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
     """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move.
 
@@ -83,4 +104,5 @@ def _not_found(text: str, target: Name) -> AnalysisError:
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,
         condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        relationName=".".join(map(quote, target.parts)),
     )  # fmt: skip

@@ -5,7 +5,7 @@ CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType, parse_type
@@ -18,12 +18,13 @@ from acidsql.plan.event_query import (
     Planned,
     assigned,
     default_fields,
+    is_text,
     omitted_value,
     partition_text,
 )
 from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default
-from acidsql.sql.statements import Insert, Literals, PartitionItem, Values
+from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default, value_span
+from acidsql.sql.statements import Insert, Literals, PartitionItem, Value, Values
 from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import VALUE
@@ -38,7 +39,8 @@ def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
     bound = bind_insert(planned.text, planned.table, statement.columns, statement.partition)
     source, rows = _source(statement, bound, planned)
     return plan_source(planned, bound, source, statement.source.span, rows,
-                       statement.overwrite, statement.by_name)  # fmt: skip
+                       statement.overwrite, statement.by_name,
+                       _texts(statement.source, planned))  # fmt: skip
 
 
 def plan_source(
@@ -49,6 +51,7 @@ def plan_source(
     literal_rows: int | None = None,
     overwrite: bool = False,
     by_name: bool = False,
+    texts: Collection[int] = (),
 ) -> EventQuery:
     """Rewrite the insertion of a query's rows.
 
@@ -60,12 +63,13 @@ def plan_source(
         literal_rows: The number of rows, if the query is a VALUES list.
         overwrite: The statement is an INSERT OVERWRITE.
         by_name: The query's columns are matched with the table's by name.
+        texts: The ordinals of the query's columns that are string literals.
     """
     fields = planned.analyse(source)
     columns = _by_name(planned, bound, fields, place) if by_name else bound.from_source
     _check_count(planned, columns, fields, place)
     values = {
-        column.name: assigned(planned, quote(f"c{i}"), kind, column, place)
+        column.name: assigned(planned, quote(f"c{i}"), kind, column, place, is_literal=i in texts)
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=True))
     }
     query = planned.new().raw("SELECT\n").commas(_projection(planned, bound, columns, values))
@@ -165,6 +169,22 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
     if not isinstance(statement.source, Values):
         return source.verbatim(statement.source.span), None
     return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)
+
+
+def _texts(source: object, planned: Planned) -> set[int]:
+    """The ordinals of a VALUES list's columns whose values are all string literals or NULL."""
+    if not isinstance(source, Values):
+        return set()
+    texts = set(range(len(source.rows[0])))
+    for row in source.rows:
+        texts = {i for i in texts if i < len(row) and _is_text_or_null(planned.text, row[i])}
+    return texts
+
+
+def _is_text_or_null(text: str, value: Value) -> bool:
+    if is_default(value):
+        return False
+    return is_text(text, value_span(value)) or value_span(value).of(text).upper() == "NULL"
 
 
 def _values(values: Values, bound: InsertColumns, planned: Planned) -> Text:

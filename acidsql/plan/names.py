@@ -5,8 +5,12 @@ A CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_name
@@ -19,6 +23,8 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quote
 from acidsql.storage.spark import jvm
+
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
 
 class Tables(Protocol):
@@ -103,6 +109,27 @@ class Names:
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
+
+    @contextmanager
+    def naming_foreign(self) -> Iterator[None]:
+        """If Spark does not find a table that the metastore has, say what the table is."""
+        try:
+            yield
+        except (AnalysisException, AnalysisError) as error:
+            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+            found = self._foreign((error.getMessageParameters() or {}).get("relationName", ""))
+            if found is None:
+                raise
+            raise found.refused() from error
+
+    def _foreign(self, quoted: str) -> ForeignTable | None:
+        """The table that is not acidsql's, by its name as Spark's errors give it."""
+        parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
+        if parts[:1] == [jvm.OWN_CATALOG]:
+            del parts[0]
+        name = self.qualify(tuple(parts)) if parts else None
+        return None if name is None else self._tables.foreign_table(name)
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:
         """Whether the name is that of an ACID table."""

@@ -6,14 +6,14 @@ old one; ``old.c`` and ``new.c`` are the values before and after. ``merge_action
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.query import StandIn, left_out, placeholders, view_name, without_database
 from acidsql.plan.sqltext import Edit, Text
-from acidsql.sql.references import StarKind, references
+from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage.columns import quote
@@ -155,10 +155,32 @@ class _Scope:
             if star.qualifier is None and not is_item and star.kind is not StarKind.ARGUMENT:
                 continue  # a multiplication
             if qualifier in structs:
+                self._need_others(star, ids)
                 yield from [left_out(star, ROW__ID)] if ids else []
             elif qualifier in whole:  # not the fields of a column: s.*, old.s.*
+                self._need_others(star, [*ids, *structs])
                 yield left_out(star, ", ".join([*ours, MERGE_ACTION]))
         yield from self._merge_actions(item)
+
+    def _need_others(self, star: Star, left_out: Collection[str]) -> None:
+        """Refuse EXCEPT with a name that the ``*`` has not: Spark's error would name ours too.
+
+        Raises:
+            AnalysisError: EXCEPT has such a name.
+        """
+        tokens = [] if star.excepted is None else tokenize(star.excepted.of(self.text))
+        for i, token in enumerate(tokens):
+            is_whole = (i == 0 or tokens[i - 1].text == ",") and (
+                i + 1 == len(tokens) or tokens[i + 1].text == ","
+            )
+            if is_whole and token.value.lower() in left_out:
+                assert star.excepted is not None
+                raise AnalysisError(
+                    f"A * of RETURNING has the columns of the table, so it has no "
+                    f"'{token.value}' to leave out.",
+                    self.text, star.excepted.start + token.start, star.excepted.start + token.end,
+                    condition="UNRESOLVED_COLUMN", sqlstate="42703",
+                )  # fmt: skip
 
     def _merge_actions(self, item: Span) -> Iterator[Edit]:
         tokens = tokenize(item.of(self.text))

@@ -17,7 +17,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
-from acidsql.storage.reading.changes import CHANGE_TYPE, INSERT
+from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 
 
 def plan_undo(text: str, undone: Sequence[tuple[Table, Undone]]) -> Prepared:

@@ -122,6 +122,11 @@ class Settings(CompactorSettings):
         "first task that needs a worker; the task waits for the worker.",
         {word: word for word in ("statement", "connect", "off")},
     )
+    ignores_missing: bool = boolean(
+        "hive.exec.drop.ignorenonexistent",
+        "false",
+        "true: DROP TABLE and DROP VIEW of what is not there do nothing, as with IF EXISTS.",
+    )
     max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",
         "1000",

@@ -23,6 +23,7 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Span
 
 _KIND = "transactional_properties"
+_ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
 _Pairs = tuple[tuple[str, str], ...]
 
 
@@ -117,6 +118,8 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
     while not c.done and not c.at("AS"):
         if c.at("USING"):
             return "USING", c.token.span
+        if _accept_orc(c):
+            continue
         if c.at("ROW", "FORMAT") or c.at("STORED", "BY"):
             return f"{c.token.upper} {c.peek().upper}", c.token.span
         if c.at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
@@ -134,6 +137,20 @@ def _foreign_words(c: Cursor) -> tuple[str, Span] | None:
         else:
             c.take()
     return None
+
+
+def _accept_orc(c: Cursor) -> bool:
+    """Take STORED AS ORC in the form in which Hive's SHOW CREATE TABLE prints the clause."""
+    if c.at("ROW", "FORMAT", "SERDE") and c.peek(3).value == f"{_ORC}Serde":
+        c.take(4)
+        return True
+    formats = (c.peek(3).value, c.peek(4).upper, c.peek(5).value)
+    if c.at("STORED", "AS", "INPUTFORMAT") and formats == (
+        f"{_ORC}InputFormat", "OUTPUTFORMAT", f"{_ORC}OutputFormat",
+    ):  # fmt: skip
+        c.take(6)
+        return True
+    return False
 
 
 def _says(pairs: _Pairs, value: str) -> bool:
@@ -186,6 +203,9 @@ def _clauses(c: Cursor, draft: _Draft) -> Query | None:
             return Query(c.rest()) if not c.done else c.fail("Expected a query")
         if c.at_any(("SELECT", "WITH", "(")):
             return Query(c.rest())
+        if _accept_orc(c):
+            draft.stored_as = "ORC"
+            continue
         at = c.token
         key = next((words for words in _CLAUSES if c.at(*words)), None)
         if key is None:

@@ -243,6 +243,8 @@ class Cursor:
             return False
         if self.token.kind is Kind.SYMBOL:
             return True
+        if self.at("FROM") and self.tokens[self.index - 1].upper == "DISTINCT":
+            return False  # IS [NOT] DISTINCT FROM
         return not self._behind(".") and not self._is_operand(start)
 
     def _is_operand(self, start: int) -> bool:

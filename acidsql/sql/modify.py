@@ -35,17 +35,23 @@ def _refused(statement: str) -> dict[str, str]:
     words = {
         "ORDER": f"{statement} … ORDER BY is not supported",
         "LIMIT": f"{statement} … LIMIT is not supported",
-        "USING": f"{statement} … USING is not supported: use MERGE",
-        "FROM": f"{statement} … FROM is not supported: use MERGE",
+        "USING": f"{statement} … USING is not supported",
+        "FROM": f"{statement} … FROM is not supported",
         "JOIN": f"A join in {statement} is not supported: use MERGE or a subquery",
     }
+    if statement == "UPDATE":
+        words["USING"] += ": use FROM, between SET and WHERE"
+        words["FROM"] = "The FROM of UPDATE comes between SET and WHERE"
+    if statement == "DELETE":
+        words["USING"] = "The USING of DELETE comes before WHERE"
+        words["FROM"] += ": use USING, before WHERE"
     if statement == "MERGE":
         words["WHERE"] = "WHERE in an action of MERGE is not supported: use AND behind its WHEN"
     return words
 
 
-def update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | None:
-    """Parse ``UPDATE t [[AS] x] SET … [WHERE …]``; None if the target is Spark's."""
+def update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | Merge | None:
+    """Parse ``UPDATE t [[AS] x] SET … [FROM …] [WHERE …]``; None if the target is Spark's."""
     c.expect("UPDATE")
     target = c.name("the name of a table")
     if not is_acid(target.parts):
@@ -54,21 +60,49 @@ def update(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Update | None:
     _refuse_relations(c, "UPDATE")
     if not c.accept("SET"):
         c.fail("Expected SET")
-    assignments = _assignments(c, ("WHERE",), "UPDATE")
+    assignments = _assignments(c, ("FROM", "WHERE"), "UPDATE")
+    if c.accept("FROM"):
+        return _with_partners(c, target, alias, UpdateAction(assignments), ctes, "UPDATE")
     where = _where(c, "UPDATE")
     return Update(target, alias, assignments, where, ctes)
 
 
-def delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | None:
-    """Parse ``DELETE FROM t [[AS] x] [WHERE …]``; None if the target is Spark's."""
+def delete(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Delete | Merge | None:
+    """Parse ``DELETE FROM t [[AS] x] [USING …] [WHERE …]``; None if the target is Spark's."""
     c.expect("DELETE")
     c.expect("FROM")
     target = c.name("the name of a table")
     if not is_acid(target.parts):
         return None
     alias = _alias(c, "WHERE")
+    if c.accept("USING"):
+        return _with_partners(c, target, alias, Action.DELETE, ctes, "DELETE")
     _refuse_relations(c, "DELETE")
     return Delete(target, alias, _where(c, "DELETE"), ctes)
+
+
+def _with_partners(
+    c: Cursor,
+    target: Name,
+    alias: str | None,
+    action: UpdateAction | Action,
+    ctes: Span | None,
+    called: str,
+) -> Merge:
+    """Parse what follows the FROM of UPDATE or the USING of DELETE.
+
+    The statement is a MERGE that changes only rows with a partner, and WHERE is its ON.
+    """
+    start = c.index
+    source, name = table_or_query(c, called)
+    source_alias, source_columns = _source_alias(c, name, "WHERE")
+    _refuse_join(c, called)
+    on = _where(c, called)
+    if on is None:
+        c.fail("Expected WHERE, which says which rows belong together")
+    clauses = (MergeClause(Matched.MATCHED, None, action, c.span_from(start)),)
+    return Merge(target, alias, source, source_alias, source_columns, name, on, clauses, ctes,
+                 called=called)  # fmt: skip
 
 
 def _alias(c: Cursor, *follows: str) -> str | None:
@@ -146,8 +180,8 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
     alias = _alias(c, "USING")
     c.expect("USING")
     source, name = table_or_query(c, "MERGE")
-    source_alias, source_columns = _source_alias(c, name)
-    _refuse_join(c)
+    source_alias, source_columns = _source_alias(c, name, "ON")
+    _refuse_join(c, "MERGE")
     c.expect("ON")
     on = c.expression(_WHEN, what="a condition")
     clauses = _clauses(c)
@@ -175,8 +209,10 @@ def table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
     return name.span, name
 
 
-def _source_alias(c: Cursor, name: Name | None) -> tuple[str | None, tuple[str, ...] | None]:
-    alias = _alias(c, "ON")
+def _source_alias(
+    c: Cursor, name: Name | None, follows: str
+) -> tuple[str | None, tuple[str, ...] | None]:
+    alias = _alias(c, follows)
     columns = None
     if alias is not None and c.at("("):
         columns = tuple(column.parts[-1] for column in column_list(c))
@@ -185,9 +221,9 @@ def _source_alias(c: Cursor, name: Name | None) -> tuple[str | None, tuple[str, 
     return alias, columns
 
 
-def _refuse_join(c: Cursor) -> None:
+def _refuse_join(c: Cursor, statement: str) -> None:
     if c.at_any(_JOINS):
-        c.refuse("A join as MERGE's source is not supported: write (SELECT … FROM …)")
+        c.refuse(f"A join as {statement}'s source is not supported: write (SELECT … FROM …)")
 
 
 _ORDER = tuple(Matched)

@@ -131,6 +131,9 @@ class Delete(_Changing):
 class Merge(_Changing):
     """``[WITH …] MERGE INTO t [[AS] x] USING source [[AS] s] ON condition WHEN …``.
 
+    Also ``UPDATE t SET … FROM source WHERE condition`` and ``DELETE FROM t USING source WHERE
+    condition``; ``called`` tells the word that the user wrote.
+
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
     source's columns: the alias, or the last part of a table's name; None for a subquery without an
     alias. ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the name of
@@ -145,6 +148,7 @@ class Merge(_Changing):
     clauses: tuple[MergeClause, ...]
     ctes: Span | None = None
     returning: Returning | None = None
+    called: str = "MERGE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,9 @@ def drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
 
 
 def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
-    """Parse ``TRUNCATE TABLE t [PARTITION (…)]``; None if the table is Spark's."""
+    """Parse ``TRUNCATE [TABLE] t [PARTITION (…)]``; None if the table is Spark's."""
     c.expect("TRUNCATE")
-    c.expect("TABLE")
+    c.accept("TABLE")
     name = c.name("the name of a table")
     if not is_acid(name.parts):
         return None

@@ -11,12 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
-from acidsql.errors import (
-    CatalogError,
-    SettingError,
-    UnsupportedError,
-    VersionNotFoundError,
-)
+from acidsql.errors import VersionNotFoundError
 from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
@@ -26,25 +21,25 @@ from acidsql.statements.table_rows import explained_by
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
-from acidsql.storage.reading.changes import (
+from acidsql.storage.reading.change_columns import (
+    ADDED,
     CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     DELETE,
     INSERT,
-    Changes,
-    changes,
-    keyed_changes,
-    no_changes,
+    POSTIMAGE,
+    PREIMAGE,
+    TXN_ID,
+    change_keys,
+    need_names,
+    same_key,
 )
-from acidsql.storage.reading.scan import ROW__ID
+from acidsql.storage.reading.changes import Changes, changes, keyed_changes, no_changes
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot
 
 Moment = int | datetime | str  # a version or a time
-COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"
-PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
-KEY = "acidsql.key"
-_ADDED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, TXN_ID, ROW__ID)
 _NAMED = 10  # versions that an error names
 _DELETED, _INSERTED = "__acidsql_deleted", "__acidsql_inserted"
 
@@ -112,7 +107,7 @@ class ChangeFeed:
 
     def _of(self, table: Table, wanted: Range, snapshot: Snapshot) -> DataFrame:
         """The changes of a range."""
-        keys = key_columns(table, wanted.keys)
+        keys = change_keys(table, wanted.keys)
         need_row_ids(table)
         need_names(table)
         new = self.new(table, wanted, snapshot)
@@ -200,7 +195,7 @@ class ChangeFeed:
         )
         same = F.expr(f"{COMMIT_VERSION} = {VERSION}")
         joined = rows.join(commits.hint("broadcast"), same, "left")
-        return jvm.select(joined, *(quote(one.name) for one in table.all_columns), *_ADDED)
+        return jvm.select(joined, *(quote(one.name) for one in table.all_columns), *ADDED)
 
 
 def _is_within(wanted: Range) -> bool:
@@ -220,33 +215,6 @@ def _shown(when: When | None) -> str:
     return datetime.fromtimestamp(when.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def need_names(table: Table) -> None:
-    """Raise UnsupportedError if a column of a table has the name of a column of its changes."""
-    taken = [one.name for one in table.all_columns if one.name.lower() in _ADDED]
-    if taken:
-        raise UnsupportedError(
-            f"{table.name} has a column '{taken[0]}', as its changes have a column of their own.",
-            condition="UNSUPPORTED_FEATURE.CHANGES",
-        )
-
-
-def key_columns(table: Table, given: Sequence[str] | None) -> list[str]:
-    """The table's own names of the key columns."""
-    if isinstance(given, str):
-        raise SettingError(f"keys={given!r} is no list of columns.", name="keys")
-    wanted = given
-    if wanted is None:
-        wanted = [one.strip() for one in table.properties.get(KEY, "").split(",") if one.strip()]
-    own = {one.name.lower(): one.name for one in table.all_columns}
-    for name in wanted:
-        if name.lower() not in own:
-            raise CatalogError(
-                f"{table.name} has no column '{name}', which is to be a key of its changes.",
-                condition="UNRESOLVED_COLUMN", sqlstate="42703", table=table.name,
-            )  # fmt: skip
-    return [own[name.lower()] for name in wanted]
-
-
 def _paired(rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool) -> DataFrame:
     """A deletion and an insertion under one key become the two images of an update.
 
@@ -263,10 +231,7 @@ def _paired(rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: b
         ),
     )
     is_key = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    several = literal(
-        f"In the changes of {table.name}, two rows of one version have the same key "
-        f"({', '.join(keys)}). Name columns that are a key."
-    )
+    several = literal(same_key(table, keys))
     kind = (
         f"CASE WHEN NOT ({is_key}) THEN {CHANGE_TYPE} "
         f"WHEN {_DELETED} > 1 OR {_INSERTED} > 1 THEN raise_error({several}) "

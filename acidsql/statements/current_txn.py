@@ -13,7 +13,7 @@ from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
-from acidsql.metastore.streams import NextBatch, StreamEntry
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 from acidsql.statements.time_travel import When
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.statements.work import Work
@@ -75,6 +75,10 @@ class Transactions:
             batch=batch, replayed=replayed,
         )  # fmt: skip
         return self.current
+
+    def work_for(self, batch: Batch) -> None:
+        """Let the store know which batch of a stream all transactions from now on work for."""
+        self._txns.batch = batch
 
     def need(self) -> Transaction:
         """The transaction that BEGIN opened. Raises TxnError if there is none."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acidsql.acid.table import Table
+from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan.locking import Touched, locks_of
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.family import Context
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.said import Said
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.txn import Snapshot, Txn
 
 
@@ -40,7 +43,17 @@ class Holder:
 
         If a table or its partitions changed before the locks were granted, prepare the statement
         again. The second time lock each target table as a whole, so that two rounds are enough.
+
+        Raises:
+            CatalogError: The directory of a target is not there.
         """
+        held = self._held(txn, statement, said, prepared)
+        if self._context.metastore.abilities.shared_with_hive:
+            for query in held.prepared.queries:
+                _need_place(query.table)
+        return held
+
+    def _held(self, txn: Txn, statement: Changing, said: Said, prepared: Prepared) -> Held:
         is_first = not txn.has_looked
         touched = self._touched(prepared, said)
         txn.lock(self._locks(statement, prepared, touched), agent_info=said.text)
@@ -82,3 +95,18 @@ class Holder:
         get_table = self._context.transactions.get_table
         tables = [table for table in prepared.tables if table.is_transactional]
         return all(get_table(table.name) == table for table in tables)
+
+
+def _need_place(table: Table) -> None:
+    """Refuse a table without a directory, which would be made elsewhere than where others see it.
+
+    Hive's server makes the directory together with the table. So if it is missing, its file system
+    is not mounted on this machine, for example.
+    """
+    if not filesystem_for(table.location).exists(table.location):
+        raise CatalogError(
+            f"The directory '{table.location}' of {table.name} cannot be seen from this machine. "
+            "The same path must lead to the same files here and in Hive: mount the file system. "
+            "acidsql hive-check tries the directories of all tables.",
+            condition="PATH_NOT_FOUND", sqlstate="42K03", path=table.location,
+        )  # fmt: skip

@@ -6,6 +6,8 @@ row. A delete event has no values, so it is joined with the rows of the target.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
@@ -16,14 +18,20 @@ from acidsql.plan.assignment import as_read
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
-from acidsql.statements.changes import POSTIMAGE, PREIMAGE, need_names
 from acidsql.statements.family import Context
-from acidsql.statements.reader import Reader
+from acidsql.statements.reader import Reader, Views
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import as_char, quote, shown, shown_type
-from acidsql.storage.reading.changes import CHANGE_TYPE, DELETE, INSERT
+from acidsql.storage.reading.change_columns import (
+    CHANGE_TYPE,
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+    need_names,
+)
 from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE, row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot
@@ -45,19 +53,24 @@ class Previewer:
         Raises:
             UnsupportedError: The statement changes several tables.
         """
-        if len(prepared.queries) > 1:
+        table, *others = {query.table.name: query.table for query in prepared.queries}.values()
+        if others:
             raise UnsupportedError(
                 "The statement changes several tables, which have no columns in common. "
                 "acid.changes(…) shows what it changed, after it has run in a transaction.",
                 condition="UNSUPPORTED_FEATURE.CHANGES",
             )
-        (query,) = prepared.queries
-        need_names(query.table)
-        return as_char(self._changes(query, prepared, said), query.table)
-
-    def _changes(self, query: EventQuery, prepared: Prepared, said: Said) -> DataFrame:
-        snapshot = self._transactions.look([*prepared.reads, query.table.name])
+        need_names(table)
+        snapshot = self._transactions.look([*prepared.reads, table.name])
         views = self._reader.views(prepared, snapshot, said)
+        if (source := prepared.source) is not None:
+            views[source.view] = lower.frame(self._spark, source.query, views, said.args)
+        parts = [self._changes(query, views, snapshot, said) for query in prepared.queries]
+        return as_char(reduce(DataFrame.unionAll, parts), table)
+
+    def _changes(
+        self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said
+    ) -> DataFrame:
         events = self._reader.events(query, views, said).rows
         if query.overwrite:
             deleted = self._overwritten(query, events, snapshot, said)

@@ -17,7 +17,12 @@ from acidsql.metastore.interface import LockComponent, WriteConflict
 from acidsql.plan import lower
 from acidsql.plan.demands import demands
 from acidsql.plan.event_query import Derived, EventQuery, Reduced
-from acidsql.plan.foreign import refuse_acid_tables, refuse_new_location
+from acidsql.plan.foreign import (
+    dropped,
+    nothing_to_drop,
+    refuse_acid_tables,
+    refuse_new_location,
+)
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
@@ -28,7 +33,7 @@ from acidsql.sql.tokens import Span
 from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
-from acidsql.statements.result import rows_frame
+from acidsql.statements.result import nothing, rows_frame
 from acidsql.statements.said import Args, Said
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
@@ -281,11 +286,7 @@ class Reader:
             refuse_new_location(said.text, is_ours, double_quoted=double_quoted)
             self._sparks.share_named(said.text)
         if statement.reads is Reads.NOTHING:
-            double_quoted = said.double_quoted
-            refuse_acid_tables(
-                said.text, resolve, self._names.is_sparks, double_quoted=double_quoted
-            )
-            return self._verbatim(said.text, args)
+            return self._alone(said, args, resolve)
         found = rewrite(said.text, statement, readable, double_quoted=said.double_quoted)
         if not found.edits:
             return self._verbatim(said.text, args)
@@ -305,6 +306,17 @@ class Reader:
         # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
         with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
             return lower.frame(self._spark, query, views, said.args)
+
+    def _alone(self, said: Said, args: Args, resolve: Resolve) -> DataFrame:
+        """Run a statement of Spark's that reads no table by a query."""
+        text, is_sparks, double_quoted = said.text, self._names.is_sparks, said.double_quoted
+        refuse_acid_tables(text, resolve, is_sparks, double_quoted=double_quoted)
+        name = dropped(text, double_quoted=double_quoted)
+        if name is not None and self._names.qualify(name.parts) and not is_sparks(name.parts):
+            if not self._txns.settings.ignores_missing:
+                raise nothing_to_drop(name, text)
+            return nothing(self._spark)
+        return self._verbatim(text, args)
 
     def _of_frames(self, text: Text, said: Said) -> DataFrame:
         """Run a statement of Spark's that names DataFrames, and no ACID tables."""

@@ -170,7 +170,7 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def once() -> DataFrame:
-            with file_errors(), self._background.statement():
+            with file_errors(), self._names.naming_foreign(), self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from acidsql.plan.query import argument_name
 from acidsql.sql.frames import need_frames
-from acidsql.sql.statements import MultiInsert, SparkStatement, Statement
+from acidsql.sql.statements import Merge, MultiInsert, SparkStatement, Statement
 from acidsql.storage.spark import jvm
 
 Args = Mapping[str, Any] | Sequence[Any] | None
@@ -50,6 +50,8 @@ def name_of(statement: Statement) -> str:
         return statement.statement_name
     if isinstance(statement, MultiInsert):
         return "INSERT"
+    if isinstance(statement, Merge):
+        return statement.called
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
 
 

@@ -8,9 +8,8 @@ left out, so the same reader reads them. The store knows which files were delete
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from pyspark.sql import SparkSession
 
@@ -24,7 +23,7 @@ from acidsql.errors import (
     VersionNotFoundError,
 )
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.versions import Version
+from acidsql.metastore.older_versions import at_commit, commit_at, lost_before
 from acidsql.plan import lower
 from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
@@ -146,14 +145,7 @@ class TimeTravel:
         """
         if when.timestamp_ms is None:
             return when
-        now_ms = self._metastore.now_ms()
-        if when.timestamp_ms > now_ms:
-            raise VersionNotFoundError(
-                f"{_time(when.timestamp_ms)} is after now: the metastore's clock says "
-                f"{_time(now_ms)}.",
-                timestamp=_time(when.timestamp_ms),
-            )
-        return When(commit=self._metastore.last_commit(until_ms=when.timestamp_ms) or 0)
+        return When(commit=commit_at(self._metastore, when.timestamp_ms))
 
     def write_ids(self, table: Table, when: When, snapshot: Snapshot) -> ValidWriteIdList:
         """The write ids that a version shows: some of those that the snapshot sees.
@@ -178,10 +170,7 @@ class TimeTravel:
         versions = self._metastore.versions(table.name)
         commit = self.moment(when).commit
         assert commit is not None
-        if not versions or versions[-1].commit > commit:
-            raise _before_all(table, versions)
-        later = {version.write_id for version in versions if version.commit > commit}
-        return _without(committed, later)
+        return at_commit(table.name, committed, versions, commit)
 
     def _committed(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
         own = [] if snapshot.held_by is None else [snapshot.held_by]
@@ -196,18 +185,17 @@ class TimeTravel:
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
         """
-        oldest = self._metastore.oldest_version(table.name)
-        if (needed := shown.complete_up_to) < oldest:
-            raise SnapshotTooOldError(
-                f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
-                f"after a compaction, or a partition was dropped. The oldest version that can be "
-                f"read is {oldest}. A greater acidsql.history.retention or "
-                "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
-                "compaction has replaced.",
-                table=table.name,
-                version=needed,
-                oldest=oldest,
-            )
+        if (oldest := lost_before(self._metastore, table.name, shown)) is None:
+            return
+        needed = shown.complete_up_to
+        raise SnapshotTooOldError(
+            f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
+            f"after a compaction, or a partition was dropped. The oldest version that can be "
+            f"read is {oldest}. A greater acidsql.history.retention or "
+            "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+            "compaction has replaced.",
+            table=table.name, version=needed, oldest=oldest,
+        )  # fmt: skip
 
 
 def need_versions(metastore: Metastore, of: object) -> None:
@@ -241,25 +229,3 @@ def _at_version(table: Table, version: int, seen: ValidWriteIdList) -> ValidWrit
             table=table.name, version=version,
         )  # fmt: skip
     return seen.up_to(version)
-
-
-def _before_all(table: Table, versions: Sequence[Version]) -> VersionNotFoundError:
-    since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
-    return VersionNotFoundError(
-        f"Nothing is known of {table.name}{since}: it was made then, or what happened before was "
-        "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
-        table=table.name,
-    )
-
-
-def _without(seen: ValidWriteIdList, later: set[int]) -> ValidWriteIdList:
-    """The list without some committed write ids."""
-    mark = seen.high_water_mark
-    while mark in later or (mark > 0 and not seen.is_valid(mark)):
-        mark -= 1
-    shown = seen.up_to(mark)
-    return shown.hiding(number for number in later if number < mark)
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

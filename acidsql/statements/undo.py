@@ -11,14 +11,20 @@ from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds
 from acidsql.errors import TxnError
 from acidsql.plan.undone import OfVersion, Since, Undone
-from acidsql.statements.changes import ChangeFeed, key_columns
+from acidsql.statements.changes import ChangeFeed
 from acidsql.statements.family import Context
 from acidsql.statements.reverted import refuse_reverted
 from acidsql.statements.said import Said
 from acidsql.statements.time_travel import TimeTravel, need_versions
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import KEYS, WRITE_ID
-from acidsql.storage.reading.changes import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
+from acidsql.storage.reading.change_columns import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    change_keys,
+)
 from acidsql.txn import Snapshot
 
 _NAMED = 10  # versions that an error names
@@ -84,7 +90,7 @@ class UndoneChanges:
         found = [(int(row[0]), int(row[1])) for row in counts.collect()]
         if not found:
             return rows
-        keys = key_columns(table, None)
+        keys = change_keys(table, None)
         if not undone.skips_conflicts or not keys:
             raise self._conflict(table, undone, found)
         names = [quote(key) for key in keys]

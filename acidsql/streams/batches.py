@@ -2,7 +2,8 @@
 
 One batch, from start to finish:
 
-1. Look up the ledger. If the batch was committed already, skip it (``metastore/stream_rules.py``).
+1. If the run begins with this batch, abort what a dead run has left open, because of its locks.
+   Look up the ledger. If the batch was committed already, skip it (``metastore/stream_rules.py``).
 2. Write the batch's rows, in a transaction.
 3. COMMIT notes the batch in the ledger, unless another run has changed the entry since 1.
 
@@ -92,6 +93,9 @@ class BatchWriter(Generic[Target]):
         with self._runner(rows.sparkSession) as runner:
             target = self.target(runner)
             batch = self._identity(rows, batch_id, target)
+            runner.transactions.work_for(batch)
+            if batch.query_id and batch.run_id not in self._runs:
+                self._setup.metastore.end_other_runs(batch)
             self.last = again(lambda: self._once(runner, target, rows, batch), self._setup.retries)
         self._runs.add(batch.run_id)
 

@@ -1,4 +1,4 @@
-"""A table as the source of a stream: the rows that transactions have inserted, each once.
+"""A table as the source of a stream: the rows that were inserted, each once, or all changes.
 
 Commits are not in the order of write ids. So an offset is a snapshot, the valid write ids as text:
 a transaction that was open at one offset and commits later belongs to a later batch.
@@ -14,39 +14,46 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import (
     CatalogError,
-    SettingError,
     SnapshotTooOldError,
     UnsupportedError,
     VersionNotFoundError,
 )
 from acidsql.metastore.interface import Metastore
+from acidsql.metastore.older_versions import at_commit, commit_at, lost_before
+from acidsql.storage.folding.stream_changes import FeedRead, feed_ddl, feed_reads, feed_rows
 from acidsql.storage.folding.stream_reads import (
+    Shows,
     StreamRead,
     live_reads,
     new_reads,
     stream_ddl,
     stream_rows,
 )
+from acidsql.storage.reading.change_columns import change_keys, need_names
 from acidsql.storage.reading.changes import Changes
+from acidsql.streams.read_limits import (
+    SupportsTriggerAvailableNow,
+    default_limit,
+    limited,
+    wants_all,
+)
+from acidsql.streams.source_options import LATEST, source_options
 
-_OPTIONS = {
-    "table", "warehouse", "metastore", "path", "startingversion", "failondataloss",
-    "readchangefeed",
-}  # fmt: skip
+_NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
 
 
 class Split(InputPartition):
     """A task's work."""
 
-    def __init__(self, read: StreamRead) -> None:
+    def __init__(self, read: StreamRead | FeedRead) -> None:
         self.read = read
 
 
-class TableStream(DataSourceStreamReader):
+class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The micro-batches of a table.
 
     Args:
@@ -57,7 +64,8 @@ class TableStream(DataSourceStreamReader):
     Raises:
         SettingError: An option is missing, unknown or wrong.
         UnsupportedError: The metastore keeps no versions, or the table cannot be a stream.
-        CatalogError: There is no such table, or it has other columns than Spark knows.
+        CatalogError: There is no such table or key column, or the table has other columns than
+            Spark knows.
     """
 
     def __init__(
@@ -66,16 +74,14 @@ class TableStream(DataSourceStreamReader):
         options: Mapping[str, str],
         ddl: str | None = None,
     ) -> None:
-        known = {name.lower(): value for name, value in options.items()}
-        _check(known)
-        self._start = known.get("startingversion")
-        self._fails = known.get("failondataloss", "true").lower() != "false"
+        self._options = source_options(options)
         self._open = open_store
-        self._name = _name_of(known["table"])
+        self._name = self._options.table
         self._store: Metastore | None = None
+        self._last: ValidWriteIdList | None = None  # where Trigger.AvailableNow ends
         self.ddl = ddl
         self.table = self._found()
-        self.ddl = stream_ddl(self.table)
+        self.ddl = self._ddl_of(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks need the table only: no connection and no address of the metastore."""
@@ -83,36 +89,56 @@ class TableStream(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Where a new query begins."""
-        if self._start is None:
+        start, start_ms = self._options.start, self._options.start_ms
+        if start is None and start_ms is None:
             return self._offset("")  # the current rows first
         seen, _ = self._seen()
-        if self._start.lower() == "latest":
+        if start_ms is not None:
+            commit = commit_at(self._metastore, start_ms - 1)
+            versions = self._metastore.versions(self._name)
+            return self._offset(str(at_commit(self._name, seen, versions, commit)))
+        if start == LATEST:
             return self._offset(str(seen))
-        version = int(self._start)
-        if not 1 <= version <= seen.high_water_mark:
+        assert isinstance(start, int)
+        if not 1 <= start <= seen.high_water_mark:
             raise VersionNotFoundError(
-                f"{self._name} has no version {version}: it has the versions 1 to "
+                f"{self._name} has no version {start}: it has the versions 1 to "
                 f"{seen.high_water_mark}.",
-                table=self._name, version=version,
+                table=self._name, version=start,
             )  # fmt: skip
-        return self._offset(str(seen.up_to(version - 1)))
+        return self._offset(str(seen.up_to(start - 1)))
 
-    # PySpark 4.1 calls it so, and later versions call a method without parameters so too.
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
-        """What is committed now.
+    # PySpark 4.1 calls it without arguments.
+    def latestOffset(  # noqa: N802 - PySpark's name
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
+        """What is committed now, or the first part of it.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
         """
-        offset = self._offset(str(self._seen()[0]))
+        end = self._seen()[0] if self._last is None else self._last
+        if start is not None and start["snapshot"] and not wants_all(limit):
+            new = NewWriteIds(_today(start["snapshot"], end), end)
+            end = limited(new, self._sizes(), self._options.max_versions, self._options.max_bytes)
+        offset = self._offset(str(end))
         self._found()  # after the snapshot: none of its rows has a column that is new by then
         return offset
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - PySpark's name
+        """What Spark passes to ``latestOffset``."""
+        return default_limit(is_limited=self._options.is_limited)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
+        """Let the query end with what is committed now, in as many batches as the limits need."""
+        self._last = self._seen()[0]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch.
 
         Raises:
-            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of it.
+            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the cleaner has deleted files of it, or a
+                rebalance gave the rows other row ids.
             CatalogError: STREAM_SOURCE_CHANGED: the table was dropped and made again, or has other
                 columns now.
         """
@@ -123,12 +149,25 @@ class TableStream(DataSourceStreamReader):
         before = _today(start["snapshot"], seen) if start["snapshot"] else None
         reads = self._reads(before, after, seen, txns)
         self._need_same(start, end)  # and while the files were listed
-        return [Split(read) for read in reads]
+        if not self._options.is_feed:
+            return [Split(read) for read in reads]
+        new = NewWriteIds(before or _NOTHING, after)
+        commits = {
+            one.write_id: (one.committed_ms, one.txn_id)
+            for one in self._metastore.versions(self._name)
+            if one.write_id in new
+        }
+        # No row of the first batch was deleted, so there are no pairs.
+        keys = () if before is None else change_keys(self.table, self._options.keys)
+        return [Split(read) for read in feed_reads(reads, keys, commits)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a file."""
+        """The rows of a task."""
         assert isinstance(partition, Split)
-        yield from stream_rows(partition.read, self.table)
+        if isinstance(partition.read, FeedRead):
+            yield from feed_rows(partition.read, self.table)
+        else:
+            yield from stream_rows(partition.read, self.table)
 
     def stop(self) -> None:
         """Close the metastore."""
@@ -147,18 +186,19 @@ class TableStream(DataSourceStreamReader):
         try:
             if before is None:
                 reads = live_reads(self.table, where, after, txns)
-                self._need_kept(after, seen)
+                self._need_kept(after)
                 return reads
-            new = NewWriteIds(before, after)
-            reads = new_reads(Changes(self.table, where, new, txns))
-            self._need_kept(before, seen)
+            what = Changes(self.table, where, NewWriteIds(before, after), txns)
+            reads = new_reads(what, with_deletes=self._options.is_feed)
+            self._need_kept(before)
             return reads
         except SnapshotTooOldError:
-            if self._fails:
+            if self._options.fails:
                 raise
             left = live_reads(self.table, where, seen, txns)
-            new = NewWriteIds(before or ValidWriteIdList(0), after)
-            return [replace(one, new=new, is_live=before is None) for one in left]
+            new = NewWriteIds(before or _NOTHING, after)
+            shows = Shows.LIVE if before is None else Shows.NEW
+            return [replace(one, new=new, shows=shows) for one in left]
 
     def _directories(self) -> list[str]:
         if not self.table.partition_columns:
@@ -167,18 +207,11 @@ class TableStream(DataSourceStreamReader):
         found = self._metastore.partitions(self._name)
         return [one.location.removeprefix(prefix) for one in found]
 
-    def _need_kept(self, shown: ValidWriteIdList, seen: ValidWriteIdList) -> None:
-        """See ``TimeTravel.need_kept``: after the files were listed.
-
-        A compaction takes no write id above an open one. So an oldest version above one is that of
-        a dropped partition, which a snapshot needs only if it does not show the drop.
-        """
-        oldest = self._metastore.oldest_version(self._name)
-        needed = shown.complete_up_to
-        lacks = [number for number in shown.open if number <= oldest and seen.is_valid(number)]
-        shows_drop = shown.high_water_mark >= oldest and not lacks
-        if needed >= oldest or (oldest > seen.complete_up_to <= needed and shows_drop):
+    def _need_kept(self, shown: ValidWriteIdList) -> None:
+        """See ``TimeTravel.need_kept``: after the files were listed."""
+        if (oldest := lost_before(self._metastore, self._name, shown)) is None:
             return
+        needed = shown.complete_up_to
         raise SnapshotTooOldError(
             f"The stream of {self._name} needs files since version {needed}, which the cleaner has "
             f"deleted, or a partition was dropped. The oldest version that can be read is "
@@ -203,12 +236,25 @@ class TableStream(DataSourceStreamReader):
         table = self._metastore.get_table(self._name)
         if table is None:
             raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
-        if self.ddl is not None and (now := stream_ddl(table)) != self.ddl:
+        if self.ddl is not None and (now := self._ddl_of(table)) != self.ddl:
             raise _changed(
                 f"{self._name} has other columns now than when the stream began: {now} instead of "
                 f"{self.ddl}. Start the query again."
             )
         return table
+
+    def _ddl_of(self, table: Table) -> str:
+        if not self._options.is_feed:
+            return stream_ddl(table)
+        need_names(table)
+        return feed_ddl(table, change_keys(table, self._options.keys))
+
+    def _sizes(self) -> dict[int, int]:
+        """The bytes that each version wrote."""
+        sizes: dict[int, int] = {}
+        for one in self._metastore.versions(self._name):
+            sizes[one.write_id] = sizes.get(one.write_id, 0) + one.change.bytes
+        return sizes
 
     def _seen(self) -> tuple[ValidWriteIdList, ValidTxnList]:
         txns = self._metastore.valid_txns()
@@ -254,25 +300,3 @@ def _today(text: str, seen: ValidWriteIdList) -> ValidWriteIdList:
     gone = tuple(number for number in then.open if seen.is_aborted(number))
     still = tuple(number for number in then.open if number not in gone)
     return replace(then, open=still, aborted=then.aborted + gone)
-
-
-def _check(options: Mapping[str, str]) -> None:
-    if unknown := sorted(set(options) - _OPTIONS):
-        raise SettingError(f"A stream of a table has no option '{unknown[0]}'.", name=unknown[0])
-    if options.get("readchangefeed", "false").lower() != "false":
-        raise UnsupportedError(
-            "A stream gives inserts only. Write acid.changes('db.t', …) for deletes and updates.",
-            condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
-        )
-    start = options.get("startingversion", "latest")
-    if start.lower() != "latest" and not start.isdecimal():
-        raise SettingError(
-            f"startingVersion='{start}' is neither a version nor latest.", name="startingVersion"
-        )
-
-
-def _name_of(text: str) -> TableName:
-    parts = text.lower().split(".")
-    if len(parts) > 2 or not all(parts):
-        raise SettingError(f"table='{text}' is not database.table.", name="table")
-    return TableName(*(parts if len(parts) == 2 else ["default", *parts]))

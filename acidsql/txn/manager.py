@@ -11,6 +11,7 @@ from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, SettingError, SnapshotTooOldError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import TxnStore, TxnType
+from acidsql.metastore.streams import Batch
 from acidsql.settings import Settings
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.leases import Leases
@@ -32,6 +33,9 @@ class TxnManager:
         host: The host of this process.
         agent_info: The statement, if ``open`` gets none.
         sleep: Waits for some seconds between two checks of a lock; tests replace it.
+
+    Attributes:
+        batch: The batch of a stream that the transactions opened from now on work for.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class TxnManager:
         self.heartbeat = Heartbeat(store, self._interval_ms(settings), self._on_beat)
         self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()
+        self.batch: Batch | None = None
 
     @property
     def settings(self) -> Settings:
@@ -95,6 +100,7 @@ class TxnManager:
             txn_type=txn_type,
             timeout_ms=self.settings.txn_timeout_ms,
             max_open_txns=self.settings.max_open_txns,
+            batch=self.batch,
         )
         waiter = LockWaiter(self._store, waits or self.settings, self._sleep)
         txn = Txn(txn_id, self._store, self.heartbeat, waiter, several=several)

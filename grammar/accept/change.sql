@@ -2,6 +2,10 @@
 UPDATE t AS x SET x.a = x.a + 1, b = DEFAULT, c = CASE WHEN d THEN 1 ELSE 2 END WHERE x.id = 1
 -- case update: a comparison as a value, nested fields, no WHERE
 UPDATE t SET a = b = c, addr.city = 'x'
+-- case update, partners: rows with partners, and a FROM that is part of an operator
+UPDATE t x SET a = s.b, c = s.b IS DISTINCT FROM x.c FROM s WHERE x.id = s.id AND s.b > 0
+-- case delete, merge_source: rows with partners in a query
+DELETE FROM t USING (SELECT id FROM s) AS u WHERE t.id = u.id
 -- case update, ctes: subqueries
 WITH c AS (SELECT 1 AS id) UPDATE t SET a = (SELECT max(b) FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM c)
 -- case update: keywords as columns

@@ -19,6 +19,10 @@ CREATE TABLE n (a INT, b INT, c INT) CLUSTERED BY (a) SORTED BY (a DESC, b, c AS
 DROP TABLE IF EXISTS db.t PURGE
 -- case truncate, static_partition: one partition
 TRUNCATE TABLE t PARTITION (p = 1, q = 'x')
+-- case truncate: without TABLE, as in Hive
+TRUNCATE t
+-- case create_table, table_clause, orc_serde, orc_input, orc_output: as Hive's SHOW CREATE TABLE prints ORC
+CREATE TABLE `n`(`a` int COMMENT 'x') PARTITIONED BY (`p` string) ROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.orc.OrcSerde' STORED AS INPUTFORMAT 'org.apache.hadoop.hive.ql.io.orc.OrcInputFormat' OUTPUTFORMAT 'org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat' TBLPROPERTIES ('transactional'='true')
 -- case alter_table, add_columns: with brackets
 ALTER TABLE t ADD COLUMNS (a INT COMMENT 'x', b STRUCT<c: INT>)
 -- case add_columns: without brackets

@@ -1,5 +1,9 @@
--- case UNSUPPORTED_FEATURE at 21-25: UPDATE … FROM
-UPDATE t SET a = s.b FROM s WHERE t.id = s.id
+-- case PARSE_SYNTAX_ERROR at 27-27: Expected WHERE, which says
+UPDATE t SET a = s.b FROM s
+-- case UNSUPPORTED_FEATURE at 31-35: The FROM of UPDATE comes between SET and WHERE
+UPDATE t SET a = 1 WHERE b = c FROM s
+-- case UNSUPPORTED_FEATURE at 28-32: A join as UPDATE's source
+UPDATE t SET a = s.b FROM s JOIN u ON true WHERE a = b
 -- case UNSUPPORTED_FEATURE at 27-32: ORDER BY
 UPDATE t SET a = 1 WHERE b ORDER BY c
 -- case UNSUPPORTED_FEATURE at 19-24: LIMIT
@@ -56,8 +60,8 @@ DELETE FROM t LIMIT 1
 DELETE FROM t WHERE a = 1 LIMIT 1
 -- case UNSUPPORTED_FEATURE at 16-21: DELETE … ORDER BY
 DELETE FROM t x ORDER BY a LIMIT 1
--- case UNSUPPORTED_FEATURE at 14-19: DELETE … USING
-DELETE FROM t USING s WHERE t.id = s.id
+-- case UNSUPPORTED_FEATURE at 21-22: A join as DELETE's source
+DELETE FROM t USING s, u WHERE t.id = s.id
 -- case UNSUPPORTED_FEATURE at 14-18: More than one table
 DELETE FROM t JOIN s ON a = b
 -- case UNSUPPORTED_FEATURE at 13-14: More than one table

@@ -20,9 +20,9 @@ KINDS = {
 }
 
 
-def directories(both, partition=""):
-    place = both.server.warehouse / f"{both.database}.db" / "t" / partition
-    return sorted(one.name for one in place.iterdir() if one.name[0] not in "._")
+def directories(both, place="t"):
+    found = (both.server.warehouse / f"{both.database}.db" / place).iterdir()
+    return sorted(one.name for one in found if one.name[0] not in "._")
 
 
 def entries(both, table="t"):
@@ -114,6 +114,30 @@ def test_a_reader_keeps_its_snapshot_over_a_compaction_of_hive_and_its_cleaner(b
     for _ in range(3):
         both.hive.sql("!cleaner")
     assert sorted(map(tuple, changed.collect())) == sorted((v,) for _, v in before)
+
+
+@pytest.mark.parametrize("kind", ["plain", pytest.param("insert-only", marks=LONG)])
+def test_hives_cleaner_deletes_what_a_dead_session_published(both, kind):
+    """The server's records tell it where to look, and then it forgets them (T1)."""
+    changed_by_both(both, kind)
+    both.acid.sql("CREATE TABLE p (id INT) PARTITIONED BY (p INT)")
+    before, known = both.rows("t"), directories(both)
+    dying = both.new_acid()
+    dying.sql("BEGIN")
+    for statement in ("INSERT INTO t VALUES (7, 7)", "INSERT INTO p VALUES (1, 1), (2, 2)"):
+        dying.sql(statement)
+    if kind == "plain":
+        dying.sql("DELETE FROM t")
+    txn = dying._runner.transactions.current.id
+    both.acid.sql(f"ABORT TRANSACTIONS {txn}")  # as the server does after a time-out
+    assert directories(both) != known and directories(both, "p/p=1")
+    both.server.query(f"UPDATE TXNS SET TXN_STARTED = 0 WHERE TXN_ID = {txn}")  # Hive waits 12 h
+    both.hive.sql("!cleaner")
+    recorded = f"SELECT TC_TABLE, TC_PARTITION FROM TXN_COMPONENTS WHERE TC_TXNID = {txn}"
+    assert both.server.query(recorded) == []
+    assert directories(both) == known
+    assert directories(both, "p/p=1") == directories(both, "p/p=2") == []
+    assert both.rows("t") == before and both.rows("p") == []
 
 
 def worker_of(session):

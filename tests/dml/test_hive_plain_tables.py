@@ -11,6 +11,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 import pyorc
 from kit import rows
+from pyspark.errors import AnalysisException
 
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.metastore.hive.idl import hive
@@ -200,6 +201,33 @@ def test_what_acidsql_cannot_read_is_refused_by_name(acid, put, options, said):
             acid.sql(statement)
         assert f"{acid.spark.catalog.currentDatabase()}.odd" in str(caught.value)
     assert rows(acid, "SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table_type": "ICEBERG"}, "odd is a table of Iceberg, .*: use Iceberg for Spark"),
+        ({}, "odd is no ACID table, so acidsql only reads it in queries.*use Hive"),
+        ({"view": "SELECT 1 a"}, "odd is a view of Hive's"),
+    ],
+    ids=["Iceberg", "plain", "view"],
+)
+def test_a_change_of_what_is_no_acid_table_says_what_it_is(acid, put, options, said):
+    """Spark alone would say that there is no such table."""
+    put("odd", **options)
+    acid.sql("CREATE TABLE t (a INT)")
+    database = acid.spark.catalog.currentDatabase()
+    for statement in (
+        "INSERT INTO {} VALUES (1)", "INSERT OVERWRITE {} VALUES (1)", "UPDATE {} SET a = 1",
+        "DELETE FROM {}", "TRUNCATE TABLE {}", "DROP TABLE {}", "DESCRIBE {}",
+        "MERGE INTO {} o USING t ON o.a = t.a WHEN MATCHED THEN DELETE",
+    ):  # fmt: skip
+        for name in ("odd", f"{database}.odd"):
+            with pytest.raises(UnsupportedError, match=said) as caught:
+                acid.sql(statement.format(name))
+            assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.FOREIGN_TABLE"
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        acid.sql("DELETE FROM nowhere")
 
 
 def test_a_partition_in_another_format_is_refused(acid, put, add, place):

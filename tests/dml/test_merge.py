@@ -251,6 +251,25 @@ def test_star_takes_columns_by_name(acid):
             "WHEN MATCHED THEN UPDATE SET *", "UNRESOLVED_COLUMN")  # fmt: skip
 
 
+def test_update_from_and_delete_using_change_the_rows_with_partners(acid):
+    fill(acid, "t (id INT, v STRING, n INT)", "1, 'a', 1", "2, 'b', 2", "3, 'c', NULL", "4, 'd', 4")
+    fill(acid, "s (id INT, v STRING, n INT)", "1, 'A', 9", "3, 'C', 9", "5, 'E', 9", "4, 'D', 0")
+    update = (
+        "UPDATE t x SET v = s.v, n = coalesce(x.n, 0) + s.n FROM s WHERE x.id = s.id AND s.n > 0"
+    )
+    assert counts(acid, update) == (0, 2, 0)
+    assert acid.last.statement.startswith("UPDATE")
+    assert table(acid) == [(1, "A", 10), (2, "b", 2), (3, "C", 9), (4, "d", 4)]
+    twice = "(SELECT * FROM s UNION ALL SELECT * FROM s) u WHERE t.id = u.id"
+    with pytest.raises(MergeCardinalityError):
+        acid.sql(f"UPDATE t SET v = u.v FROM {twice}")
+    assert counts(acid, f"DELETE FROM t USING {twice} AND u.id > 1") == (0, 0, 2)
+    assert table(acid) == [(1, "A", 10), (2, "b", 2)]
+    if acid.metastore.abilities.keeps_versions:
+        history = acid.sql("DESCRIBE HISTORY t").select("operation").limit(2).collect()
+        assert [row.operation for row in history] == ["DELETE", "UPDATE"]
+
+
 def test_update_star_moves_rows(acid):
     layout = "PARTITIONED BY (p INT) CLUSTERED BY (b) INTO 2 BUCKETS"
     fill(acid, f"t (id INT, a STRING, b INT) {layout}",
@@ -272,7 +291,11 @@ def test_update_star_moves_rows(acid):
         ("WHEN MATCHED THEN UPDATE SET nope = 1", "UNRESOLVED_COLUMN", "nope"),
         ("WHEN MATCHED THEN UPDATE SET v = s.nope", "UNRESOLVED_COLUMN", "s.nope"),
         ("WHEN MATCHED AND nope THEN DELETE", "UNRESOLVED_COLUMN", "nope"),
-        ("WHEN MATCHED THEN UPDATE SET id = 'x'", "INCOMPATIBLE_DATA_FOR_TABLE", "'x'"),
+        (
+            "WHEN MATCHED THEN UPDATE SET id = upper('x')",
+            "INCOMPATIBLE_DATA_FOR_TABLE",
+            "upper('x')",
+        ),
         ("WHEN MATCHED THEN UPDATE SET v = 'a', v = 'b'", "DUPLICATE_ASSIGNMENTS", "v"),
         ("WHEN MATCHED THEN UPDATE SET v = explode(array(1))", "UNSUPPORTED_GENERATOR", None),
         ("WHEN MATCHED THEN UPDATE SET n = sum(s.n)", "", None),

@@ -209,3 +209,15 @@ def test_no_suggestion_names_a_column_of_our_own(acid, statement):
     assert caught.value.condition.startswith("UNRESOLVED_COLUMN")
     assert "__acidsql" not in str(caught.value)
     assert "[]" not in str(caught.value)
+
+
+def test_a_drop_of_what_is_not_there_is_an_error_unless_it_is_to_be_ignored(acid):
+    for what in ("TABLE", "VIEW"):
+        error = refused(acid, f"DROP {what} nothing", "TABLE_OR_VIEW_NOT_FOUND", "nothing")
+        assert "hive.exec.drop.ignorenonexistent" in str(error)
+    acid.sql("SET hive.exec.drop.ignorenonexistent = true")
+    acid.sql("DROP TABLE nothing")
+    acid.sql("DROP VIEW default.nothing")
+    acid.sql("CREATE TEMPORARY VIEW something AS SELECT 1")
+    acid.sql("DROP VIEW something")
+    assert not acid.spark.catalog.tableExists("something")

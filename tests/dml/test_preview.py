@@ -114,5 +114,9 @@ def test_what_has_no_preview_is_refused_with_a_reason(acid):
     acid.sql("CREATE TABLE odd (id INT, _change_type INT)")
     with pytest.raises(UnsupportedError, match="_change_type"):
         acid.preview("INSERT INTO odd VALUES (1, 2)")
+    both = "FROM t INSERT INTO t SELECT id + 1 INSERT INTO t SELECT id + 2 WHERE id = 1"
+    assert sorted((one.id, one._change_type) for one in acid.preview(both).collect()) == [
+        (2, "insert"), (3, "insert"),
+    ]  # fmt: skip
     with pytest.raises(UnsupportedError, match="several tables"):
         acid.preview("FROM t INSERT INTO t SELECT id INSERT INTO plain SELECT id")

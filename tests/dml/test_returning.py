@@ -162,8 +162,13 @@ def test_a_wrong_item_is_refused_before_anything_is_done(acid):
         ("WITH (OLD AS id) id.v", "AMBIGUOUS_REFERENCE", None),
         ("WITH (OLD AS a, NEW AS A) a.v", "AMBIGUOUS_REFERENCE", None),
         ("id, id + other", "UNRESOLVED_COLUMN", "other"),
+        ("* EXCEPT (old)", "UNRESOLVED_COLUMN", "old"),
+        ("t.* EXCEPT (v, `Row__Id`)", "UNRESOLVED_COLUMN", "`Row__Id`"),
+        ("struct(old.* EXCEPT (row__id))", "UNRESOLVED_COLUMN", "row__id"),
+        ("* EXCEPT (nothing)", "UNRESOLVED_COLUMN", None),
     ):
-        refused(acid, f"DELETE FROM t RETURNING {items}", condition, at)
+        error = refused(acid, f"DELETE FROM t RETURNING {items}", condition, at)
+        assert "__acidsql" not in str(error)
     merge = "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN DELETE RETURNING s.id"
     refused(acid, merge, "UNSUPPORTED_FEATURE.RETURNING", at="s.id")
     assert table(acid) == [(1, "a")]
@@ -171,6 +176,12 @@ def test_a_wrong_item_is_refused_before_anything_is_done(acid):
 
 def test_rows_are_returned_before_commit_and_not_after_a_rollback(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'")
+    with acid.transaction() as transaction:
+        old = acid.sql("DELETE FROM t WHERE id = 1 RETURNING v")
+        assert ordered(old.collect()) == [("a",)]
+        transaction.rollback()
+    with pytest.raises(SnapshotTooOldError):
+        old.collect()
     with acid.transaction() as transaction:
         found = acid.sql("UPDATE t SET v = 'x' RETURNING old.v, id")
         assert ordered(found.collect()) == [("a", 1), ("b", 2)]

@@ -130,4 +130,40 @@ def test_overflow_of_any_statement_is_an_error_without_ansi(ours, conf):
             ours.sql(statement)
         assert caught.value.condition == "CAST_OVERFLOW_IN_TABLE_INSERT"
     with pytest.raises(SqlError):
-        ours.sql("UPDATE u SET ti = '1'")
+        ours.sql("UPDATE u SET ti = concat('1', '')")
+
+
+def test_a_text_literal_is_a_value_of_its_column(acid):
+    acid.sql("CREATE TABLE t (id INT, d DATE, at TIMESTAMP, n DECIMAL(5, 2), ok BOOLEAN, s STRING)")
+    acid.sql(
+        "INSERT INTO t VALUES ('1', '2024-01-02', '2024-01-02 03:04:05.5', '1.5', 'true', '7'), "
+        "(NULL, NULL, NULL, NULL, NULL, '8')"
+    )
+    acid.sql("UPDATE t SET d = '2024-02-03', id = '2' WHERE s = '8'")
+    acid.sql(
+        "MERGE INTO t USING (SELECT 9 AS k) ON id = k WHEN NOT MATCHED THEN "
+        "INSERT (id, d, s) VALUES ('3', '2024-03-04', 'm')"
+    )
+    found = acid.sql(
+        "SELECT id, CAST(d AS STRING), CAST(at AS STRING), n, ok, s FROM t ORDER BY id"
+    )
+    assert [tuple(map(str, row)) for row in found.collect()] == [
+        ("1", "2024-01-02", "2024-01-02 03:04:05.5", "1.50", "True", "7"),
+        ("2", "2024-02-03", "None", "None", "None", "8"),
+        ("3", "2024-03-04", "None", "None", "None", "m"),
+    ]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("i INT", "1x"), ("i INT", "3000000000"), ("d DATE", "2024-02-30"), ("i INT", ""),
+     ("at TIMESTAMP", "2024-01-02 03:04:05+01:00"), ("at TIMESTAMP", "2024-01-02 03:04Z")],
+)  # fmt: skip
+def test_a_text_literal_that_is_no_value_is_an_error(acid, conf, ansi, column, text):
+    conf("spark.sql.ansi.enabled", ansi)
+    acid.sql(f"CREATE TABLE t (a INT, {column})")
+    with pytest.raises(ConstraintError, match=f"CAST_INVALID_INPUT.*: {text.replace('+', '.')}"):
+        acid.sql(f"INSERT INTO t VALUES (1, '{text}')")
+    refused(acid, f"INSERT INTO t SELECT 1, '{text}'", "INCOMPATIBLE_DATA_FOR_TABLE")
+    assert acid.table("t").count() == 0

@@ -82,7 +82,7 @@ def test_all_values_are_of_before_the_statement(t):
         ("UPDATE t SET n = nope", "UNRESOLVED_COLUMN", "nope"),
         ("UPDATE t SET nope = 1", "UNRESOLVED_COLUMN", "nope"),
         ("UPDATE t SET n = 1, N = 2", "DUPLICATE_ASSIGNMENTS", "N"),
-        ("UPDATE t SET n = 'x'", "INCOMPATIBLE_DATA_FOR_TABLE", "'x'"),
+        ("UPDATE t SET n = v", "INCOMPATIBLE_DATA_FOR_TABLE", "v"),
         ("UPDATE t SET n = true", "INCOMPATIBLE_DATA_FOR_TABLE", "true"),
         ("UPDATE t SET n = 1 WHERE nope", "UNRESOLVED_COLUMN", "nope"),
         ("UPDATE t SET n = 1 WHERE id", "", None),
@@ -94,7 +94,6 @@ def test_all_values_are_of_before_the_statement(t):
         ("DELETE FROM t WHERE id = 1) OR (true", "PARSE_SYNTAX_ERROR", None),
         ("DELETE FROM t WHERE id = 1; DELETE FROM t", "", None),
         ("UPDATE t SET n = 1 FROM u", "", None),
-        ("DELETE FROM t USING u WHERE t.id = u.k", "", None),
         ("UPDATE t SET n = __acidsql_writeid", "", None),
     ],
 )
@@ -115,7 +114,7 @@ def test_a_row_moves_if_its_partition_or_bucketing_columns_change(acid):
     assert rows(acid, "SELECT id FROM t WHERE b = 5 AND p IS NULL") == [(2,)]  # by bucket, too
     moved = acid.sql("UPDATE t SET p = id RETURNING old.p, new.p AS now, id").collect()
     assert ordered(moved) == [(2, 1, 1), (None, 2, 2), (None, 3, 3)]
-    with pytest.raises(SqlError, match="cannot be cast|INVALID|INCOMPATIBLE"):
+    with pytest.raises(ConstraintError, match="This text is no INT"):
         acid.sql("UPDATE t SET p = 'x'")
 
 

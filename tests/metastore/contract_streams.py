@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
 
-from acidsql.errors import StreamError
+from acidsql.errors import StreamError, TxnAbortedError
 from acidsql.metastore.interface import TxnState
 from acidsql.metastore.streams import Batch, NextBatch, following
 
@@ -86,6 +86,25 @@ class StreamContract:
         assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
         assert taken_over(lambda: store.take_over_stream(replace(FIRST, run_id="third"), FIRST))
         commit(store, replace(NEXT, run_id="new"), new)
+
+    def test_a_new_run_aborts_what_other_runs_of_its_stream_have_left_open(self, store):
+        def working(**changes):
+            return store.open_txn(user="u", host="h", batch=replace(FIRST, **changes))
+
+        dead, later = working(), working(version=7)
+        others = [
+            begin(store), working(run_id="new"), working(sink="default.u"), working(app_id="App"),
+            working(query_id="copy"),
+        ]  # fmt: skip
+        store.lock(dead, [shared_read(T, INSERT)])
+        assert store.end_other_runs(replace(FIRST, run_id="new")) == [dead, later]
+        assert store.end_other_runs(replace(FIRST, run_id="new")) == []
+        assert store.show_locks() == []
+        with pytest.raises(TxnAbortedError, match="the run new of its stream has begun"):
+            store.commit_txn(dead, batch=NextBatch(FIRST, None))
+        assert {store.txn_state(txn) for txn in others} == {TxnState.OPEN}
+        store.commit_txn(others[1])
+        assert store.end_other_runs(FIRST) == []
 
     def test_an_entry_goes_with_its_table_and_follows_its_name(self, store):
         store.create_table(table())

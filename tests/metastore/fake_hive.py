@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,9 +26,13 @@ class FakeHive:
     Args:
         answer: Gets the method's name and arguments; returns the value or exception of the answer,
             or one of the words above.
+        context: The server's certificate, if it speaks TLS.
     """
 
-    def __init__(self, answer: Callable[[str, Any], Any]) -> None:
+    def __init__(
+        self, answer: Callable[[str, Any], Any], context: ssl.SSLContext | None = None
+    ) -> None:
+        self._context = context
         self._answer, self.calls, self.connections = answer, list[str](), 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -59,6 +64,11 @@ class FakeHive:
             threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
 
     def _serve(self, peer: socket.socket) -> None:
+        if self._context is not None:
+            self._open.remove(peer)
+            with suppress(OSError):  # the client does not trust us
+                peer = self._context.wrap_socket(peer, server_side=True)
+            self._open.append(peer)
         with peer, peer.makefile("rwb", 0) as stream:
             try:
                 while self._one(peer, TBinaryProtocol(_Stream(stream))):

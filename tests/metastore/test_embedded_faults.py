@@ -159,7 +159,13 @@ def with_a_batch(store):
     store.commit_txn(begin(store), batch=NextBatch(BATCH, None))
 
 
+def with_a_dead_run(store):
+    """A process that wrote a batch has died."""
+    store.open_txn(user="ann", host="h", batch=BATCH)
+
+
 PREPARE = {
+    "end_other_runs": with_a_dead_run,
     "commit_batch": with_a_batch,
     "take_over_stream": with_a_batch,
     "forget_stream": with_a_batch,
@@ -215,6 +221,7 @@ OPERATIONS = {
     "commit_batch": lambda s: s.commit_txn(1, batch=NextBatch(replace(BATCH, version=1), BATCH)),
     "commit_first_batch": lambda s: s.commit_txn(1, batch=NextBatch(BATCH, None)),
     "take_over_stream": lambda s: s.take_over_stream(replace(BATCH, run_id="new"), BATCH),
+    "end_other_runs": lambda s: s.end_other_runs(replace(BATCH, run_id="new")),
     "forget_stream": lambda s: s.forget_stream("app"),
     "abort_txn": lambda s: s.abort_txn(1, "why"),
     "abort_timed_out": lambda s: s.abort_timed_out(10),

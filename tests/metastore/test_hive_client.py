@@ -71,6 +71,8 @@ def test_an_address_names_servers_and_options():
         "thrift://", "thrift://h:99999", "thrift://h:x", "thrift://h/?auth=magic",
         "thrift://h/?tls=perhaps", "thrift://h/?fremad=1", "thrift://h/?auth=jwt",
         "thrift+http://h/?auth=plain", "thrift://ann:secret@h", "thrift://h/?password=secret",
+        "thrift://h/?auth=token", "thrift://h/?auth=kerberos&service=hive/h@REALM",
+        "thrift://h/?auth=kerberos&service=a/b/c", "thrift://h/?user=a%0Ab",
         "thrift://h/?timeout=0", "thrift://h/?timeout=5min", "thrift://h/?timeout=",
     ],
 )  # fmt: skip

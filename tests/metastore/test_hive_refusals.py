@@ -64,6 +64,12 @@ def test_a_port_of_another_program_is_an_error_that_says_what_to_check(
     assert "sesame" not in str(caught.value)
 
 
+@pytest.mark.parametrize("said", [b"SSH-2.0-OpenSSH_9.6\r\n", b"\0" * 64])
+def test_a_server_without_tls_is_an_error_that_says_so(listen, said):
+    with pytest.raises(MetastoreError, match="does not answer in TLS: leave out tls=1"):
+        HiveMetastore(listen(said) + "/?tls=1", list_names=lambda _: [])
+
+
 def test_nobody_at_the_port_is_an_error_that_names_it():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

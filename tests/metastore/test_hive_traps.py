@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.layout import partition_name
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError
 from acidsql.metastore.compaction_queue import (
     Compacted,
@@ -97,6 +98,47 @@ def test_t10_numbers_that_nobody_has_are_open_for_snapshots_and_are_not_shown(
     assert {first, last} <= {one.txn_id for one in store.show_txns()}
     assert not nobodys & {one.txn_id for one in store.show_txns()}
     ended(store, [first, last])
+
+
+def test_t11_what_another_session_changed_in_between_is_not_lost(store, connect):
+    """A table's struct is replaced as a whole. The server could compare a parameter first, but over
+    Derby it then fails, even if the parameter is as expected. So the store compares nothing: each
+    change reads the struct again, and callers hold the table's EXCLUSIVE lock."""
+    other = connect()
+    old = other._need_raw(T)
+    store.alter_table(T, set_properties={"mine": "1"})
+    for value in ("0", "1"):
+        request = hive.AlterTableRequest(
+            catName="hive", dbName=T.database, tableName=T.name, table=old,
+            expectedParameterKey="mine", expectedParameterValue=value,
+        )  # fmt: skip
+        with pytest.raises((CatalogError, MetastoreError)):
+            other._call("alter_table_req", request)
+    other.alter_table(T, set_properties={"yours": "2"})
+    properties = store.get_table(T).properties
+    assert (properties["mine"], properties["yours"]) == ("1", "2")
+
+
+def test_t16_partitions_have_the_names_that_the_server_gives_them(store):
+    """Its names have keys in lower case, and characters that Hive escapes; the letters of values
+    stay as they are."""
+    columns = (Column("K 1", "string"), Column("k2", "string"))
+    made = Table(
+        TableName("default", "named"), f"{store.warehouse}/named", (Column("a", "int"),), columns,
+        properties={"transactional": "true"},
+    )  # fmt: skip
+    store.create_table(made)
+    texts = [chr(number) for number in range(1, 128)] + ["A b", "ÄÖ", "%41", "a=b/c=d"]
+    values = [(text, f"x{text}Y") for text in texts if text.strip()]
+    txn = begin(store)
+    partitions = [
+        Partition(one, f"{made.location}/{partition_name(['k 1', 'k2'], one)}") for one in values
+    ]
+    store.commit_txn(txn, add_partitions={made.name: partitions})
+    names = store._call("get_partition_names", "default", "named", -1)
+    assert sorted(names) == sorted(partition_name(["K 1", "k2"], one) for one in values)
+    assert sorted(one.values for one in store.partitions(made.name)) == sorted(values)
+    store.drop_table(made.name)
 
 
 def test_t15_an_entry_of_a_dead_worker_is_queued_again_by_acidsql(store, connect):

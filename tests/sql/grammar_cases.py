@@ -49,6 +49,9 @@ def productions() -> dict[str, str]:
 _SAMPLES = {
     "name": ["t", "a", "`b c`", "select_", "value", "matched", "`é`", "p"],
     "frame": ["{df}"],
+    "orc_serde": ["'org.apache.hadoop.hive.ql.io.orc.OrcSerde'"],
+    "orc_input": ["'org.apache.hadoop.hive.ql.io.orc.OrcInputFormat'"],
+    "orc_output": ["'org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat'"],
     "string": ["'x'", "'it''s'", '"y"', "r'\\d'"],
     "number": ["1", "42"],
     "merging": ["'minor'", "'MAJOR'"],

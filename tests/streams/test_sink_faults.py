@@ -10,6 +10,8 @@ import pytest
 
 from acidsql.errors import AcidSqlError, MetastoreError
 from acidsql.metastore.embedded import EmbeddedMetastore
+from acidsql.metastore.interface import LockComponent, LockType, TxnState
+from acidsql.metastore.streams import Batch
 from acidsql.streams import batches as module
 from acidsql.streams.query import RunningQuery
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.spark
 CALLS = (
     "streams", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "get_table",
     "allocate_write_id", "record_partitions", "write_conflicts", "commit_txn", "txn_state",
-    "abort_txn", "take_over_stream",
+    "abort_txn", "take_over_stream", "end_other_runs",
 )  # fmt: skip
 
 
@@ -98,6 +100,29 @@ def test_a_batch_is_there_once_whichever_call_is_lost(acid, run, fault, after, o
     open_ones = [txn for txn in acid.metastore.show_txns() if txn.state.value == "o"]
     # Nobody knows the number of a transaction if the reply to open_txn was lost: it times out.
     assert len(open_ones) <= 3 + 2 * number * outage
+
+
+def test_a_new_run_does_not_wait_for_the_locks_of_a_dead_one(acid, run):
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    run("dead", 0, [(1, "a")])
+    begun = Batch("the query", 1, "default.t", "the query", "dead")
+    left = acid.metastore.open_txn(user="u", host="h", batch=begun)
+    locked = LockComponent(LockType.EXCLUSIVE, "default", "t")
+    acid.metastore.lock(left, [locked])
+    acid.sql("SET hive.lock.numretries = 1")
+    run("new", 1, [(2, "b")], mode="upsert", keys=["id"])
+    assert rows(acid) == [(1, "a"), (2, "b")]
+    assert acid.metastore.txn_state(left) is TxnState.ABORTED
+
+
+def test_only_the_first_batch_of_a_run_ends_other_runs(acid, run):
+    """An old driver that lives must not end the new one."""
+    acid.sql("CREATE TABLE t (id INT, v STRING)")
+    run("old", 0, [(1, "a")])
+    begun = Batch("the query", 1, "default.t", "the query", "new")
+    new = acid.metastore.open_txn(user="u", host="h", batch=begun)
+    run("old", 1, [(2, "b")])
+    assert acid.metastore.txn_state(new) is TxnState.OPEN
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -99,9 +99,9 @@ def test_a_query_gets_each_insert_once_across_restarts_late_commits_and_compacti
 def test_the_options_are_checked(acid):
     acid.sql("CREATE TABLE src (id INT, v STRING)")
     for options, said in [
-        ({"readChangeFeed": "true"}, "inserts only"),
+        ({"readChangeFeed": "maybe"}, "neither true nor false"),
         ({"startingVersion": "x"}, "neither a version nor latest"),
-        ({"maxVersionsPerTrigger": "1"}, "no option"),
+        ({"ignoreDeletes": "true"}, "no option"),
         ({"metastore": "postgresql://u:secret@h/d"}, "ACIDSQL_METASTORE"),
         ({"table": "none"}, "There is no table 'default.none'"),
     ]:
@@ -198,3 +198,16 @@ def test_what_the_cleaner_took_is_an_error_by_name(acid, reader):
     assert lax.ids() == [3, 5]  # what is left
     acid.sql("INSERT INTO src VALUES (6)")
     assert lax.ids() == [6]
+
+
+def test_what_is_left_of_a_converted_table_comes_too(acid, reader, tmp_path):
+    acid.spark.createDataFrame([(1,), (2,)], "id INT").coalesce(1).write.orc(str(tmp_path / "old"))
+    acid.sql(f"CREATE TABLE src (id INT) LOCATION '{tmp_path}/old'")
+    strict, lax = reader(), reader(failOnDataLoss="false")
+    end = lax.stream.latestOffset()
+    acid.sql("DELETE FROM src WHERE id = 1")
+    acid.sql("ALTER TABLE src COMPACT 'major' AND WAIT")
+    assert acid.clean().count() > 0
+    with pytest.raises(SnapshotTooOldError):
+        strict.ids(end)
+    assert lax.ids(end) == [2]

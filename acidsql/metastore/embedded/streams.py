@@ -8,11 +8,13 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, sel
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.embedded.engine import Store
-from acidsql.metastore.embedded.schema import STREAMS
+from acidsql.metastore.embedded.schema import STREAMS, TXNS
+from acidsql.metastore.interface import TxnState
 from acidsql.metastore.stream_rules import taken_over
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 
 S = STREAMS.c
+_LINE = "\n"  # between the parts of a name, which have none
 
 
 class EmbeddedStreams:
@@ -69,6 +71,22 @@ def record(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -
         connection.execute(
             insert(STREAMS).values(TXN_APP_ID=batch.app_id, SINK=batch.sink, **values)
         )
+
+
+def worker(batch: Batch) -> str:
+    """What TXN_META_INFO says of an open transaction: the stream, and the run that works for it."""
+    return _LINE.join((batch.app_id, batch.sink, batch.query_id, batch.run_id))
+
+
+def other_runs(connection: Connection, batch: Batch) -> list[int]:
+    """The open transactions of the batch's stream that work for another run of it."""
+    stream, _, run = worker(batch).rpartition(_LINE)
+    open_ones = select(TXNS.c.TXN_ID, TXNS.c.TXN_META_INFO).where(
+        TXNS.c.TXN_STATE == TxnState.OPEN.value, TXNS.c.TXN_META_INFO.is_not(None)
+    )
+    # Compared here, because MySQL's texts are equal whatever their case is.
+    marks = [(txn_id, mark.rpartition(_LINE)) for txn_id, mark in connection.execute(open_ones)]
+    return [txn_id for txn_id, (of, _, by) in marks if of == stream and by != run]
 
 
 def drop(connection: Connection, table: TableName) -> None:

@@ -53,7 +53,7 @@ from acidsql.metastore.interface import (
     TxnType,
     WriteConflict,
 )
-from acidsql.metastore.streams import NextBatch
+from acidsql.metastore.streams import Batch, NextBatch
 from acidsql.metastore.versions import Change
 
 T = TXNS.c
@@ -74,6 +74,7 @@ class EmbeddedTxns:
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
+        batch: Batch | None = None,
     ) -> int:
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
@@ -88,6 +89,7 @@ class EmbeddedTxns:
                     TXN_USER=user[:_PERSON_LIMIT],
                     TXN_HOST=host[:_PERSON_LIMIT],
                     TXN_AGENT_INFO=agent_info[:_TEXT_LIMIT],
+                    TXN_META_INFO=None if batch is None else streams.worker(batch),
                     TXN_TYPE=txn_type.value,
                     TXN_TIMEOUT=timeout_ms,
                 )
@@ -257,6 +259,13 @@ class EmbeddedTxns:
                 return []
         with self._store.write() as connection:
             return _abort_timed_out(connection, self._store.now_ms(connection), timeout_ms)
+
+    def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        with self._store.write() as connection:
+            others = streams.other_runs(connection, batch)
+            reason = f"the run {batch.run_id} of its stream has begun"
+            end(connection, others, TxnState.ABORTED, reason)
+            return others
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
         with self._store.read() as connection:  # every session asks: do not block writers

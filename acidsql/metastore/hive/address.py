@@ -67,7 +67,7 @@ class Address:
     timeout_s: int = 600
 
     def __str__(self) -> str:
-        scheme = "thrift" if self.path is None else "thrift+http"
+        scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
         return f"{scheme}://{','.join(f'{host}:{port}' for host, port in self.hosts)}"
 
     @classmethod

@@ -14,6 +14,7 @@ from typing import TypeVar
 from acidsql.acid.layout import AcidDirectory, Kind, parse_directory
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import TxnAbortedError, WriteConflictError
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import Calls
 from acidsql.metastore.hive.idl import hive
@@ -224,3 +225,16 @@ class HiveConflicts(Calls):
             for one in self._call("get_valid_write_ids", request).tblValidWriteIds
         }
         return {table: found[str(table)] for table in tables}
+
+
+def as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
+    """The server aborts a transaction that lost a conflict at once."""
+    if "due to a write conflict" not in error.message:
+        return error
+    made = WriteConflictError(
+        f"Another transaction committed a change to the same thing first, so transaction {own.id} "
+        f"was aborted. Run it again; retries=n does so. {error.message}",
+        txnId=own.id,
+    )
+    made.ended = True
+    return made

@@ -66,7 +66,7 @@ class HiveForeign(Calls):
 def _why_not(raw: Any) -> str:
     if engine := engine_of(raw):
         return (
-            f"is a table of {engine}, whose files mean nothing without {engine}: read it by "
+            f"is a table of {engine}, whose files mean nothing without {engine}: use "
             f"{engine} for Spark."
         )
     form = format_of(raw)

@@ -3,7 +3,8 @@
 acidsql locks first, then looks, then allocates a write id. The server notes what a transaction
 changes when a lock is requested, with the write id that the transaction has *then*. So locks are
 requested as if the transaction only read (``SELECT``), and what it changes is told to the server
-after the write id is allocated, right before the first directory is published.
+after the write id is allocated, right before the first directory is published. The partitions are
+told at COMMIT.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class OwnTxn:
         several: It may have several statements.
         write_ids: Its write id in each table.
         recorded: What the server knows that it changes.
-        told: The partitions that the server knows that it changes, by table and operation.
+        touched: The partitions that it changes, by table and operation.
+        told: Those of them that the server knows.
         counted: What was told the server about numbers of rows; None: perhaps that was told.
         counts_locked: The tables whose numbers of rows it has locked (see ``statistics``).
         places: Where each table lies, at the last look.
@@ -63,6 +65,7 @@ class OwnTxn:
     several: bool = False
     write_ids: dict[TableName, int] = field(default_factory=dict)
     recorded: set[tuple[TableName, Operation]] = field(default_factory=set)
+    touched: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
     told: dict[tuple[TableName, Operation], set[str]] = field(default_factory=dict)
     counted: dict[TableName, Mapping[str, RowChange] | None] = field(default_factory=dict)
     counts_locked: set[TableName] = field(default_factory=set)
@@ -130,8 +133,12 @@ class OwnTxn:
         )
 
     def partitions(self, table: TableName) -> set[str]:
-        """The partitions that it has told that it changes."""
-        return {name for (one, _), names in self.told.items() if one == table for name in names}
+        """The partitions that it changes."""
+        return {name for (one, _), names in self.touched.items() if one == table for name in names}
+
+    def has_told(self, table: TableName) -> bool:
+        """Whether the server knows partitions of the table that it changes."""
+        return any(names for (one, _), names in self.told.items() if one == table)
 
     @property
     def excludes(self) -> bool:

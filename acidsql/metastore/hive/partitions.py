@@ -11,6 +11,8 @@ from acidsql.errors import UnsupportedError
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import Calls, chunks, keeping_statistics
 from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.locks import OPERATIONS
+from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.interface import RowChange
 
 _ALL = -1  # as many as there are
@@ -49,6 +51,31 @@ class HivePartitions(Calls):
             and convert.identity(now) == convert.identity(raw)
             and now.sd.location == raw.sd.location
         )
+
+    def _tell_partitions(self, own: OwnTxn, table: TableName) -> None:
+        """Tell the server which partitions a transaction changes, if it does not know.
+
+        Before, Hive 4 has recorded that the transaction changes some partition of the table. If it
+        is aborted then, the cleaner looks into the directories of all partitions, known or not.
+        If the server is told a partition, the cleaner asks the catalog where it lies; if the
+        catalog does not know it, directory and record stay for ever. So partitions are added to
+        the catalog first. Hive 3 records only what it is told here.
+        """
+        for operation in own.operations(table):
+            told = own.told.setdefault((table, operation), set())
+            new = sorted(own.touched.get((table, operation), set()) - told)
+            if not new:
+                continue
+            request = hive.AddDynamicPartitions(
+                txnid=own.id,
+                writeid=own.write_ids[table],
+                dbname=table.database,
+                tablename=table.name,
+                partitionnames=new,
+                operationType=OPERATIONS[operation],
+            )
+            self._call("add_dynamic_partitions", request)
+            told.update(new)
 
     def _add_partitions(
         self,

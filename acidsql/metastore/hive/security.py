@@ -28,7 +28,8 @@ _RENEW = (
 )
 _KERBEROS = {
     _NO_TICKET: "This process has no Kerberos ticket: run kinit (or kinit -kt KEYTAB PRINCIPAL) as "
-    "its user. klist shows the tickets; KRB5CCNAME says where they are.",
+    "its user. klist shows the tickets; KRB5CCNAME says where they are. Hadoop's delegation "
+    "tokens are not used.",
     _TICKET_EXPIRED: _RENEW,
     _CREDENTIALS_EXPIRED: _RENEW,
     _CONTEXT_EXPIRED: _RENEW,

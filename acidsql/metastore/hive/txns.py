@@ -27,10 +27,10 @@ from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import log
 from acidsql.metastore.hive.catalog import HiveCatalog
-from acidsql.metastore.hive.conflicts import HiveConflicts
+from acidsql.metastore.hive.conflicts import HiveConflicts, as_conflict
 from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.locks import OPERATIONS, component
+from acidsql.metastore.hive.locks import component
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
 from acidsql.metastore.hive.statistics import HiveStatistics, counts_of
@@ -70,6 +70,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         txn_type: TxnType = TxnType.DEFAULT,
         timeout_ms: int | None = None,
         max_open_txns: int | None = None,
+        batch: Batch | None = None,
     ) -> int:
         own = OwnTxn(0, user, host, agent_info, txn_type)
         own.id = own.holder = self._open(own)
@@ -156,21 +157,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         own, named = self._of(txn_id), set(partitions) - {""}
         was_asked = self._record(own, table, len(named))
         for operation in own.operations(table):
-            told = own.told.setdefault((table, operation), set())
-            new = sorted(named - told)
-            if not new:
-                continue
-            request = hive.AddDynamicPartitions(
-                txnid=txn_id,
-                writeid=own.write_ids[table],
-                dbname=table.database,
-                tablename=table.name,
-                partitionnames=new,
-                operationType=OPERATIONS[operation],
-            )
-            self._call("add_dynamic_partitions", request)
-            told.update(new)
-            was_asked = True
+            own.touched.setdefault((table, operation), set()).update(named)
+        if self.features.is_hive3 or own.has_told(table):  # else the record has no partition
+            self._tell_partitions(own, table)
         # A transaction that has ended must not publish: a later table of this name, after a DROP,
         # may give the write id to others. All of these calls fail then.
         if was_asked:
@@ -211,6 +200,8 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             self._create(create_table, first_write_id, txn_id, rows)
         try:
             self._count_all(own, changes, add_partitions or {})
+            for table in own.write_ids:
+                self._tell_partitions(own, table)
             if self.features.tells_writes:
                 self._tell_writes(own, changes)
             found = self._at_commit(own, snapshot)
@@ -223,8 +214,12 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                     self._commit(own)
         except MetastoreError:
             raise  # the outcome is not known
-        except AcidSqlError:
-            self._uncount(own)
+        except AcidSqlError as error:
+            has_ended = isinstance(error, TxnAbortedError | NoSuchTxnError)
+            if has_ended or (isinstance(error, WriteConflictError) and error.ended):
+                self._uncount_without_locks(own)
+            else:
+                self._uncount(own)
             if create_table is not None:
                 # The transaction's own directories go when it is abandoned. Others may be the files
                 # of a table that was about to move here.
@@ -243,6 +238,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         raise AssertionError("a Hive Metastore keeps no streams")
+
+    def end_other_runs(self, batch: Batch) -> Sequence[int]:
+        return ()
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         return 0
@@ -314,7 +312,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                     raise
                 time.sleep(pause_s)
             except TxnAbortedError as error:
-                raise _as_conflict(own, error) from error
+                raise as_conflict(own, error) from error
             except NoSuchTxnError:
                 if lost is None:
                     raise
@@ -325,6 +323,10 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._own.get(txn_id)
+        if own is not None and own.counted:
+            with suppress(AcidSqlError):
+                self.heartbeat(txn_id)  # it is open, and has its lock on the numbers of rows
+                self._uncount(own)
         try:
             self._call("abort_txn", hive.AbortTxnRequest(txnid=txn_id, errorCode=code))
         except TxnError:  # it has ended otherwise
@@ -334,7 +336,18 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         if own is not None:
             self._own.pop(txn_id, None)
             self._release(own)
+            self._uncount_without_locks(own)
+
+    def _uncount_without_locks(self, own: OwnTxn) -> None:
+        """Take back what was told about a transaction that has ended, and so holds no lock on the
+        numbers of rows. Another transaction holds it meanwhile."""
+        if own.counted:
+            holder = OwnTxn(0, own.user, own.host, own.agent_info, TxnType.READ_ONLY)
+            with suppress(AcidSqlError):  # the transaction's own error is more important
+                holder.id = holder.holder = self._open(holder)
+                self._lock_counts(holder, own.counted)
             self._uncount(own)
+            self._end_number(holder.id)
 
     # ── asking about transactions ────────────────────────────────────────────────────────────
 
@@ -362,19 +375,6 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
         return False  # the server does
-
-
-def _as_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
-    """The server aborts a transaction that lost a conflict at once."""
-    if "due to a write conflict" not in error.message:
-        return error
-    made = WriteConflictError(
-        f"Another transaction committed a change to the same thing first, so transaction {own.id} "
-        f"was aborted. Run it again; retries=n does so. {error.message}",
-        txnId=own.id,
-    )
-    made.ended = True
-    return made
 
 
 def _info(raw: Any) -> TxnInfo:

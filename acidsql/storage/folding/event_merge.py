@@ -196,7 +196,12 @@ def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
 
 
 def among(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.bool_]:
-    """Tell for each of ``keys`` whether it is among ``others``.
+    """Tell for each of ``keys`` whether it is among ``others``."""
+    return places_in(keys, others) >= 0
+
+
+def places_in(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.intp]:
+    """Tell for each of ``keys`` at which place it is in ``others``; -1: it is not there.
 
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.
@@ -205,16 +210,16 @@ def among(keys: Sequence[Int64s], others: Sequence[Int64s]) -> npt.NDArray[np.bo
     order = np.argsort(mixed, kind="stable")
     mixed, sorted_ = mixed[order], [column[order] for column in others]
     at = np.searchsorted(mixed, wanted)
-    found = np.zeros(len(wanted), dtype=bool)
+    places = np.full(len(wanted), -1, dtype=np.intp)
     while True:
         inside = np.minimum(at, len(mixed) - 1)
-        meets = (at < len(mixed)) & (mixed[inside] == wanted) & ~found
+        meets = (at < len(mixed)) & (mixed[inside] == wanted) & (places < 0)
         if not meets.any():
-            return found
+            return places
         equal = meets.copy()
         for column, other in zip(keys, sorted_, strict=True):
             equal &= column == other[inside]
-        found |= equal
+        places[equal] = order[inside[equal]]
         at = np.where(meets, at + 1, len(mixed))
 
 

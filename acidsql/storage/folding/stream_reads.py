@@ -1,18 +1,22 @@
 """The rows of a stream's micro-batch: which files to read, and how a task reads one of them.
 
-A task knows neither a session nor a metastore, only the file and the delete events beside it.
+A task knows neither a session nor a metastore, only the file and the delete events of its bucket
+(I5). So it finds the same events as ``reading.changes``, from the same listing, but without Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.bucket_codec import decode
+from acidsql.acid.layout import bucket_id_of, parse_partition_name
 from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
@@ -21,9 +25,9 @@ from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.listing import list_directory
-from acidsql.storage.folding.event_merge import among, keys_of
-from acidsql.storage.reading.changes import Changes, inserting
+from acidsql.storage.files.listing import Listing, list_table
+from acidsql.storage.folding.event_merge import Int64s, keys_of, places_in
+from acidsql.storage.reading.changes import Changes, changed_files, may_delete_own
 from acidsql.storage.reading.event_reader import (
     DELETING_WRITE_ID,
     FileRead,
@@ -41,21 +45,50 @@ _PARTITION_TYPES = {
 }  # fmt: skip
 
 
+class Shows(Enum):
+    """Which rows of a file to show.
+
+    LIVE: those that nothing has deleted. NEW: those that new write ids have inserted, and not
+    deleted themselves. DELETED: those that new write ids of others have deleted.
+    """
+
+    LIVE = "live"
+    NEW = "new"
+    DELETED = "deleted"
+
+
 @dataclass(frozen=True, slots=True)
 class StreamRead:
-    """One task's work.
+    """One file to read.
 
     Attributes:
         read: The file of insert events.
-        deletes: The files of delete events beside it.
-        new: The write ids of the rows; None: all.
-        is_live: Leave out rows that any write id has deleted, not only their own.
+        deletes: The files of delete events of the same partition and bucket.
+        shows: Which rows.
+        new: The new write ids; None: all.
+        overwritten_by: The write id of the overwrite that has deleted the rows; None: none.
+        size: Bytes on disk.
     """
 
     read: FileRead
     deletes: tuple[FileRead, ...]
+    shows: Shows
     new: NewWriteIds | None = None
-    is_live: bool = False
+    overwritten_by: int | None = None
+    size: int = 0
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the rows are deleted ones."""
+        return self.shows is Shows.DELETED or self.overwritten_by is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    """Row ids, and the write id that deleted each of them."""
+
+    keys: list[Int64s]
+    versions: Int64s
 
 
 def stream_ddl(table: Table) -> str:
@@ -88,61 +121,135 @@ def _shown(kind: str) -> str:
     return "string" if kind.startswith("char") else shown_type(kind)
 
 
+# ── which files ──────────────────────────────────────────────────────────────────────────────
+
+
 def live_reads(
     table: Table, partitions: Sequence[str], seen: ValidWriteIdList, txns: ValidTxnList
 ) -> list[StreamRead]:
     """The reads of all rows of a snapshot."""
     fs = filesystem_for(table.location)
-    reads = []
-    for name in partitions:
-        path = f"{table.location}/{name}".rstrip("/")
-        with naming_missing(path):
-            listing = list_directory(fs, path, name, seen, txns, history_is_kept=True)
-        deletes = tuple(plan_deletes(listing, seen))
-        reads += [StreamRead(read, deletes, is_live=True) for read in plan_reads([listing], seen)]
+    with naming_missing(table.location):
+        found = list_table(fs, table.location, partitions, seen, txns, history_is_kept=True)
+    return [read for listing in found for read in _reads(listing, seen, Shows.LIVE)]
+
+
+def new_reads(what: Changes, *, with_deletes: bool = False) -> list[StreamRead]:
+    """The reads of the rows that some write ids have inserted, and of those that they deleted."""
+    with naming_missing(what.table.location):
+        files, after = changed_files(what), what.new.after
+        inserted = [one if may_delete_own([one]) else replace(one, deletes=()) for one in files.new]
+        reads = [read for one in inserted for read in _reads(one, after, Shows.NEW, what.new)]
+        if not with_deletes:
+            return reads
+        for listing in files.holding(after):
+            reads += _reads(listing, after, Shows.DELETED, what.new)
+        for write_id, seen, listings in files.overwritten:
+            for listing in listings:
+                reads += _reads(listing, seen, Shows.LIVE, overwritten_by=write_id)
     return reads
 
 
-def new_reads(what: Changes) -> list[StreamRead]:
-    """The reads of the rows that some write ids have inserted."""
-    reads = []
-    for listing in inserting(what):
-        deletes = tuple(plan_deletes(listing, what.new.after))
-        files = plan_reads([listing], what.new.after)
-        reads += [StreamRead(read, deletes, what.new) for read in files]
-    return reads
+def _reads(
+    listing: Listing,
+    seen: ValidWriteIdList,
+    shows: Shows,
+    new: NewWriteIds | None = None,
+    overwritten_by: int | None = None,
+) -> list[StreamRead]:
+    sizes = {file.path: file.size for file in listing.data}
+    for group in listing.originals:
+        sizes |= zip(group.paths, group.sizes, strict=True)
+    deletes: dict[int | None, list[FileRead]] = {}
+    for one in plan_deletes(listing, seen):
+        deletes.setdefault(_bucket_of(one), []).append(one)
+    return [
+        StreamRead(
+            read,
+            tuple(deletes.get(_bucket_of(read), ())),
+            shows,
+            new,
+            overwritten_by,
+            sizes[str(read.path if read.original is None else read.original.path)],
+        )
+        for read in plan_reads([listing], seen)
+    ]
+
+
+def _bucket_of(read: FileRead) -> int | None:
+    if read.original is not None:
+        return decode(read.original.bucket_property).bucket_id
+    assert read.path is not None
+    return bucket_id_of(read.path.rpartition("/")[2])
+
+
+# ── their rows ───────────────────────────────────────────────────────────────────────────────
 
 
 def stream_rows(what: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a read, with the columns of ``stream_ddl``."""
+    for batch, _ in stream_events(what, table):
+        yield as_shown(batch, table, what.read.partition)
+
+
+def stream_events(what: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+    """The rows of a read, as ``read_for_query`` gives them, each with its change's write id."""
     schema = flat_schema(table)
-    gone = _deleted(what)
+    deleted = _deleted(what)
+    if what.shows is Shows.DELETED and deleted is None:
+        return
     for batch in read_for_query(what.read, schema, schema.names):
-        kept = batch
-        if what.new is not None:
-            ids = kept.column(WRITE_ID).to_pylist()
-            is_new = {number: number in what.new for number in set(ids)}
-            kept = kept.filter(pa.array([is_new[number] for number in ids], pa.bool_()))
-        if kept.num_rows and gone is not None:
-            kept = kept.filter(pa.array(~among(keys_of(kept), gone)))
-        if kept.num_rows:
-            yield _as_shown(kept, table, what.read.partition)
+        keys = keys_of(batch)
+        versions = keys[0]
+        at = np.full(batch.num_rows, -1) if deleted is None else places_in(keys, deleted.keys)
+        if what.shows is Shows.DELETED:
+            assert deleted is not None
+            kept, versions = at >= 0, deleted.versions[at]
+        else:
+            kept = at < 0
+            if what.new is not None:
+                kept &= _among_new(versions, what.new)
+        if what.overwritten_by is not None:
+            versions = np.full(batch.num_rows, what.overwritten_by)
+        if kept.any():
+            yield batch.filter(pa.array(kept)), versions[kept]
 
 
-def _deleted(what: StreamRead) -> list[np.ndarray] | None:
-    """The row ids that were deleted; if not ``is_live``, by their own write id."""
-    found = []
+def _deleted(what: StreamRead) -> _Deleted | None:
+    """The row ids that matter: NEW: deleted by their own write id; DELETED: by a new one."""
+    found: list[list[Int64s]] = []
+    versions: list[Int64s] = []
+    for batch in _delete_events(what):
+        deleting = batch.column(DELETING_WRITE_ID)
+        is_own = pc.equal(deleting, batch.column(WRITE_ID))
+        if what.shows is Shows.NEW:
+            batch = batch.filter(is_own)
+        elif what.shows is Shows.DELETED:
+            assert what.new is not None
+            is_new = pa.array(_among_new(deleting.to_numpy(), what.new))
+            batch = batch.filter(pc.and_(is_new, pc.invert(is_own)))
+        if batch.num_rows:
+            found.append(keys_of(batch))
+            versions.append(batch.column(DELETING_WRITE_ID).to_numpy().astype(np.int64))
+    if not found:
+        return None
+    keys = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    return _Deleted(keys, np.concatenate(versions))
+
+
+def _delete_events(what: StreamRead) -> Iterator[pa.RecordBatch]:
     for read in what.deletes:
-        for batch in read_deletes(read):
-            if not what.is_live:
-                own = pc.equal(batch.column(DELETING_WRITE_ID), batch.column(WRITE_ID))
-                batch = batch.filter(own)
-            if batch.num_rows:
-                found.append(keys_of(batch))
-    return [np.concatenate(parts) for parts in zip(*found, strict=True)] if found else None
+        with naming_missing(str(read.path)):
+            yield from read_deletes(read)
 
 
-def _as_shown(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
+def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
+    distinct, places = np.unique(numbers, return_inverse=True)
+    return np.array([int(number) in new for number in distinct], dtype=bool)[places]
+
+
+def as_shown(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
+    """The table's columns of rows that ``read_for_query`` gives."""
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):
         if column.type.startswith("char"):

@@ -30,6 +30,7 @@ from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.gone import directory_gone, naming_missing
 from acidsql.storage.files.listing import EventFile, Listing, list_directory
 from acidsql.storage.files.parallel import in_threads
+from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
 from acidsql.storage.reading.deletes import with_rows, without_deleted
 from acidsql.storage.reading.partners import with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
@@ -43,9 +44,6 @@ from acidsql.storage.reading.scan import (
     scan,
 )
 from acidsql.storage.spark import jvm
-
-CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
-INSERT, DELETE = "insert", "delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +80,34 @@ class _Level:
     ended_by: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """The files that changes are read from.
+
+    Attributes:
+        new: The files that may have new events; one listing for each partition.
+        whole: All files of the same partitions.
+        overwritten: The files of the rows that an overwrite deleted, with its write id, and with
+            the write ids that were visible before it.
+    """
+
+    new: Sequence[Listing]
+    whole: Sequence[Listing]
+    overwritten: Sequence[tuple[int, ValidWriteIdList, Sequence[Listing]]]
+
+    def holding(self, seen: ValidWriteIdList) -> list[Listing]:
+        """The new delete events, and the files that may have the rows which they name.
+
+        Raises:
+            SnapshotTooOldError: A file is gone.
+        """
+        deletes = {listing.partition: listing.deletes for listing in self.new if listing.deletes}
+        found = [one for one in self.whole if one.partition in deletes]
+        return [
+            with_named_rows(replace(one, deletes=deletes[one.partition]), seen) for one in found
+        ]
+
+
 def changes(spark: SparkSession, what: Changes) -> DataFrame:
     """The changes, lazily, in no order.
 
@@ -113,30 +139,40 @@ def keyed_changes(spark: SparkSession, what: Changes) -> DataFrame:
         SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: a rebalance in between gave the rows new row
             ids.
     """
-    fs = filesystem_for(what.table.location)
-    levels = [
-        level
-        for found in in_threads(lambda name: list(_levels(fs, what, name)), what.partitions)
-        for level in found
-    ]
+    files = changed_files(what)
     with naming_missing(what.table.location):
-        parts = [*_events(spark, what, levels), *_overwritten(spark, what, levels)]
+        parts = [*_events(spark, what, files), *_overwritten(spark, what, files)]
     if not parts:
         return _flat(empty(spark, what.table), what.table, INSERT, "0L")
     rows = reduce(DataFrame.unionAll, parts)
     return _net(rows, what.new) if what.is_net else rows
 
 
-def inserting(what: Changes) -> list[Listing]:
-    """The files that may have new insert events; delete events that may be of the same write ids.
+def changed_files(what: Changes) -> ChangedFiles:
+    """List the files of the changes.
 
     Raises:
         SnapshotTooOldError: As ``keyed_changes``.
     """
     fs = filesystem_for(what.table.location)
-    with naming_missing(what.table.location):
-        levels = [one for name in what.partitions for one in _levels(fs, what, name)]
-    return [_only(listing, what.new) for listing in _whole(level.listing for level in levels)]
+    levels = [
+        level
+        for found in in_threads(lambda name: list(_levels(fs, what, name)), what.partitions)
+        for level in found
+    ]
+    whole = _whole(level.listing for level in levels)
+    ended: dict[int, list[_Level]] = {}
+    for level in levels:
+        if level.ended_by is not None:
+            ended.setdefault(level.ended_by, []).append(level)
+    return ChangedFiles(
+        [_only(listing, what.new) for listing in whole],
+        whole,
+        [
+            (write_id, of_one[0].seen, [level.listing for level in of_one])
+            for write_id, of_one in sorted(ended.items())
+        ],
+    )
 
 
 def no_changes(spark: SparkSession, table: Table) -> DataFrame:
@@ -200,32 +236,25 @@ def _only(listing: Listing, new: NewWriteIds) -> Listing:
 # ── events ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _events(spark: SparkSession, what: Changes, levels: Sequence[_Level]) -> Iterator[DataFrame]:
+def _events(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
     """The insert events, and the delete events with their rows."""
-    whole = _whole(level.listing for level in levels)
-    new = {listing.partition: _only(listing, what.new) for listing in whole}
-    unchanged = [listing for listing in new.values() if not listing.deletes]
-    changed = [listing for listing in new.values() if listing.deletes]
+    unchanged = [listing for listing in files.new if not listing.deletes]
+    changed = [listing for listing in files.new if listing.deletes]
     if (inserts := _inserted(spark, what, unchanged)) is not None:
         yield _flat(inserts, what.table, INSERT, WRITE_ID)
     if not changed:
         return
-    files = [file for listing in changed for file in listing.deletes]
     deletes = delete_keys(spark, Scan(what.table, changed, what.new.after), with_version=True)
     deletes = deletes.where(what.new.sql(VERSION))
     if (inserts := _inserted(spark, what, changed)) is not None:
-        if _may_delete_own(changed):
+        if may_delete_own(changed):
             own = deletes.where(f"{VERSION} = {WRITE_ID}").drop(VERSION)
-            inserts = without_deleted(inserts, own, files)
+            deleting = [file for listing in changed for file in listing.deletes]
+            inserts = without_deleted(inserts, own, deleting)
         yield _flat(inserts, what.table, INSERT, WRITE_ID)
-    holding = [
-        replace(listing, deletes=deleting)
-        for listing in whole
-        if (deleting := new[listing.partition].deletes)
-    ]
     of_others = deletes.where(f"{VERSION} <> {WRITE_ID}")
-    named = _named(spark, Scan(what.table, holding, what.new.after), of_others)
-    if named is not None:
+    holding = Scan(what.table, files.holding(what.new.after), what.new.after)
+    if (named := _named(spark, holding, of_others)) is not None:
         yield _flat(named, what.table, DELETE, VERSION)
 
 
@@ -236,7 +265,8 @@ def deleted_rows(spark: SparkSession, what: Scan) -> DataFrame | None:
         spark: The session.
         what: The delete events, and the files that may have the rows.
     """
-    return _named(spark, what, delete_keys(spark, what))
+    holding = [with_named_rows(listing, what.write_ids) for listing in what.listings]
+    return _named(spark, replace(what, listings=holding), delete_keys(spark, what))
 
 
 def _named(spark: SparkSession, what: Scan, deletes: DataFrame) -> DataFrame | None:
@@ -244,9 +274,8 @@ def _named(spark: SparkSession, what: Scan, deletes: DataFrame) -> DataFrame | N
 
     The scan is of the same partitions as the keys, so both give the partitions the same numbers.
     """
-    holding = [with_named_rows(listing, what.write_ids) for listing in what.listings]
-    files = [file for listing in holding for file in listing.deletes]
-    rows = insert_events(spark, replace(what, listings=holding))
+    files = [file for listing in what.listings for file in listing.deletes]
+    rows = insert_events(spark, what)
     return None if rows is None else with_rows(rows, deletes, files)
 
 
@@ -271,7 +300,7 @@ def _whole(listings: Iterable[Listing]) -> list[Listing]:
     return list(found.values())
 
 
-def _may_delete_own(listings: Sequence[Listing]) -> bool:
+def may_delete_own(listings: Sequence[Listing]) -> bool:
     """Whether a write id may delete a row that it has inserted itself.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
@@ -300,17 +329,10 @@ def _may_delete_own(listings: Sequence[Listing]) -> bool:
     return False
 
 
-def _overwritten(
-    spark: SparkSession, what: Changes, levels: Sequence[_Level]
-) -> Iterator[DataFrame]:
+def _overwritten(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator[DataFrame]:
     """The rows that overwrites deleted."""
-    by_end: dict[int, list[_Level]] = {}
-    for level in levels:
-        if level.ended_by is not None:
-            by_end.setdefault(level.ended_by, []).append(level)
-    for write_id, ended in sorted(by_end.items()):
-        listings = [level.listing for level in ended]
-        live = scan(spark, Scan(what.table, listings, ended[0].seen))
+    for write_id, seen, listings in files.overwritten:
+        live = scan(spark, Scan(what.table, listings, seen))
         yield _flat(live, what.table, DELETE, f"{write_id}L")
 
 

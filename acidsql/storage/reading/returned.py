@@ -18,17 +18,19 @@ from acidsql.acid.layout import parse_directory, replaced_bucket_id
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NONE_OPEN, ValidWriteIdList
 from acidsql.storage.columns import as_char, literal, quote, shown_type
-from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID
+from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing, list_published
 from acidsql.storage.files.replaced import DDL, OLD, Replaced, read_replaced
 from acidsql.storage.reading.changes import deleted_rows
 from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     ROW__ID,
     ROW__ID_TYPE,
     Scan,
+    delete_keys,
     empty,
     insert_events,
     row_id_sql,
@@ -38,6 +40,7 @@ from acidsql.storage.spark.worker_process import spare_later_tasks
 
 MERGE_ACTION = f"{PREFIX}merge_action"
 _NEW = f"{PREFIX}new_"
+_NO_WRITE_ID = f"{-(2**63)}L"
 _ALL = ValidWriteIdList(NONE_OPEN)  # a statement's own directories have only its own events
 
 
@@ -121,8 +124,15 @@ def _old(
         for one in before
         if one.partition in deleting
     ]
-    rows = deleted_rows(spark, Scan(table, holding, _ALL)) if holding else None
-    return None if rows is None else _side(rows, table, OLD)
+    if not holding or (rows := deleted_rows(spark, Scan(table, holding, _ALL))) is None:
+        return None
+    # Spark reads the delete events of the join once, and keeps them. A ROLLBACK deletes their
+    # files. So that it is noticed, each evaluation reads them for nothing.
+    none = delete_keys(spark, Scan(table, holding, _ALL)).where(f"{WRITE_ID} = {_NO_WRITE_ID}")
+    kinds = {key: KEY_TYPES[key] for key in KEYS}
+    kinds |= {quote(column.name): shown_type(column.type) for column in table.all_columns}
+    nulls = jvm.select(none, *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items()))
+    return _side(rows, table, OLD).unionAll(_side(nulls, table, OLD))
 
 
 def _paired(

@@ -1,8 +1,4 @@
-"""The DataFrame API of a session: methods that compose a statement, and run it as ``sql`` does.
-
-The names are those of PySpark's ``DataFrame.mergeInto`` and of Delta Lake's ``DeltaTable``. Nothing
-here reads or writes files: each method has a statement, which the receipt shows.
-"""
+"""The methods beside ``Session.sql``."""
 
 from __future__ import annotations
 
@@ -10,19 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
-from acidsql.errors import SettingError, SqlSyntaxError
+from acidsql.dataframes.merge import SOURCE, MergeIntoWriter
+from acidsql.dataframes.text import (
+    Expression,
+    assignments_of,
+    name_list,
+    table_name,
+    where_clause,
+)
+from acidsql.errors import SettingError
 from acidsql.plan.lower import hive_type
-from acidsql.sql.parts import parts_of
-from acidsql.sql.tokens import match_brackets, split_statements, tokenize
+from acidsql.sql.tokens import split_statements
 from acidsql.statements.create import storable
 from acidsql.storage.columns import quote
-from acidsql.storage.spark.column_sql import ColumnSql, alias_of, column_sql
-
-Expression = str | Column
-_SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
+from acidsql.storage.spark.column_sql import column_sql
 
 
 class DataFrameMethods:
@@ -57,8 +57,8 @@ class DataFrameMethods:
         if not set:
             raise SettingError("update() needs the new value of one column at least.", name="set")
         with column_sql(self.spark) as columns:
-            text = f"UPDATE {_name(table)} SET {_assignments(set, columns)}"
-            return self.sql(text + _where(where, columns), args)
+            text = f"UPDATE {table_name(table)} SET {assignments_of(set, columns)}"
+            return self.sql(text + where_clause(where, columns), args)
 
     def delete(
         self,
@@ -80,7 +80,7 @@ class DataFrameMethods:
             AcidSqlError: As ``update``.
         """
         with column_sql(self.spark) as columns:
-            return self.sql(f"DELETE FROM {_name(table)}" + _where(where, columns), args)
+            return self.sql(f"DELETE FROM {table_name(table)}" + where_clause(where, columns), args)
 
     def merge_into(self, source: DataFrame, table: str, on: Expression) -> MergeIntoWriter:
         """Merge a DataFrame into a table, as PySpark's ``DataFrame.mergeInto`` does.
@@ -102,7 +102,7 @@ class DataFrameMethods:
         Returns:
             A writer, which runs nothing before ``merge()``.
         """
-        return MergeIntoWriter(self, source, table, on)
+        return MergeIntoWriter(self.spark, self.sql, source, table, on)
 
     def insert_into(
         self,
@@ -132,12 +132,12 @@ class DataFrameMethods:
         values = dict(partition or {})
         static = ", ".join(f"{quote(name)} = :value_{i}" for i, name in enumerate(values))
         text = (
-            f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {_name(table)}"
+            f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {table_name(table)}"
             f"{f' PARTITION ({static})' if static else ''}{' BY NAME' if by_name else ''} "
-            f"SELECT * FROM {{{_SOURCE}}}"
+            f"SELECT * FROM {{{SOURCE}}}"
         )
         args = {f"value_{i}": value for i, value in enumerate(values.values())}
-        return self.sql(text, args, **{_SOURCE: rows})
+        return self.sql(text, args, **{SOURCE: rows})
 
     def create_table(
         self,
@@ -170,12 +170,12 @@ class DataFrameMethods:
             CatalogError: There is such a table.
             AcidSqlError: As ``sql``.
         """
-        head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{_name(table)}"
+        head = f"CREATE TABLE {'IF NOT EXISTS ' if if_not_exists else ''}{table_name(table)}"
         clauses = _clauses(clustered_by, buckets, properties or {})
         if isinstance(rows_or_schema, DataFrame):
-            parts = f" PARTITIONED BY ({_names(partitioned_by)})" if partitioned_by else ""
-            text = f"{head}{parts}{clauses} AS SELECT * FROM {{{_SOURCE}}}"
-            return self.sql(text, **{_SOURCE: rows_or_schema})
+            parts = f" PARTITIONED BY ({name_list(partitioned_by)})" if partitioned_by else ""
+            text = f"{head}{parts}{clauses} AS SELECT * FROM {{{SOURCE}}}"
+            return self.sql(text, **{SOURCE: rows_or_schema})
         fields = _fields(rows_or_schema)
         placing = [_need_field(fields, name) for name in partitioned_by]
         others = [field for field in fields if field not in placing]
@@ -211,159 +211,14 @@ class DataFrameMethods:
         return results
 
 
-class MergeIntoWriter:
-    """Collects the clauses of a MERGE. ``Session.merge_into`` makes one.
-
-    The methods have the names of PySpark's ``MergeIntoWriter``. Of several clauses of one kind, the
-    first whose condition is true applies.
-    """
-
-    def __init__(
-        self, session: DataFrameMethods, source: DataFrame, table: str, on: Expression
-    ) -> None:
-        self._session, self._source, self._table, self._on = session, source, table, on
-        self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
-
-    def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
-        """What to do with rows of the table that a row of the source matches."""
-        return WhenMatched(self, "MATCHED", condition)
-
-    def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
-        """What to do with rows of the source that match no row of the table."""
-        return WhenNotMatched(self, "NOT MATCHED", condition)
-
-    def whenNotMatchedBySource(  # noqa: N802
-        self, condition: Expression | None = None
-    ) -> WhenNotMatchedBySource:
-        """What to do with rows of the table that no row of the source matches."""
-        return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
-
-    def merge(self) -> DataFrame:
-        """Run the MERGE.
-
-        Returns:
-            As ``Session.sql``: one row of counts.
-
-        Raises:
-            MergeCardinalityError: Several rows of the source match one row of the table.
-            AcidSqlError: As ``Session.sql``.
-        """
-        alias = alias_of(self._source) or _SOURCE
-        with column_sql(self._session.spark, (self._source, alias)) as columns:
-            clauses = [clause(kind, columns) for kind in _KINDS for clause in self._clauses[kind]]
-            if not clauses:
-                raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
-            on = _expression(self._on, columns)
-            text = f"MERGE INTO {_name(self._table)} USING {{{_SOURCE}}} AS {quote(alias)} ON {on}"
-            return self._session.sql("\n".join([text, *clauses]), **{_SOURCE: self._source})
-
-    def _with(self, kind: str, clause: _Clause) -> MergeIntoWriter:
-        self._clauses[kind].append(clause)
-        return self
-
-
-_Clause = Callable[[str, ColumnSql], str]
-_KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
-
-
-class _When:
-    """One WHEN of a MERGE, which lacks its action yet."""
-
-    def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
-        self._writer, self._kind, self._condition = writer, kind, condition
-
-    def _then(self, action: Callable[[ColumnSql], str]) -> MergeIntoWriter:
-        def clause(kind: str, columns: ColumnSql) -> str:
-            also = (
-                "" if self._condition is None else f" AND {_expression(self._condition, columns)}"
-            )
-            return f"WHEN {kind}{also} THEN {action(columns)}"
-
-        return self._writer._with(self._kind, clause)
-
-
-class WhenNotMatchedBySource(_When):
-    """What to do with rows of the table that no row of the source matches."""
-
-    def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
-        """Set columns: SQL text or Columns by the columns' names."""
-        return self._then(lambda columns: f"UPDATE SET {_assignments(assignments, columns)}")
-
-    def delete(self) -> MergeIntoWriter:
-        """Delete the row."""
-        return self._then(lambda _: "DELETE")
-
-
-class WhenMatched(WhenNotMatchedBySource):
-    """What to do with rows of the table that a row of the source matches."""
-
-    def updateAll(self) -> MergeIntoWriter:  # noqa: N802
-        """Set all columns to those of the source, by name."""
-        return self._then(lambda _: "UPDATE SET *")
-
-
-class WhenNotMatched(_When):
-    """What to do with rows of the source that match no row of the table."""
-
-    def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
-        """Insert a row: SQL text or Columns by the columns' names."""
-
-        def action(columns: ColumnSql) -> str:
-            values = ", ".join(_value(value, columns) for value in assignments.values())
-            return f"INSERT ({_names(assignments)}) VALUES ({values})"
-
-        return self._then(action)
-
-    def insertAll(self) -> MergeIntoWriter:  # noqa: N802
-        """Insert the row of the source, by the columns' names."""
-        return self._then(lambda _: "INSERT *")
-
-
-# ── parts of statements ──────────────────────────────────────────────────────────────────────
-
-
-def _name(table: str) -> str:
-    return ".".join(map(quote, parts_of(table)))
-
-
-def _names(columns: Sequence[str] | Mapping[str, Any]) -> str:
-    return ", ".join(map(quote, columns))
-
-
-def _assignments(values: Mapping[str, Expression], columns: ColumnSql) -> str:
-    return ", ".join(f"{quote(name)} = {_value(value, columns)}" for name, value in values.items())
-
-
-def _where(condition: Expression | None, columns: ColumnSql) -> str:
-    return "" if condition is None else f" WHERE {_expression(condition, columns)}"
-
-
-def _value(value: Expression, columns: ColumnSql) -> str:
-    is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
-    return "DEFAULT" if is_default else _expression(value, columns)
-
-
-def _expression(value: Expression, columns: ColumnSql) -> str:
-    """The SQL of a value or condition. Text goes into brackets, so that it stays one expression."""
-    if isinstance(value, Column):
-        return columns(value)
-    if not isinstance(value, str):
-        raise TypeError(
-            f"{value!r} is neither SQL text nor a Column. For a value, pass F.lit({value!r})."
-        )
-    tokens = tokenize(value)
-    if not tokens:
-        raise SqlSyntaxError("Expected an expression, found nothing.", value, 0, len(value))
-    match_brackets(value, tokens)
-    return f"({value}\n)" if "--" in value else f"({value})"
-
-
 def _clauses(
     clustered_by: Sequence[str], buckets: int | None, properties: Mapping[str, str]
 ) -> str:
     if bool(clustered_by) != (buckets is not None):
         raise SettingError("clustered_by and buckets belong together.", name="buckets")
-    text = f" CLUSTERED BY ({_names(clustered_by)}) INTO {buckets} BUCKETS" if clustered_by else ""
+    text = (
+        f" CLUSTERED BY ({name_list(clustered_by)}) INTO {buckets} BUCKETS" if clustered_by else ""
+    )
     pairs = ", ".join(f"{_string(key)} = {_string(value)}" for key, value in properties.items())
     return f"{text} TBLPROPERTIES ({pairs})" if pairs else text
 

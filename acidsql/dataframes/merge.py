@@ -1,0 +1,140 @@
+"""The builder of MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.dataframes.text import (
+    Expression,
+    assignments_of,
+    expression_sql,
+    name_list,
+    table_name,
+    value_sql,
+)
+from acidsql.errors import SettingError
+from acidsql.storage.columns import quote
+from acidsql.storage.spark.column_sql import ColumnSql, alias_of, column_sql
+
+SOURCE = "source"  # the name of a statement's DataFrame, and its alias if it has none
+Run = Callable[..., DataFrame]  # ``Session.sql``
+
+
+class MergeIntoWriter:
+    """Collects the clauses of a MERGE. ``Session.merge_into`` makes one.
+
+    The methods have the names of PySpark's ``MergeIntoWriter``. Of several clauses of one kind, the
+    first whose condition is true applies.
+    """
+
+    def __init__(
+        self, spark: SparkSession, run: Run, source: DataFrame, table: str, on: Expression
+    ) -> None:
+        self._spark, self._run = spark, run
+        self._source, self._table, self._on = source, table, on
+        self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
+        self._evolution = ""
+
+    def whenMatched(self, condition: Expression | None = None) -> WhenMatched:  # noqa: N802
+        """What to do with rows of the table that a row of the source matches."""
+        return WhenMatched(self, "MATCHED", condition)
+
+    def whenNotMatched(self, condition: Expression | None = None) -> WhenNotMatched:  # noqa: N802
+        """What to do with rows of the source that match no row of the table."""
+        return WhenNotMatched(self, "NOT MATCHED", condition)
+
+    def whenNotMatchedBySource(  # noqa: N802
+        self, condition: Expression | None = None
+    ) -> WhenNotMatchedBySource:
+        """What to do with rows of the table that no row of the source matches."""
+        return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
+
+    def withSchemaEvolution(self) -> MergeIntoWriter:  # noqa: N802
+        """Let the table get new columns of the source. Not supported yet: ``merge`` says so."""
+        self._evolution = " WITH SCHEMA EVOLUTION"
+        return self
+
+    def merge(self) -> DataFrame:
+        """Run the MERGE.
+
+        Returns:
+            As ``Session.sql``: one row of counts.
+
+        Raises:
+            MergeCardinalityError: Several rows of the source match one row of the table.
+            AcidSqlError: As ``Session.sql``.
+        """
+        alias = alias_of(self._source) or SOURCE
+        with column_sql(self._spark, (self._source, alias)) as columns:
+            clauses = [clause(kind, columns) for kind in _KINDS for clause in self._clauses[kind]]
+            if not clauses:
+                raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
+            on = expression_sql(self._on, columns)
+            into = f"MERGE{self._evolution} INTO {table_name(self._table)}"
+            text = f"{into} USING {{{SOURCE}}} AS {quote(alias)} ON {on}"
+            return self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
+
+    def _with(self, kind: str, clause: _Clause) -> MergeIntoWriter:
+        self._clauses[kind].append(clause)
+        return self
+
+
+_Clause = Callable[[str, ColumnSql], str]
+_KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
+
+
+class _When:
+    """One WHEN of a MERGE, which lacks its action yet."""
+
+    def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
+        self._writer, self._kind, self._condition = writer, kind, condition
+
+    def _then(self, action: Callable[[ColumnSql], str]) -> MergeIntoWriter:
+        def clause(kind: str, columns: ColumnSql) -> str:
+            also = (
+                ""
+                if self._condition is None
+                else f" AND {expression_sql(self._condition, columns)}"
+            )
+            return f"WHEN {kind}{also} THEN {action(columns)}"
+
+        return self._writer._with(self._kind, clause)
+
+
+class WhenNotMatchedBySource(_When):
+    """What to do with rows of the table that no row of the source matches."""
+
+    def update(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Set columns: SQL text or Columns by the columns' names."""
+        return self._then(lambda columns: f"UPDATE SET {assignments_of(assignments, columns)}")
+
+    def delete(self) -> MergeIntoWriter:
+        """Delete the row."""
+        return self._then(lambda _: "DELETE")
+
+
+class WhenMatched(WhenNotMatchedBySource):
+    """What to do with rows of the table that a row of the source matches."""
+
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Set all columns to those of the source, by name."""
+        return self._then(lambda _: "UPDATE SET *")
+
+
+class WhenNotMatched(_When):
+    """What to do with rows of the source that match no row of the table."""
+
+    def insert(self, assignments: Mapping[str, Expression]) -> MergeIntoWriter:
+        """Insert a row: SQL text or Columns by the columns' names."""
+
+        def action(columns: ColumnSql) -> str:
+            values = ", ".join(value_sql(value, columns) for value in assignments.values())
+            return f"INSERT ({name_list(assignments)}) VALUES ({values})"
+
+        return self._then(action)
+
+    def insertAll(self) -> MergeIntoWriter:  # noqa: N802
+        """Insert the row of the source, by the columns' names."""
+        return self._then(lambda _: "INSERT *")

@@ -1,0 +1,101 @@
+"""Which write ids an older version shows, and whether all of its files are there.
+
+Two things delete files that an older version needs, and note a write id first. The cleaner deletes
+what a compaction has replaced, and notes the base. DROP PARTITION notes its own write id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.errors import VersionNotFoundError
+from acidsql.metastore.interface import Metastore
+from acidsql.metastore.versions import Version
+
+
+def commit_at(metastore: Metastore, time_ms: int) -> int:
+    """The number of the newest commit until a time.
+
+    Raises:
+        VersionNotFoundError: The time is after now.
+    """
+    now_ms = metastore.now_ms()
+    if time_ms > now_ms:
+        raise VersionNotFoundError(
+            f"{_time(time_ms)} is after now: the metastore's clock says {_time(now_ms)}.",
+            timestamp=_time(time_ms),
+        )
+    return metastore.last_commit(until_ms=time_ms) or 0
+
+
+def at_commit(
+    table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
+) -> ValidWriteIdList:
+    """What a table showed after a commit.
+
+    Args:
+        table: The table.
+        committed: What it shows now, read before ``versions``.
+        versions: All versions that are remembered, the newest first.
+        commit: The number of the commit.
+
+    Raises:
+        VersionNotFoundError: Nothing is known of that time.
+    """
+    if not versions or versions[-1].commit > commit:
+        since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
+        raise VersionNotFoundError(
+            f"Nothing is known of {table}{since}: it was made then, or what happened before was "
+            "forgotten (acidsql.txn.history.retention). DESCRIBE HISTORY shows its versions.",
+            table=table,
+        )
+    return committed.without({one.write_id for one in versions if one.commit > commit})
+
+
+def lost_before(store: Metastore, table: TableName, shown: ValidWriteIdList) -> int | None:
+    """Ask, after files were listed, whether some of them may have been deleted before.
+
+    Args:
+        store: The metastore, which keeps versions.
+        table: The table.
+        shown: What the files were listed for.
+
+    Returns:
+        The oldest version that can be read, if files may be gone; None if all were there.
+
+    Raises:
+        CatalogError: There is no such table.
+    """
+    oldest = store.oldest_version(table)
+    if shown.complete_up_to >= oldest:
+        return None
+    # After the oldest version: so what is noted by now was decided by now.
+    now = store.valid_write_ids(store.valid_txns(), [table])[table]
+    return None if is_kept(shown, oldest, now) else oldest
+
+
+def is_kept(shown: ValidWriteIdList, oldest: int, now: ValidWriteIdList) -> bool:
+    """Whether all files of a snapshot were kept. False if this is not certain.
+
+    A snapshot can read each base up to which it lacks nothing. A compaction takes no write id above
+    an open one, so no base is above the lowest open one. An oldest version above that one is the
+    write id of a dropped partition, which a snapshot needs only if it does not show the drop.
+
+    Args:
+        shown: What the files were listed for.
+        oldest: The oldest version that the store has noted.
+        now: All write ids, as they were after the oldest version was noted.
+    """
+    if shown.complete_up_to >= oldest:
+        return True
+    if shown.complete_up_to < now.complete_up_to:
+        return False
+    lacks = any(number <= oldest and now.is_valid(number) for number in shown.open)
+    return shown.high_water_mark >= oldest and not lacks
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,183 @@
+"""The changes of a stream's micro-batch, as ``acid.changes`` shows them.
+
+A deleted row and a new row of one key may be in any two files. So with keys, a task reads the keys
+of all files of the batch, then the rows of its own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid.table import Table
+from acidsql.acid.types import parse_type
+from acidsql.errors import ConstraintError, UnsupportedError
+from acidsql.storage.folding.event_merge import KEYS, Int64s
+from acidsql.storage.folding.stream_reads import (
+    StreamRead,
+    as_shown,
+    stream_ddl,
+    stream_events,
+)
+from acidsql.storage.reading.change_columns import (
+    ADDED,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+    TXN_ID,
+    same_key,
+)
+from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE
+
+_TASK_BYTES = 64 * 1024 * 1024  # of files, that one task reads, if there are keys
+_KINDS = [INSERT, DELETE, POSTIMAGE, PREIMAGE]
+_IMAGE = 2  # from a kind to the kind of a pair
+_ROW_ID = [
+    pa.field(name, kind)
+    for name, kind in (("writeid", pa.int64()), ("bucketid", pa.int32()), ("rowid", pa.int64()))
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRead:
+    """One task's work.
+
+    Attributes:
+        own: The files whose changes it gives.
+        others: The files of the other tasks; empty if there are no keys.
+        keys: The columns that make a deleted row and a new row the same row.
+        commits: The time of the commit (in milliseconds), and the transaction, of each version.
+    """
+
+    own: tuple[StreamRead, ...]
+    others: tuple[StreamRead, ...]
+    keys: tuple[str, ...]
+    commits: Mapping[int, tuple[int, int]]
+
+
+def feed_ddl(table: Table, keys: Sequence[str]) -> str:
+    """The DDL of the changes.
+
+    Raises:
+        UnsupportedError: As ``stream_ddl``; or a key is a struct, a list or a map.
+    """
+    nested = [
+        one for one in table.all_columns if one.name in keys and parse_type(one.type).children
+    ]
+    if nested:
+        raise UnsupportedError(
+            f"The changes of {table.name} cannot be read as a stream with the key "
+            f"{nested[0].name}: it has parts.",
+            condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
+        )
+    return (
+        f"{stream_ddl(table)}, {CHANGE_TYPE} string, {COMMIT_VERSION} bigint, "
+        f"{COMMIT_TIMESTAMP} timestamp, {TXN_ID} bigint, {ROW__ID} {ROW__ID_TYPE}"
+    )
+
+
+def feed_reads(
+    reads: Sequence[StreamRead], keys: Sequence[str], commits: Mapping[int, tuple[int, int]]
+) -> list[FeedRead]:
+    """The tasks of a batch: one for each file, or with keys as few as their size allows."""
+    if not keys:
+        return [FeedRead((one,), (), (), commits) for one in reads]
+    count = min(len(reads), 1 + sum(one.size for one in reads) // _TASK_BYTES)
+    parts = [tuple(reads[i::count]) for i in range(count)]
+    return [
+        FeedRead(
+            own,
+            tuple(one for j, part in enumerate(parts) if j != i for one in part),
+            tuple(keys),
+            commits,
+        )
+        for i, own in enumerate(parts)
+    ]
+
+
+def feed_rows(what: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
+    """The changes of a task, with the columns of ``feed_ddl``.
+
+    Raises:
+        ConstraintError: Two changes of one kind and version have the same key.
+    """
+    kinds = _paired(what, table) if what.keys else None
+    names, at = pa.array(_KINDS), 0
+    for read in what.own:
+        for batch, versions in stream_events(read, table):
+            count = batch.num_rows
+            if kinds is None:
+                kind = np.full(count, int(read.is_deletion))
+            else:
+                kind = kinds[at : at + count]
+                at += count
+            shown = as_shown(batch, table, read.read.partition)
+            columns = [
+                *shown.columns,
+                names.take(pa.array(kind)),
+                pa.array(versions),
+                *_commits(versions, what.commits),
+                pa.StructArray.from_arrays([batch.column(one) for one in KEYS], fields=_ROW_ID),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=[*shown.schema.names, *ADDED])
+
+
+def _commits(versions: Int64s, known: Mapping[int, tuple[int, int]]) -> tuple[pa.Array, pa.Array]:
+    distinct, places = np.unique(versions, return_inverse=True)
+    found = [known.get(int(number)) for number in distinct]
+    micros = pa.array([None if one is None else one[0] * 1000 for one in found], pa.int64())
+    txns = pa.array([None if one is None else one[1] for one in found], pa.int64())
+    times = micros.cast(pa.timestamp("us", "UTC"))
+    return times.take(pa.array(places)), txns.take(pa.array(places))
+
+
+def _paired(what: FeedRead, table: Table) -> npt.NDArray[np.int64]:
+    """The kind of each change of the own files, as a place in ``_KINDS``.
+
+    The same rule as for ``acid.changes``: a deletion and an insertion under one key are the two
+    images of an update, and a key with NULL in a column makes no rows the same.
+    """
+    is_deletion: list[npt.NDArray[np.bool_]] = []
+    versions: list[Int64s] = []
+    keys: list[list[pa.Array]] = []
+    own = 0
+    for i, read in enumerate((*what.own, *what.others)):
+        for batch, numbers in stream_events(read, table):
+            shown = as_shown(batch, table, read.read.partition)
+            keys.append([shown.column(name) for name in what.keys])
+            versions.append(numbers)
+            is_deletion.append(np.full(len(numbers), read.is_deletion))
+            own += len(numbers) if i < len(what.own) else 0
+    if not versions:
+        return np.zeros(0, dtype=np.int64)
+    codes = [_codes(parts) for parts in zip(*keys, strict=True)]
+    deletion = np.concatenate(is_deletion)
+    has_key = np.all([code >= 0 for code in codes], axis=0)
+    kinds = deletion.astype(np.int64)
+    groups = np.stack([np.concatenate(versions), *codes], axis=1)[has_key]
+    _, group = np.unique(groups, axis=0, return_inverse=True)
+    deleted, inserted = (
+        np.bincount(group, weights=part[has_key]) for part in (deletion, ~deletion)
+    )
+    if (deleted > 1).any() or (inserted > 1).any():
+        raise ConstraintError(same_key(table, what.keys))
+    kinds[has_key] += _IMAGE * ((deleted > 0) & (inserted > 0))[group]
+    return kinds[:own]
+
+
+def _codes(parts: Sequence[pa.Array]) -> Int64s:
+    """A number for each value, the same for equal values; -1 for NULL."""
+    values = pa.chunked_array(parts)
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 is 0.0 in Spark
+    chunks = values.dictionary_encode().chunks
+    return np.concatenate([one.indices.fill_null(-1).to_numpy().astype(np.int64) for one in chunks])

@@ -1,0 +1,67 @@
+"""How much one micro-batch of a table's stream reads.
+
+Spark 4.2 and later tell a Python data source where a batch begins, and ask it for a limit. Older
+versions ask for all that is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+    from pyspark.sql.streaming.datasource import (
+        SupportsTriggerAvailableNow as SupportsTriggerAvailableNow,
+    )
+except ImportError:  # Spark 4.1
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Has no meaning for this version of Spark."""
+
+    CAN_LIMIT = False
+else:
+    CAN_LIMIT = True
+
+
+def default_limit(*, is_limited: bool) -> Any:
+    """What Spark passes to ``latestOffset``, except if a trigger wants all at once.
+
+    Spark has no limit by versions. It only hands the object back, so any limit does.
+    """
+    return ReadMaxFiles(1) if is_limited else ReadAllAvailable()
+
+
+def wants_all(limit: Any) -> bool:
+    """Whether Spark asks for all that is new."""
+    return limit is None or isinstance(limit, ReadAllAvailable)
+
+
+def limited(
+    new: NewWriteIds,
+    sizes: Mapping[int, int],
+    max_versions: int | None,
+    max_bytes: int | None,
+) -> ValidWriteIdList:
+    """The end of a batch: what the first of the new versions lead to, at least one of them.
+
+    A transaction gets its write id after its snapshot, so it changes only rows of lower ones: in
+    the order of write ids no row is deleted before it is inserted.
+
+    Args:
+        new: All new versions.
+        sizes: The bytes that each version wrote, as far as they are known.
+        max_versions: At most so many versions; None: any number.
+        max_bytes: At most so many bytes, unless one version has more; None: any number.
+    """
+    numbers = new.numbers
+    total = 0
+    for taken, number in enumerate(numbers):
+        total += sizes.get(number, 0)
+        is_many = max_versions is not None and taken >= max_versions
+        is_large = max_bytes is not None and total > max_bytes
+        if taken and (is_many or is_large):
+            return new.after.without(set(numbers[taken:]))
+    return new.after

@@ -1,0 +1,144 @@
+"""The options of ``spark.readStream.format("acidsql")``. Their names ignore case, as Spark's do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from acidsql.acid.table import TableName
+from acidsql.errors import SettingError, UnsupportedError
+from acidsql.streams.read_limits import CAN_LIMIT
+
+_OPTIONS = (
+    "table", "warehouse", "metastore", "path", "startingVersion", "startingTimestamp",
+    "failOnDataLoss", "readChangeFeed", "keys", "maxVersionsPerTrigger", "maxBytesPerTrigger",
+)  # fmt: skip
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a stream of a table reads.
+
+    Attributes:
+        table: The table.
+        start: The first version, or LATEST for what comes after now; None: the current rows first.
+        start_ms: The time of the first commit, in milliseconds since the epoch; None: not given.
+        fails: Files that were deleted are an error.
+        is_feed: Read deletes and updates too.
+        keys: The columns that make a deleted row and a new row the same row; None: those of the
+            table property.
+        max_versions: At most so many versions in a batch.
+        max_bytes: At most so many bytes in a batch, unless one version has more.
+    """
+
+    table: TableName
+    start: int | str | None = None
+    start_ms: int | None = None
+    fails: bool = True
+    is_feed: bool = False
+    keys: tuple[str, ...] | None = None
+    max_versions: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit for a batch."""
+        return self.max_versions is not None or self.max_bytes is not None
+
+
+def source_options(options: Mapping[str, str]) -> SourceOptions:
+    """Read the options.
+
+    Raises:
+        SettingError: An option is unknown or wrong, or two of them contradict each other.
+        UnsupportedError: This version of Spark cannot limit a batch.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    known = {name.lower(): name for name in _OPTIONS}
+    if unknown := sorted(set(given) - set(known)):
+        raise SettingError(
+            f"A stream of a table has no option '{unknown[0]}'. It has: {', '.join(_OPTIONS)}.",
+            name=unknown[0],
+        )
+    found = SourceOptions(
+        _name_of(given["table"]),
+        _start(given),
+        _time_ms(given),
+        _flag(given, "failOnDataLoss", default=True),
+        _flag(given, "readChangeFeed", default=False),
+        _keys(given),
+        _number(given, "maxVersionsPerTrigger"),
+        _number(given, "maxBytesPerTrigger"),
+    )
+    if found.start is not None and found.start_ms is not None:
+        raise SettingError(
+            "Set startingVersion or startingTimestamp, not both.", name="startingTimestamp"
+        )
+    if found.keys is not None and not found.is_feed:
+        raise SettingError("The option keys needs the option readChangeFeed=true.", name="keys")
+    if found.is_limited and not CAN_LIMIT:
+        raise UnsupportedError(
+            "maxVersionsPerTrigger and maxBytesPerTrigger need Spark 4.2 or later. Older versions "
+            "do not tell a Python data source where a batch begins.",
+            condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
+        )
+    return found
+
+
+def _start(given: Mapping[str, str]) -> int | str | None:
+    if (text := given.get("startingversion")) is None:
+        return None
+    if text.lower() == LATEST:
+        return LATEST
+    if not text.isdecimal():
+        raise SettingError(
+            f"startingVersion='{text}' is neither a version nor latest.", name="startingVersion"
+        )
+    return int(text)
+
+
+def _time_ms(given: Mapping[str, str]) -> int | None:
+    """The time; this process does not know the time zone of the session."""
+    if (text := given.get("startingtimestamp")) is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise SettingError(
+            f"startingTimestamp='{text}' is no time with an offset, such as "
+            "2026-11-26T08:00:00+01:00 or 2026-11-26T07:00:00Z.",
+            name="startingTimestamp",
+        )
+    return int(time.timestamp() * 1000)
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise SettingError(f"{name}='{text}' is neither true nor false.", name=name)
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if (text := given.get(name.lower())) is None:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise SettingError(f"{name}='{text}' is no number from 1 on.", name=name)
+    return int(text)
+
+
+def _keys(given: Mapping[str, str]) -> tuple[str, ...] | None:
+    if (text := given.get("keys")) is None:
+        return None
+    return tuple(name for one in text.split(",") if (name := one.strip()))
+
+
+def _name_of(text: str) -> TableName:
+    parts = text.lower().split(".")
+    if len(parts) > 2 or not all(parts):
+        raise SettingError(f"table='{text}' is not database.table.", name="table")
+    return TableName(*(parts if len(parts) == 2 else ["default", *parts]))
