@@ -66,6 +66,11 @@ def read_lock(name: TableName) -> LockComponent:
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
+def reserving(name: TableName) -> LockComponent:
+    """The lock that keeps others from changing a table, which a later statement may change."""
+    return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
+
+
 def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
     """The lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
@@ -74,12 +79,6 @@ def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockC
 def exclusive_database(name: str) -> LockComponent:
     """The lock of a statement that drops a database and all its tables."""
     return LockComponent(LockType.EXCLUSIVE, name)
-
-
-def alone(name: TableName) -> LockComponent:
-    """The lock on a table that later statements of the transaction change, perhaps. So their
-    snapshot is taken under the lock, and nobody can change the table between it and them."""
-    return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 
 def inserting(name: TableName, touched: Touched = None) -> list[LockComponent]:

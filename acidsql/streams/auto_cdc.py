@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +12,6 @@ from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.plan.cdc_fold import FAULT
-from acidsql.plan.locking import alone
 from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -230,15 +229,6 @@ class AutoCdc(Applier[Table]):
 
     def _sink(self, target: Table) -> str:
         return str(target.name)
-
-
-def lock_first(runner: Runner, tables: Iterable[Table]) -> None:
-    """Lock the tables that a batch changes, before the snapshot of its first statement. A batch
-    that waits for a later lock would conflict with what the lock's holder commits."""
-    names = [table.name for table in tables]
-    if names:
-        text = f"AUTO CDC INTO {', '.join(map(str, names))}"
-        runner.transactions.need().txn.lock([alone(name) for name in names], agent_info=text)
 
 
 def _list(names: Sequence[str] | None) -> str:

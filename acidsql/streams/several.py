@@ -19,7 +19,7 @@ from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
 from acidsql.storage.writing.staging import staged
-from acidsql.streams.auto_cdc import Applier, AutoCdc, lock_first, together
+from acidsql.streams.auto_cdc import Applier, AutoCdc, together
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
 
@@ -104,7 +104,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         location = next(iter(target.values())).location
         with staged(rows, location, txn_id) as kept:
             wanted = self._present(kept, column)
-            lock_first(runner, [table for value, table in target.items() if value in wanted])
+            runner.auto_cdc.reserve([target[value] for value in self._targets if value in wanted])
             receipts = []
             for value, one in self._targets.items():
                 if value in wanted:

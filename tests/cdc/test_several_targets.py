@@ -161,8 +161,7 @@ def test_the_name_in_the_ledger_fits_into_the_ledger(acid, both):
     assert both._sink(many) != both._sink({**many, "0": table})
 
 
-@pytest.mark.parametrize("points", [None, acidsql.CommitPoints("n", txn="id")])
-def test_a_batch_locks_its_tables_before_it_reads_any_of_them(acid, points):
+def test_a_batch_locks_its_tables_before_it_reads_any_of_them(acid):
     """Else it would conflict with each change of its second table meanwhile."""
     impatient = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1ms"}
     refused = []
@@ -184,6 +183,6 @@ def test_a_batch_locks_its_tables_before_it_reads_any_of_them(acid, points):
     with acidsql.connect(
         acid.spark, warehouse=acid.warehouse, compactor="off", settings=impatient
     ) as other:
-        acid.auto_cdc(targets, by="tbl", transform=late, commit_points=points).apply(batch)
+        acid.auto_cdc(targets, by="tbl", transform=late).apply(batch)
     assert refused == ["b"]
     assert rows(acid, "a") == [(1, "a")] and rows(acid, "b") == [(2, "b")]
