@@ -61,7 +61,7 @@ def replicate(acid: acidsql.Session, place: Path, **trigger: Any) -> StreamingQu
     To follow a Kafka topic, read ``acid.spark.readStream.format("kafka")`` instead of files.
     """
     files = acid.spark.readStream.text(str(place / "changes"))
-    place_in_log = "CAST(get_json_object(value, '$.source.seq') AS BIGINT)"
+    place_in_log = "CAST(get_json_object(CAST(value AS STRING), '$.source.seq') AS BIGINT)"
     changes = acid.changes_from("debezium", files, COLUMNS, sequence=place_in_log)
     records = changes.select(
         "*",
