@@ -27,6 +27,7 @@ Analyse = Callable[[Text], Fields]
 SOURCE = f"{ew.PREFIX}source"
 # The name of a view with one row for each partition: its directory name and partition columns.
 PARTITIONS = f"{ew.PREFIX}partitions"
+_LITERAL_STARTS = frozenset("'\"rR(")  # the first characters of string literals, and a bracket
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Planned:
         standin: The view that gives the target's live rows.
         blank: An empty text over the statement, with the edits that replace ACID tables.
         analyse: Asks Spark for a query's columns.
+        double_quoted: ``"…"`` is a name in this session, or may be one.
     """
 
     text: str
@@ -129,6 +131,7 @@ class Planned:
     standin: str
     blank: Text
     analyse: Analyse
+    double_quoted: bool = True
 
     def new(self) -> Text:
         """An empty text over the statement."""
@@ -148,15 +151,17 @@ def assigned(
 
     ``is_literal``: default: whether there is one literal at ``where``.
     """
-    is_literal = is_text(planned.text, where) if is_literal is None else is_literal
+    is_literal = is_text(planned, where) if is_literal is None else is_literal
     return assign(sql, kind, column.name, column.type, planned.text, where, is_literal=is_literal)
 
 
-def is_text(text: str, where: Span) -> bool:
-    """Whether there is one string literal at a place. ``"…"`` may be a name."""
-    if text[where.start : where.start + 1] not in ("'", "r", "R"):
+def is_text(planned: Planned, where: Span) -> bool:
+    """Whether there is one string literal at a place, perhaps in brackets."""
+    if planned.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
-    tokens = tokenize(where.of(text))
+    tokens = tokenize(where.of(planned.text), double_quoted_identifiers=planned.double_quoted)
+    while len(tokens) > 2 and (tokens[0].text, tokens[-1].text) == ("(", ")"):
+        tokens = tokens[1:-1]
     return len(tokens) == 1 and tokens[0].kind is Kind.STRING
 
 

@@ -40,7 +40,7 @@ def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
     source, rows = _source(statement, bound, planned)
     return plan_source(planned, bound, source, statement.source.span, rows,
                        statement.overwrite, statement.by_name,
-                       _texts(statement.source, planned))  # fmt: skip
+                       _texts(statement.source, bound, planned))  # fmt: skip
 
 
 def plan_source(
@@ -171,20 +171,22 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
     return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)
 
 
-def _texts(source: object, planned: Planned) -> set[int]:
+def _texts(source: object, bound: InsertColumns, planned: Planned) -> set[int]:
     """The ordinals of a VALUES list's columns whose values are all string literals or NULL."""
     if not isinstance(source, Values):
         return set()
     texts = set(range(len(source.rows[0])))
     for row in source.rows:
-        texts = {i for i in texts if i < len(row) and _is_text_or_null(planned.text, row[i])}
+        pairs = zip(row, bound.from_source, strict=False)
+        texts &= {i for i, (value, c) in enumerate(pairs) if _is_text_or_null(planned, value, c)}
     return texts
 
 
-def _is_text_or_null(text: str, value: Value) -> bool:
+def _is_text_or_null(planned: Planned, value: Value, column: Column) -> bool:
     if is_default(value):
-        return False
-    return is_text(text, value_span(value)) or value_span(value).of(text).upper() == "NULL"
+        return column.default is None
+    span = value_span(value)
+    return is_text(planned, span) or span.of(planned.text).upper() == "NULL"
 
 
 def _values(values: Values, bound: InsertColumns, planned: Planned) -> Text:

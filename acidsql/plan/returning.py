@@ -141,7 +141,7 @@ class _Scope:
         source = self.statement.source_alias if isinstance(self.statement, Merge) else None
         for qualifier in [chain.names[0] for chain in found.chains if len(chain.names) > 1]:
             if source is not None and qualifier == source.lower() != self.qualifier.lower():
-                what = f"A column of MERGE's source ({source}) in RETURNING"
+                what = f"A column of the source ({source}) in RETURNING"
                 raise self._refusal(item, what, "The rows of the target are returned")
         ids = [ROW__ID] if table.has_row_ids else []
         ours = [*ids, *(quote(one) for one in (self.shown.old, self.shown.new) if one)]

@@ -137,7 +137,9 @@ def plan_dml(
     source = None
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)
-    planned = Planned(text, table, view, blank, lambda query: analyse(query, standins, source))
+    planned = Planned(
+        text, table, view, blank, lambda query: analyse(query, standins, source), double_quoted
+    )
     event_query = _plan(statement, planned, rewritten.source_view, source)
     returning = plan_returning(
         text, statement, table, lambda query, shown: analyse(query, shown, None),

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.errors import AnalysisError
 from acidsql.plan.query import view_name
-from acidsql.sql.frames import frame_argument
+from acidsql.sql.frames import frame_argument, frame_tokens
 from acidsql.statements.said import Args, by_name
-from acidsql.storage.spark.jvm import session_key
+from acidsql.storage.spark.jvm import session_key, substitute_variables
 from acidsql.storage.spark.views import temp_views
 
 
@@ -30,7 +30,9 @@ def named_frames(
     """
     for name, frame in frames.items():
         _need_usable(spark, name, frame)
-    views = {name: view_name() for name in frames if f"{{{name}}}" in text}
+    text = substitute_variables(spark, text) if frames else ""
+    named = {token.text[1:-1] for token in frame_tokens(text, double_quoted=False)}
+    views = {name: view_name() for name in frames if name in named}
     if not views:
         yield args
         return

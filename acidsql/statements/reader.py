@@ -27,6 +27,7 @@ from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewr
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
+from acidsql.sql.frames import need_relations
 from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.tokens import Span
@@ -55,6 +56,8 @@ from acidsql.txn import Snapshot
 
 # A query without these words hardly has a condition that Spark could push down.
 _CONDITION = re.compile(r"\b(where|on|using)\b", re.IGNORECASE)
+# A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
+_KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 _FEW_VALUES = 8  # of a partition column: then a job that finds fewer of them does not pay
 _OF_FILES = re.compile(r"\binput_file_", re.IGNORECASE)  # functions that need a scan by Spark
 
@@ -303,13 +306,13 @@ class Reader:
             rows = lower.frame(self._spark, query, views, said.args)
             plan = self._explained(rows, found.standins, snapshot, mode, said)
             return rows_frame(self._spark, "plan string", [(plan,)])
-        # A temporary view must keep its plan: its text names stand-ins, which are dropped soon.
-        with jvm.changed_conf(self._spark, {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}):
+        with jvm.changed_conf(self._spark, _KEPT_PLANS):
             return lower.frame(self._spark, query, views, said.args)
 
     def _alone(self, said: Said, args: Args, resolve: Resolve) -> DataFrame:
         """Run a statement of Spark's that reads no table by a query."""
         text, is_sparks, double_quoted = said.text, self._names.is_sparks, said.double_quoted
+        need_relations(text, double_quoted=double_quoted)
         refuse_acid_tables(text, resolve, is_sparks, double_quoted=double_quoted)
         name = dropped(text, double_quoted=double_quoted)
         if name is not None and self._names.qualify(name.parts) and not is_sparks(name.parts):
@@ -320,7 +323,7 @@ class Reader:
 
     def _of_frames(self, text: Text, said: Said) -> DataFrame:
         """Run a statement of Spark's that names DataFrames, and no ACID tables."""
-        with lower.mapped_errors(text):
+        with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
             return self._verbatim(text.sql, said.args)
 
     def _verbatim(self, text: str, args: Args) -> DataFrame:

@@ -67,9 +67,8 @@ def by_name(args: Args) -> dict[str, Any] | None:
 def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
     """Whether ``"…"`` is a name in this session. False for a text without double quotes."""
     names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
-    return '"' in text and all(
-        str(spark.conf.get(name, "false")).lower() == "true" for name in names
-    )
+    # A second argument of get() would hide Spark's own default, and hence Spark 4's ANSI mode.
+    return '"' in text and all(str(spark.conf.get(name)).lower() == "true" for name in names)
 
 
 def is_utc(spark: SparkSession) -> bool:

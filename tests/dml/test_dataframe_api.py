@@ -75,6 +75,28 @@ def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
         assert written.sameSemantics(frame.selectExpr(f"{text} AS c")), sql
 
 
+def test_a_column_keeps_its_meaning_in_every_session(spark, conf):
+    """Of an empty list, which SQL does not have; of TIMESTAMP, which is one of two types."""
+    frame = spark.createDataFrame([(1,), (None,)], "i INT")
+    moment = T.StructType([T.StructField("TIMESTAMP", T.TimestampType())])
+    plus = F.udf(lambda x, y=1: x + y, "int")
+    for ansi in ("true", "false"):
+        conf("spark.sql.ansi.enabled", ansi)
+        conf("spark.sql.timestampType", "TIMESTAMP_NTZ")
+        columns = [
+            F.col("i").isin([]).alias("c"),
+            (~F.col("i").isin([])).alias("c"),
+            F.struct(F.lit(None).cast(T.TimestampType())).cast(moment).alias("c"),
+            plus(F.lit(1), y=F.lit(5)).alias("c"),
+        ]
+        for column in columns:
+            with column_sql(spark) as write:
+                written = frame.selectExpr(f"{write(column)} AS c")
+                expected = frame.select(column)
+                assert written.dtypes == expected.dtypes
+                assert written.collect() == expected.collect()
+
+
 def _typed(spark):
     nested = "a STRUCT<f: INT>, l ARRAY<INT>, m MAP<STRING, INT>"
     return spark.createDataFrame([], f"i INT, b BOOLEAN, s STRING, {nested}, `odd name` INT")
@@ -200,6 +222,8 @@ def test_what_is_wrong_is_said_before_anything_is_done(acid, spark):
         acid.update("t", {"id": 5})
     with pytest.raises(SqlSyntaxError, match="closes nothing"):
         acid.delete("t", "id = 1) OR (v = 'a'")
+    with pytest.raises(SqlSyntaxError, match="no expression"):
+        acid.delete("t", F.expr("id = 1) OR (v = 'a'"))
     with pytest.raises(SqlSyntaxError, match="found nothing"):
         acid.delete("t", "  ")
     with pytest.raises(SettingError, match="one column at least"):

@@ -54,6 +54,24 @@ def test_a_statement_of_sparks_names_dataframes(acid, news):
     assert rows(found) == [(4,)]
     # Braces in strings and quoted names are text.
     assert rows(acid.sql("SELECT '{a}' AS `{a}` FROM {a} LIMIT 1", a=news)) == [("{a}",)]
+    assert rows(acid.sql("SELECT '{a}', ?", [1], a=news)) == [("{a}", 1)]
+
+
+def test_a_variable_may_name_a_dataframe(old, news, conf):
+    conf("source", "{df}")
+    assert rows(old.sql("SELECT count(*) FROM ${source}", df=news)) == [(2,)]
+
+
+@pytest.mark.parametrize("start", ["CREATE TEMP VIEW w AS", "CACHE TABLE w AS"])
+def test_a_temporary_view_of_a_dataframe_stays_when_the_statement_has_ended(
+    acid, spark, news, start
+):
+    acid.sql(f"{start} SELECT * FROM {{df}} WHERE id > ?", [1], df=news)
+    try:
+        assert rows(acid.sql("SELECT * FROM w")) == [(4, "new")]
+    finally:
+        spark.catalog.uncacheTable("w")
+        spark.catalog.dropTempView("w")
 
 
 def test_a_new_table_gets_the_rows_of_a_dataframe(acid, news):

@@ -154,6 +154,21 @@ def test_a_text_literal_is_a_value_of_its_column(acid):
     ]
 
 
+def test_a_text_literal_may_be_in_brackets_in_double_quotes_or_beside_default(acid):
+    acid.sql("CREATE TABLE t (i INT, d DATE)")
+    acid.sql("""INSERT INTO t VALUES (('1'), "2024-01-02"), (("2"), DEFAULT)""")
+    acid.update("t", {"d": "'2024-04-05'"}, "i = 2")
+    found = acid.sql("SELECT i, CAST(d AS STRING) FROM t ORDER BY i")
+    assert [tuple(row) for row in found.collect()] == [(1, "2024-01-02"), (2, "2024-04-05")]
+
+
+def test_a_double_quoted_name_is_no_literal(acid, conf):
+    conf("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    acid.sql("CREATE TABLE t (i INT, s STRING)")
+    acid.sql("INSERT INTO t VALUES (1, '5')")
+    refused(acid, 'UPDATE t SET i = "s"', "INCOMPATIBLE_DATA_FOR_TABLE")
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("column", "text"),

@@ -7,14 +7,16 @@ name.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.errors import AnalysisError, SqlSyntaxError, UnsupportedError
 from acidsql.storage.columns import literal as sql_literal
 from acidsql.storage.columns import quote
 
@@ -24,6 +26,8 @@ _PYTHON_FUNCTION = "org.apache.spark.sql.execution.python.UserDefinedPythonFunct
 _INFIX = frozenset(
     ["+", "-", "*", "/", "%", "=", "<=>", ">", ">=", "<", "<=", "and", "or", "&", "|", "^", "rlike"]
 )
+# The word TIMESTAMP in a type's SQL. It must not be a field's name or a part of one.
+_TIMESTAMP = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\bTIMESTAMP\b(?!:)", re.DOTALL)
 _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
 
 
@@ -89,7 +93,15 @@ class ColumnSql:
         return str(literal.sql())
 
     def _sql_expression(self, node: Any) -> str:
-        return f"({node.expression()}\n)"
+        text = node.expression()
+        try:  # a bracket that closes nothing would end ours
+            self._session_state().sqlParser().parseExpression(text)
+        except ParseException:
+            raise SqlSyntaxError("This text is no expression.", text, 0, len(text)) from None
+        return f"({text}\n)"
+
+    def _session_state(self) -> Any:
+        return self._spark._jsparkSession.sessionState()
 
     def _unresolved_function(self, node: Any) -> str:
         name, arguments = node.functionName(), [self._sql(one) for one in _items(node.arguments())]
@@ -100,10 +112,17 @@ class ColumnSql:
         if name in _PREFIX and len(arguments) == 1:
             return f"({_PREFIX[name]} {arguments[0]})"
         if name == "in":
-            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+            return self._is_in(*arguments)
         named = ", ".join(self._argument(one) for one in _items(node.arguments()))
         called = name if name.isidentifier() else ".".join(map(quote, name.split(".")))
         return f"{called}({'DISTINCT ' if node.isDistinct() else ''}{named})"
+
+    def _is_in(self, value: str, *values: str) -> str:
+        if values:
+            return f"({value} IN ({', '.join(values)}))"
+        # SQL has no empty list. In some sessions, NULL is not known to be in none.
+        is_null = self._session_state().conf().legacyNullInEmptyBehavior()
+        return f"nullif({value} IS NULL, true)" if is_null else f"({value} IS NULL AND false)"
 
     def _argument(self, node: Any) -> str:
         """An argument keeps its alias, which may be the name of a struct's field."""
@@ -117,7 +136,12 @@ class ColumnSql:
         mode = node.evalMode()
         is_try = mode.isDefined() and "Try" in mode.get().getClass().getSimpleName()
         cast = "TRY_CAST" if is_try else "CAST"
-        return f"{cast}({self._sql(node.child())} AS {node.dataType().sql()})"
+        # What the word TIMESTAMP means depends on the session (spark.sql.timestampType).
+        kind = _TIMESTAMP.sub(
+            lambda found: "TIMESTAMP_LTZ" if found.group() == "TIMESTAMP" else found.group(),
+            node.dataType().sql(),
+        )
+        return f"{cast}({self._sql(node.child())} AS {kind})"
 
     def _unresolved_extract_value(self, node: Any) -> str:
         return f"{self._sql(node.child())}[{self._sql(node.extraction())}]"
@@ -157,6 +181,9 @@ class ColumnSql:
                 condition="UNRESOLVED_COLUMN", sqlstate="42703",
             )  # fmt: skip
         return known
+
+    def _named_argument_expression(self, expression: Any) -> str:
+        return f"{quote(expression.key())} => {self._sql(expression.value())}"
 
     def _python_udf(self, expression: Any) -> str:
         """A call of a Python function, which gets a name in the session."""

@@ -200,7 +200,7 @@ def _raise_duplicate(rows: int, merge: bool) -> None:
     if merge:
         raise MergeCardinalityError(
             f"{rows} more row(s) of the source matched a row of the target that was matched "
-            "already. Make the source's keys unique, or make ON tell its rows apart.",
+            "already. Make the source's keys unique, or make the condition tell its rows apart.",
             rows=rows,
         )
     raise WriteError(
