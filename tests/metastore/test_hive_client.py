@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -30,16 +31,17 @@ from acidsql.metastore.hive.txns import HiveTxns
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
 OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
 COMMIT = hive.CommitTxnRequest(txnid=7)
+has_sasl = pytest.mark.skipif(find_spec("puresasl") is None, reason="pip install pure-sasl")
 
 
 @pytest.fixture
 def serve():
     servers, clients = [], []
 
-    def start(answer, *others):
-        servers.append(FakeHive(answer if callable(answer) else lambda *_: answer))
+    def start(answer, *others, url="", **kind):
+        servers.append(FakeHive(answer if callable(answer) else lambda *_: answer, **kind))
         hosts = ",".join(f"127.0.0.1:{port}" for port in [servers[-1].port, *others])
-        clients.append(Client(Address.parse(f"thrift://{hosts}"), sleep=lambda _: None))
+        clients.append(Client(Address.parse(f"thrift://{hosts}/{url}"), sleep=lambda _: None))
         return servers[-1], clients[-1]
 
     yield start
@@ -215,6 +217,22 @@ def test_a_connection_that_the_server_closed_while_idle_is_not_used(serve):
     server.hang_up()
     client.call("commit_txn", COMMIT)
     assert server.calls == ["getVersion", "commit_txn"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("", {}),
+        ("?framed=1", {"frames": True}),
+        pytest.param("?auth=plain&user=ann", {"sasl": True}, marks=has_sasl),
+    ],
+)
+def test_an_answer_may_be_longer_than_what_thrift_takes_as_one_frame(serve, monkeypatch, url, kind):
+    """Java's server sends an answer as one frame; Thrift's default limit is 16,384,000 bytes."""
+    monkeypatch.setenv("ACIDSQL_METASTORE_PASSWORD", "open sesame")
+    names = [f"{number:04d}" * 250_000 for number in range(18)]
+    _, client = serve(names, url=url, **kind)
+    assert client.call("get_all_databases") == names
 
 
 def test_the_next_server_is_asked_if_one_does_not_answer(serve):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from thrift.transport.THttpClient import THttpClient
+from thrift.transport import TTransport
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
 
 from acidsql.errors import SettingError
@@ -44,6 +45,13 @@ _KERBEROS = {
 _KERBEROS_OTHERWISE = "klist shows the tickets of this process, and whether they are valid."
 _PROTECTIONS = {"auth": "", "auth-int": "signed", "auth-conf": "encrypted"}
 _HOST_MISMATCH, _IP_MISMATCH, _EXPIRED = 62, 64, 10  # of OpenSSL's X509_V_ERR
+# A server of Java sends each answer as one frame, however long it is: the names of all partitions
+# need more than the 16 MB that newer versions of Thrift allow (older ones have no limit).
+MOST_IN_A_FRAME: dict[str, int] = (
+    {"max_frame_size": TTransport.HARD_MAX_FRAME_SIZE}
+    if hasattr(TTransport, "HARD_MAX_FRAME_SIZE")
+    else {}
+)
 
 
 class KerberosError(TTransportException):  # type: ignore[misc]  # Thrift has no types
@@ -86,7 +94,7 @@ def sasl(address: Address, opened: Any, host: str) -> Any:
         if address.auth == "plain":
             return TSaslClientTransport(
                 opened, host, address.service, "PLAIN",
-                username=user_of(address), password=address.secret(),
+                username=user_of(address), password=address.secret(), **MOST_IN_A_FRAME,
             )  # fmt: skip
         import kerberos  # noqa: F401 - pure-sasl alone would fail later, and with another message
 
@@ -105,7 +113,9 @@ class _Kerberos(TSaslClientTransport):  # type: ignore[misc]
     def __init__(self, address: Address, opened: Any, host: str) -> None:
         service, _, fixed = address.service.partition("/")
         with _kerberos_errors():
-            super().__init__(opened, fixed or host, service, "GSSAPI", principal=address.user)
+            super().__init__(
+                opened, fixed or host, service, "GSSAPI", principal=address.user, **MOST_IN_A_FRAME
+            )
 
     def open(self) -> None:
         with _kerberos_errors():
