@@ -54,12 +54,20 @@ def in_turn(*answers):
     return lambda *_: left.pop(0)
 
 
+def raises(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
 # ── addresses ────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_address_names_servers_and_options():
     found = Address.parse("thrift://h1:9083,[::1]:9084,h3/?auth=plain&user=ann&tls=1&catalog=c")
     assert found.hosts == (("h1", 9083), ("::1", 9084), ("h3", 9083))
+    assert str(found) == "thrift://h1:9083,[::1]:9084,h3:9083"
     assert (found.auth, found.user, found.tls, found.catalog) == ("plain", "ann", True, "c")
     assert Address.parse("thrift://h/?timeout=90s").timeout_s == 90 and found.timeout_s == 600
     over_http = Address.parse("thrift+https://h:9001/hms")
@@ -208,6 +216,18 @@ def test_a_server_that_fails_is_not_asked_again_and_gets_a_new_connection(serve)
         client.call("getVersion")
     assert client.call("getVersion") == "4.0.1"
     assert server.connections == 2
+
+
+def test_a_call_that_was_interrupted_leaves_its_answer_to_no_other_call(serve, monkeypatch):
+    """As by Ctrl-C in a notebook. COMMIT is not repeated, so it would have failed."""
+    server, client = serve(in_turn("4.0.1", "4.0.1", None))
+    client.call("getVersion")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Connection, "_receive", raises(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            client.call("getVersion")
+    client.call("commit_txn", COMMIT)
+    assert (server.calls[2:], server.connections) == (["commit_txn"], 2)
 
 
 def test_a_connection_that_the_server_closed_while_idle_is_not_used(serve):

@@ -68,7 +68,7 @@ class Address:
 
     def __str__(self) -> str:
         scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
-        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in self.hosts)}"
+        return f"{scheme}://{','.join(place(*one) for one in self.hosts)}"
 
     @classmethod
     def parse(cls, url: str) -> Address:
@@ -116,6 +116,11 @@ def _from_environment(name: str, why: str) -> str:
     if not found:
         raise SettingError(f"{why}: set the environment variable {name}.", name="metastore")
     return found
+
+
+def place(host: str, port: int) -> str:
+    """A server as a URL names it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_address(url: str) -> bool:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from thrift.transport.THttpClient import THttpClient
 from thrift.transport import TTransport
+from thrift.transport.THttpClient import THttpClient
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
 
 from acidsql.errors import SettingError
-from acidsql.metastore.hive.address import PASSWORD, TOKEN, Address
+from acidsql.metastore.hive.address import PASSWORD, TOKEN, Address, place
 
 # The numbers by which GSSAPI and, more exactly, MIT's Kerberos (krb5.h) give reasons.
 _CREDENTIALS_EXPIRED, _CONTEXT_EXPIRED = 11 << 16, 12 << 16
@@ -183,9 +183,8 @@ class Http(THttpClient):  # type: ignore[misc]
 
     def __init__(self, address: Address, host: str, port: int) -> None:
         scheme = "https" if address.tls else "http"
-        place = f"[{host}]" if ":" in host else host
         super().__init__(
-            f"{scheme}://{place}:{port}/{address.path}",
+            f"{scheme}://{place(host, port)}/{address.path}",
             ssl_context=tls(address) if address.tls else None,
         )
         self._address = address
@@ -230,7 +229,9 @@ def _of_certificate(address: Address, host: str, error: Any) -> str:
     return f"The server's certificate is signed by none of the authorities {known}."
 
 
-def _of_tls(_address: Address, _host: str, _error: Any) -> str:
+def _of_tls(_address: Address, _host: str, error: Any) -> str:
+    if "_ALERT_" in (error.reason or ""):  # said in TLS
+        return "The server refuses this machine, for the reason that TLS gives here."
     return "The server does not answer in TLS: leave out tls=1, if it does not use TLS."
 
 
