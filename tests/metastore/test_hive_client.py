@@ -12,6 +12,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from fake_hive import CLOSE, FAIL, HALF, RUBBISH, FakeHive
 
+from acidsql.acid.table import TableName
 from acidsql.errors import (
     CatalogError,
     MetastoreError,
@@ -20,6 +21,7 @@ from acidsql.errors import (
     TxnAbortedError,
 )
 from acidsql.metastore.hive import client as client_module
+from acidsql.metastore.hive import statistics as statistics_module
 from acidsql.metastore.hive import txns as txns_module
 from acidsql.metastore.hive.address import Address, is_address
 from acidsql.metastore.hive.client import Client
@@ -27,10 +29,12 @@ from acidsql.metastore.hive.connection import Connection
 from acidsql.metastore.hive.idl import hive, methods
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.interface import RowChange
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
 OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
 COMMIT = hive.CommitTxnRequest(txnid=7)
+T = TableName("d", "t")
 has_sasl = pytest.mark.skipif(find_spec("puresasl") is None, reason="pip install pure-sasl")
 
 
@@ -175,6 +179,41 @@ def test_a_commit_is_sent_again_until_its_time_is_used_up(serve, monkeypatch):
     with pytest.raises(MetastoreError, match="commit_txn"):
         HiveTxns._send_commit(SimpleNamespace(_client=client), OwnTxn(7, "ann", "h"))
     assert server.calls == ["commit_txn"] * 3
+
+
+@pytest.mark.parametrize(
+    ("state", "left"), [(hive.LockState.ACQUIRED, {"numRows": "7"}), (hive.LockState.WAITING, {})]
+)
+def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_back(
+    serve, monkeypatch, state, left
+):
+    """An aborted transaction has told of 3 rows. Who holds the lock may have read 10 already."""
+    monkeypatch.setattr(statistics_module, "_PAUSES_S", (0,))
+    place, written = hive.StorageDescriptor(location="file:/t"), []
+
+    def answer(name, given):
+        match name:
+            case "open_txns":
+                return hive.OpenTxnsResponse(txn_ids=[8])
+            case "lock" | "check_lock":
+                return hive.LockResponse(lockid=1, state=state)
+            case "get_table_req":
+                known = {"numRows": "10", "COLUMN_STATS_ACCURATE": "{}", "mine": "1"}
+                table = hive.Table(dbName="d", tableName="t", sd=place, parameters=known)
+                return hive.GetTableResult(table=table)
+            case "alter_table_req":
+                written.append(given.req.table.parameters)
+                return hive.AlterTableResponse()
+        return None
+
+    server, client = serve(answer)
+    store = HiveTxns(client, SimpleNamespace(is_hive3=False), lambda _: [])
+    own = store._own[7] = OwnTxn(7, "ann", "h")
+    own.counted[T], own.counts_locked = {"": RowChange(3)}, {T}
+    monkeypatch.setattr(store, "heartbeat", raises(TxnAbortedError("aborted by others")))
+    store.abort_txn(7)
+    assert written == [{"mine": "1"} | left]
+    assert server.calls.count("abort_txn") == 2  # the one that held the lock ends, too
 
 
 def test_a_machine_that_is_gone_is_noticed(serve):
