@@ -43,7 +43,7 @@ class DefaultSource(DataSource):
         """Refuse ``df.write.format("acidsql")``."""
         raise NotImplementedError(
             "df.write.format('acidsql') cannot write in transactions. Write "
-            "df.createOrReplaceTempView('v') and acid.sql('INSERT INTO db.t SELECT * FROM v')."
+            "acid.insert_into('db.t', df)."
         )
 
     def reader(self, schema: Any) -> Any:

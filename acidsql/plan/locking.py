@@ -66,6 +66,11 @@ def read_lock(name: TableName) -> LockComponent:
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
+def reserving(name: TableName) -> LockComponent:
+    """The lock that keeps others from changing a table, which a later statement may change."""
+    return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
+
+
 def exclusive(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
     """The lock of a statement that creates, alters, renames or drops a table."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)

@@ -34,6 +34,7 @@ from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
 from acidsql.plan.event_query import Derived, EventQuery
+from acidsql.plan.locking import reserving
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
 from acidsql.sql.parser import parse
@@ -161,6 +162,13 @@ class AutoCdcStatements:
                 condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
             )  # fmt: skip
         return found
+
+    def reserve(self, targets: Sequence[Table]) -> None:
+        """Lock the targets of later statements, before anything is read: the snapshot is taken
+        after the locks (I6), so that other appliers of these tables are waited for."""
+        txn, names = self._context.transactions.need().txn, [one.name for one in targets]
+        text = f"commit points of {', '.join(map(str, names))}"
+        txn.lock([reserving(name) for name in names], agent_info=text)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

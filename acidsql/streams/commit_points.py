@@ -57,7 +57,8 @@ class CommitPoints:
     transaction. A record without a transaction (a row of a snapshot) is applied at once. Records
     wait in the table ``<target>__acidsql_pending``, one beside each target. It is written in the
     batch's transaction, and is renamed and dropped with its target. Each application has its own
-    waiting records there, by ``txn_app_id``.
+    waiting records there. A stream with a new checkpoint is another application, unless
+    ``txn_app_id`` names it.
 
     A transaction is complete
 
@@ -128,6 +129,7 @@ class WholeTransactions(Applier[Target]):
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         location = self.tables(target)[0].location
         with staged(rows, location, txn_id) as kept:
+            runner.auto_cdc.reserve(self.tables(target))
             batch = _Batch(runner, self.tables(target), self._told(kept, target), kept)
             self._applier.check(batch.changes(), target)
             with staged(batch.groups(), location, txn_id) as groups:

@@ -258,6 +258,22 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
     assert waiting(acid, "a", "b") == []
 
 
+def test_a_batch_locks_all_its_tables_before_it_looks_at_what_waits(acid, both, monkeypatch):
+    """Otherwise each batch of another stream into these tables would be a conflict."""
+    seen, read = [], commit_points._Batch._read
+
+    def looks(batch):
+        seen.append(batch.runner.transactions.need().txn.has_looked)
+        seen.extend(sorted((one.table, one.lock_type.name) for one in acid.metastore.show_locks()))
+        return read(batch)
+
+    monkeypatch.setattr(commit_points._Batch, "_read", looks)
+    both.apply(frame(acid, one("a", 1, 1, None)))
+    assert seen == [False, ("a", "EXCL_WRITE"), ("b", "EXCL_WRITE")]
+    assert rows(acid, "a") == [(1, "v1")] and acid.metastore.show_locks() == []
+    assert [row.operation for row in acid.history("b").collect()] == ["CREATE TABLE"]
+
+
 def test_commit_points_that_contradict_refuse_the_batch(acid, both):
     both.apply(frame(acid, one("a", 1, 1, "x"), one("a", 2, 2, "x"), end("x", 3)))
     for wrong in (

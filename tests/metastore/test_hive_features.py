@@ -111,7 +111,7 @@ def test_without_thrift_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "acidsql.metastore.hive.store")
     for name in [name for name in sys.modules if name.startswith("acidsql.metastore.hive.c")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "thrift.transport.THttpClient", None)
+    monkeypatch.setitem(sys.modules, "thrift.transport.TSocket", None)
     with pytest.raises(SettingError, match=r"pip install 'acidsql\[hive\]'"):
         open_hive("thrift://127.0.0.1:1", None)
 
