@@ -87,6 +87,9 @@ def test_an_address_names_servers_and_options():
         "thrift+http://h/?auth=plain", "thrift://ann:secret@h", "thrift://h/?password=secret",
         "thrift://h/?auth=token", "thrift://h/?auth=kerberos&service=hive/h@REALM",
         "thrift://h/?auth=kerberos&service=a/b/c", "thrift://h/?user=a%0Ab",
+        "thrift://ann:[secret@h", "thrift://ann:secret：x@h", "thrift://ann:secret/x@h",
+        "thrift://ann:secret?x@h", "thrift://ann:x?secret@h", "thrift://ann:secret#x@h",
+        "thrift://ann:x#secret@h", "thrift://[::1", "thrift://[host]", "thrift://h:٣",
         "thrift://h/?timeout=0", "thrift://h/?timeout=5min", "thrift://h/?timeout=",
     ],
 )  # fmt: skip
