@@ -120,7 +120,7 @@ sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'
 .PHONY: lint
 lint: install ## Check style and types
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group lint
-	@$(PY) -m ruff check acidsql tests examples benchmarks
+	@$(PY) -m ruff check acidsql pyspark_acidsql tests examples benchmarks
 	@$(PY) -m mypy
 
 # The peers stop at Spark 4.1, so all are measured on it.

@@ -1,4 +1,7 @@
-"""Kerberos: a key distribution centre (MIT's) with a realm of its own."""
+"""Kerberos: a key distribution centre (MIT's) with a realm of its own.
+
+It lives as long as its object, at most as long as the process that started it.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +67,9 @@ class Kdc:
             "KRB5_KDC_PROFILE": str(work / "kdc.conf"),
         }  # fmt: skip
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        until_we_end = 'krb5kdc -n -r "$0" & read -r _; kill $!; wait'
         self._server = subprocess.Popen(
-            ["krb5kdc", "-n", "-r", REALM], env=self._environment,
+            ["sh", "-c", until_we_end, REALM], env=self._environment, stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -88,7 +92,7 @@ class Kdc:
 
     def stop(self) -> None:
         """End it. May be called twice."""
-        self._server.kill()
+        self._server.stdin.close()
         self._server.wait(30)
 
     def _is_known(self, principal: str) -> bool:

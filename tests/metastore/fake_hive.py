@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +12,13 @@ from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TTransport import TBufferedTransport, TMemoryBuffer, TTransportException
+from thrift.transport.TTransport import (
+    TBufferedTransport,
+    TFramedTransport,
+    TMemoryBuffer,
+    TTransportBase,
+    TTransportException,
+)
 
 from acidsql.metastore.hive.idl import methods
 
@@ -27,12 +34,19 @@ class FakeHive:
         answer: Gets the method's name and arguments; returns the value or exception of the answer,
             or one of the words above.
         context: The server's certificate, if it speaks TLS.
+        frames: Whether each message has its length before it.
+        sasl: Whether it asks for a password, and believes any. Then it has frames, too.
     """
 
     def __init__(
-        self, answer: Callable[[str, Any], Any], context: ssl.SSLContext | None = None
+        self,
+        answer: Callable[[str, Any], Any],
+        context: ssl.SSLContext | None = None,
+        *,
+        frames: bool = False,
+        sasl: bool = False,
     ) -> None:
-        self._context = context
+        self._context, self._frames, self._sasl = context, frames or sasl, sasl
         self._answer, self.calls, self.connections = answer, list[str](), 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -71,10 +85,20 @@ class FakeHive:
             self._open.append(peer)
         with peer, peer.makefile("rwb", 0) as stream:
             try:
-                while self._one(peer, TBinaryProtocol(_Stream(stream))):
+                if self._sasl:
+                    self._sign_in(peer, _Stream(stream))
+                wrapped = TFramedTransport if self._frames else TBufferedTransport
+                while self._one(peer, TBinaryProtocol(wrapped(_Stream(stream)))):
                     pass
             except (TTransportException, OSError, EOFError):
                 return
+
+    def _sign_in(self, peer: socket.socket, stream: Any) -> None:
+        for _ in ("the mechanism", "user and password"):
+            _, length = struct.unpack(">BI", stream.readAll(5))
+            stream.readAll(length)
+        complete = 5
+        peer.sendall(struct.pack(">BI", complete, 0))
 
     def _one(self, peer: socket.socket, protocol: TBinaryProtocol) -> bool:
         name, _, number = protocol.readMessageBegin()
@@ -91,6 +115,8 @@ class FakeHive:
             peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             return False
         data = self._encoded(name, number, method, said)
+        if self._frames:
+            data = struct.pack(">i", len(data)) + data
         peer.sendall(data[: len(data) // 2] if said == HALF else data)
         return said != HALF
 
@@ -118,15 +144,15 @@ class FakeHive:
         return memory.getvalue()
 
 
-def _Stream(stream: Any) -> Any:  # noqa: N802
-    class Raw:
-        def read(self, size: int) -> bytes:
-            found = stream.read(size)
-            if not found:
-                raise EOFError
-            return found
+class _Stream(TTransportBase):  # type: ignore[misc]
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
-        def isOpen(self) -> bool:  # noqa: N802
-            return True
+    def read(self, sz: int) -> bytes:
+        found: bytes = self._stream.read(sz)
+        if not found:
+            raise EOFError
+        return found
 
-    return TBufferedTransport(Raw())
+    def isOpen(self) -> bool:  # noqa: N802
+        return True

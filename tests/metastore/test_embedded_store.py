@@ -112,7 +112,17 @@ def test_a_blocker_that_holds_its_lock_is_named_before_one_that_waits(tmp_path):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "nonsense", "oracle://u:secret@h/db", "postgresql+asyncpg://h/db", "mysql+mysqldb://h/db"],
+    [
+        "",
+        "nonsense",
+        "oracle://u:secret@h/db",
+        "postgresql+asyncpg://h/db",
+        "mysql+mysqldb://h/db",
+        "postgresql//u:secret@h/db",
+        "mysql:u:secret@h/db",
+        "u:secret@h/db",
+        "postgresql//u:secret?x@h/db",
+    ],
 )
 def test_a_database_that_cannot_be_a_metastore_is_refused_by_name(url):
     with pytest.raises(MetastoreError, match=r"it can be sqlite.*postgresql\+psycopg") as caught:

@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from fake_hive import CLOSE, FAIL, HALF, RUBBISH, FakeHive
 
+from acidsql.acid.table import TableName
 from acidsql.errors import (
     CatalogError,
     MetastoreError,
@@ -19,6 +21,7 @@ from acidsql.errors import (
     TxnAbortedError,
 )
 from acidsql.metastore.hive import client as client_module
+from acidsql.metastore.hive import statistics as statistics_module
 from acidsql.metastore.hive import txns as txns_module
 from acidsql.metastore.hive.address import Address, is_address
 from acidsql.metastore.hive.client import Client
@@ -26,20 +29,23 @@ from acidsql.metastore.hive.connection import Connection
 from acidsql.metastore.hive.idl import hive, methods
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.interface import RowChange
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
 OPEN = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="h")
 COMMIT = hive.CommitTxnRequest(txnid=7)
+T = TableName("d", "t")
+has_sasl = pytest.mark.skipif(find_spec("puresasl") is None, reason="pip install pure-sasl")
 
 
 @pytest.fixture
 def serve():
     servers, clients = [], []
 
-    def start(answer, *others):
-        servers.append(FakeHive(answer if callable(answer) else lambda *_: answer))
+    def start(answer, *others, url="", **kind):
+        servers.append(FakeHive(answer if callable(answer) else lambda *_: answer, **kind))
         hosts = ",".join(f"127.0.0.1:{port}" for port in [servers[-1].port, *others])
-        clients.append(Client(Address.parse(f"thrift://{hosts}"), sleep=lambda _: None))
+        clients.append(Client(Address.parse(f"thrift://{hosts}/{url}"), sleep=lambda _: None))
         return servers[-1], clients[-1]
 
     yield start
@@ -52,12 +58,20 @@ def in_turn(*answers):
     return lambda *_: left.pop(0)
 
 
+def raises(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
 # ── addresses ────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_address_names_servers_and_options():
     found = Address.parse("thrift://h1:9083,[::1]:9084,h3/?auth=plain&user=ann&tls=1&catalog=c")
     assert found.hosts == (("h1", 9083), ("::1", 9084), ("h3", 9083))
+    assert str(found) == "thrift://h1:9083,[::1]:9084,h3:9083"
     assert (found.auth, found.user, found.tls, found.catalog) == ("plain", "ann", True, "c")
     assert Address.parse("thrift://h/?timeout=90s").timeout_s == 90 and found.timeout_s == 600
     over_http = Address.parse("thrift+https://h:9001/hms")
@@ -73,6 +87,9 @@ def test_an_address_names_servers_and_options():
         "thrift+http://h/?auth=plain", "thrift://ann:secret@h", "thrift://h/?password=secret",
         "thrift://h/?auth=token", "thrift://h/?auth=kerberos&service=hive/h@REALM",
         "thrift://h/?auth=kerberos&service=a/b/c", "thrift://h/?user=a%0Ab",
+        "thrift://ann:[secret@h", "thrift://ann:secret：x@h", "thrift://ann:secret/x@h",
+        "thrift://ann:secret?x@h", "thrift://ann:x?secret@h", "thrift://ann:secret#x@h",
+        "thrift://ann:x#secret@h", "thrift://[::1", "thrift://[host]", "thrift://h:٣",
         "thrift://h/?timeout=0", "thrift://h/?timeout=5min", "thrift://h/?timeout=",
     ],
 )  # fmt: skip
@@ -167,6 +184,41 @@ def test_a_commit_is_sent_again_until_its_time_is_used_up(serve, monkeypatch):
     assert server.calls == ["commit_txn"] * 3
 
 
+@pytest.mark.parametrize(
+    ("state", "left"), [(hive.LockState.ACQUIRED, {"numRows": "7"}), (hive.LockState.WAITING, {})]
+)
+def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_back(
+    serve, monkeypatch, state, left
+):
+    """An aborted transaction has told of 3 rows. Who holds the lock may have read 10 already."""
+    monkeypatch.setattr(statistics_module, "_PAUSES_S", (0,))
+    place, written = hive.StorageDescriptor(location="file:/t"), []
+
+    def answer(name, given):
+        match name:
+            case "open_txns":
+                return hive.OpenTxnsResponse(txn_ids=[8])
+            case "lock" | "check_lock":
+                return hive.LockResponse(lockid=1, state=state)
+            case "get_table_req":
+                known = {"numRows": "10", "COLUMN_STATS_ACCURATE": "{}", "mine": "1"}
+                table = hive.Table(dbName="d", tableName="t", sd=place, parameters=known)
+                return hive.GetTableResult(table=table)
+            case "alter_table_req":
+                written.append(given.req.table.parameters)
+                return hive.AlterTableResponse()
+        return None
+
+    server, client = serve(answer)
+    store = HiveTxns(client, SimpleNamespace(is_hive3=False), lambda _: [])
+    own = store._own[7] = OwnTxn(7, "ann", "h")
+    own.counted[T], own.counts_locked = {"": RowChange(3)}, {T}
+    monkeypatch.setattr(store, "heartbeat", raises(TxnAbortedError("aborted by others")))
+    store.abort_txn(7)
+    assert written == [{"mine": "1"} | left]
+    assert server.calls.count("abort_txn") == 2  # the one that held the lock ends, too
+
+
 def test_a_machine_that_is_gone_is_noticed(serve):
     _, client = serve("4.0.1")
     client.call("getVersion")
@@ -208,6 +260,18 @@ def test_a_server_that_fails_is_not_asked_again_and_gets_a_new_connection(serve)
     assert server.connections == 2
 
 
+def test_a_call_that_was_interrupted_leaves_its_answer_to_no_other_call(serve, monkeypatch):
+    """As by Ctrl-C in a notebook. COMMIT is not repeated, so it would have failed."""
+    server, client = serve(in_turn("4.0.1", "4.0.1", None))
+    client.call("getVersion")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Connection, "_receive", raises(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            client.call("getVersion")
+    client.call("commit_txn", COMMIT)
+    assert (server.calls[2:], server.connections) == (["commit_txn"], 2)
+
+
 def test_a_connection_that_the_server_closed_while_idle_is_not_used(serve):
     """So that a restart of the server costs no call, whatever its word."""
     server, client = serve(in_turn("4.0.1", None))
@@ -215,6 +279,22 @@ def test_a_connection_that_the_server_closed_while_idle_is_not_used(serve):
     server.hang_up()
     client.call("commit_txn", COMMIT)
     assert server.calls == ["getVersion", "commit_txn"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("", {}),
+        ("?framed=1", {"frames": True}),
+        pytest.param("?auth=plain&user=ann", {"sasl": True}, marks=has_sasl),
+    ],
+)
+def test_an_answer_may_be_longer_than_what_thrift_takes_as_one_frame(serve, monkeypatch, url, kind):
+    """Java's server sends an answer as one frame; Thrift's default limit is 16,384,000 bytes."""
+    monkeypatch.setenv("ACIDSQL_METASTORE_PASSWORD", "open sesame")
+    names = [f"{number:04d}" * 250_000 for number in range(18)]
+    _, client = serve(names, url=url, **kind)
+    assert client.call("get_all_databases") == names
 
 
 def test_the_next_server_is_asked_if_one_does_not_answer(serve):

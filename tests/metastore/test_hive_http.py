@@ -39,8 +39,10 @@ def web(status, text):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
 
 
 @contextmanager
@@ -57,8 +59,10 @@ def running(work, settings):
 @contextmanager
 def connected(url):
     client = Client(Address.parse(url), sleep=lambda _: None)
-    yield client
-    client.close()
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def refused(url):

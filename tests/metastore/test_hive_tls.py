@@ -21,10 +21,11 @@ def serve(tmp_path):
     """Start a server with a certificate."""
     opened = []
 
-    def start(**options):
+    def start(change=lambda _: None, **options):
         made = certificate(tmp_path, **options)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(made.chain)
+        change(context)
         server = FakeHive(lambda *_: "4.0.1", context)
 
         def asks(options=f"&cafile={made.path}"):
@@ -75,6 +76,15 @@ def test_a_certificate_for_another_name_is_refused(serve):
 def test_a_certificate_that_has_expired_is_refused(serve):
     said = refused(serve(days=-1).asks())
     assert "expired" in said and "needs a new certificate" in said
+
+
+def asks_for_a_certificate(context):
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+def test_a_server_that_refuses_us_in_tls_is_not_said_to_be_without_tls(serve):
+    said = refused(serve(asks_for_a_certificate).asks())
+    assert "refuses this machine" in said and "leave out tls=1" not in said
 
 
 def test_certificates_that_cannot_be_read_are_named(tmp_path):

@@ -208,6 +208,8 @@ def _without_password(url: str) -> str:
     try:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
-        return re.sub("://.*@", "://***@", url.partition("?")[0])
+        # One with a wrong scheme, such as ``postgresql//``, may have a password, too.
+        shown = re.sub(r"^([\w+]*:?/*).*@", r"\1***@", url, flags=re.DOTALL)
+        return shown.partition("?")[0]
     where = {key: parsed.query[key] for key in ("host", "unix_socket") if key in parsed.query}
     return parsed.set(query=where).render_as_string(hide_password=True)

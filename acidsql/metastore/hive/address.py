@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from acidsql.errors import SettingError
 
@@ -24,7 +24,7 @@ DEFAULT_PORT = 9083
 PASSWORD, TOKEN = "ACIDSQL_METASTORE_PASSWORD", "HMS_JWT"
 SCHEMES = ("thrift", "thrift+http", "thrift+https")
 AUTHS = ("none", "plain", "kerberos", "jwt")
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@]+)(?::(\d{1,5}))?")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@#]+)(?::(\d{1,5}))?", re.ASCII)
 _SERVICE = re.compile(r"[\w.-]+(?:/[\w.-]+)?", re.ASCII)
 _TOKEN = re.compile(r"[\w.~+/=-]+", re.ASCII)
 _OPTIONS = ("auth", "cafile", "catalog", "compact", "framed", "service", "timeout", "tls", "user")
@@ -68,7 +68,7 @@ class Address:
 
     def __str__(self) -> str:
         scheme = "thrift" if self.path is None else f"thrift+http{'s' if self.tls else ''}"
-        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in self.hosts)}"
+        return f"{scheme}://{','.join(place(*one) for one in self.hosts)}"
 
     @classmethod
     def parse(cls, url: str) -> Address:
@@ -118,20 +118,26 @@ def _from_environment(name: str, why: str) -> str:
     return found
 
 
+def place(host: str, port: int) -> str:
+    """A server as a URL names it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_address(url: str) -> bool:
     """Whether a metastore's URL is that of a Hive Metastore."""
     return url.partition("://")[0].lower() in SCHEMES
 
 
 def _parts(rest: str) -> tuple[str, str, str]:
-    # ``urlsplit`` alone would take ``h1:9083,h2:9083`` for a host with a bad port.
-    split = urlsplit(f"//{rest}")
-    return split.netloc, split.path, split.query
+    # ``urlsplit`` shows what it refuses, which may be a password.
+    before, _, query = rest.partition("?")
+    if "@" in before or any("@" in one.partition("=")[0] for one in query.split("&")):
+        raise _bad(f"it contains '@': write ?user=…, and set the password in {PASSWORD}")
+    authority, _, path = before.partition("/")
+    return authority, path, query
 
 
 def _host(text: str) -> tuple[str, int]:
-    if "@" in text:
-        raise _bad(f"it contains '@': write ?user=…, and set the password in {PASSWORD}")
     found = _HOST.fullmatch(text.strip())
     if found is None or int(found[2] or DEFAULT_PORT) > 65535:
         raise _bad(f"'{text}' is not host:port")

@@ -33,7 +33,7 @@ from acidsql.errors import (
     TxnAbortedError,
     TxnError,
 )
-from acidsql.metastore.hive.address import Address
+from acidsql.metastore.hive.address import Address, place
 from acidsql.metastore.hive.connection import INTERNAL, LOST, REFUSED, Connection
 from acidsql.metastore.hive.security import advice, user_of
 
@@ -108,6 +108,10 @@ class Client:
                     raise self._failed(connection.host, name, error) from error
             except REFUSED as error:
                 raise as_ours(error, name) from error
+            except BaseException:
+                # Interrupted, for example: the next call would read the answer to this one.
+                self._drop(connection)
+                raise
             left -= 1
             self._sleep(pause_s)
             pause_s *= 2
@@ -164,7 +168,7 @@ class Client:
             try:
                 opened = Connection(self.address, host, port)
             except (*LOST, INTERNAL) as error:
-                failures.append(f"{host}:{port}: {_said(error)}")
+                failures.append(f"{place(host, port)}: {_said(error)}")
                 advices[advice(self.address, host, error)] = None
                 with self._guard:
                     self._servers.remove((host, port))

@@ -26,6 +26,7 @@ from thrift.transport.TTransport import (
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.hive.idl import TExceptionBase, hive, methods
 from acidsql.metastore.hive.security import (
+    MOST_IN_A_FRAME,
     Http,
     principal_of,
     protection_of,
@@ -190,4 +191,6 @@ def _transport(address: Address, host: str, port: int) -> tuple[Any, Any]:
     opened.setTimeout(OPEN_TIMEOUT_MS)
     if address.auth in ("plain", "kerberos"):
         return opened, sasl(address, opened, host)
-    return opened, (TFramedTransport if address.framed else TBufferedTransport)(opened)
+    if address.framed:
+        return opened, TFramedTransport(opened, **MOST_IN_A_FRAME)
+    return opened, TBufferedTransport(opened)

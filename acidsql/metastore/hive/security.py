@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from thrift.transport import TTransport
 from thrift.transport.THttpClient import THttpClient
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
 
 from acidsql.errors import SettingError
-from acidsql.metastore.hive.address import PASSWORD, TOKEN, Address
+from acidsql.metastore.hive.address import PASSWORD, TOKEN, Address, place
 
 # The numbers by which GSSAPI and, more exactly, MIT's Kerberos (krb5.h) give reasons.
 _CREDENTIALS_EXPIRED, _CONTEXT_EXPIRED = 11 << 16, 12 << 16
@@ -44,6 +45,13 @@ _KERBEROS = {
 _KERBEROS_OTHERWISE = "klist shows the tickets of this process, and whether they are valid."
 _PROTECTIONS = {"auth": "", "auth-int": "signed", "auth-conf": "encrypted"}
 _HOST_MISMATCH, _IP_MISMATCH, _EXPIRED = 62, 64, 10  # of OpenSSL's X509_V_ERR
+# A server of Java sends each answer as one frame, however long it is: the names of all partitions
+# need more than the 16 MB that newer versions of Thrift allow (older ones have no limit).
+MOST_IN_A_FRAME: dict[str, int] = (
+    {"max_frame_size": TTransport.HARD_MAX_FRAME_SIZE}
+    if hasattr(TTransport, "HARD_MAX_FRAME_SIZE")
+    else {}
+)
 
 
 class KerberosError(TTransportException):  # type: ignore[misc]  # Thrift has no types
@@ -86,7 +94,7 @@ def sasl(address: Address, opened: Any, host: str) -> Any:
         if address.auth == "plain":
             return TSaslClientTransport(
                 opened, host, address.service, "PLAIN",
-                username=user_of(address), password=address.secret(),
+                username=user_of(address), password=address.secret(), **MOST_IN_A_FRAME,
             )  # fmt: skip
         import kerberos  # noqa: F401 - pure-sasl alone would fail later, and with another message
 
@@ -105,7 +113,9 @@ class _Kerberos(TSaslClientTransport):  # type: ignore[misc]
     def __init__(self, address: Address, opened: Any, host: str) -> None:
         service, _, fixed = address.service.partition("/")
         with _kerberos_errors():
-            super().__init__(opened, fixed or host, service, "GSSAPI", principal=address.user)
+            super().__init__(
+                opened, fixed or host, service, "GSSAPI", principal=address.user, **MOST_IN_A_FRAME
+            )
 
     def open(self) -> None:
         with _kerberos_errors():
@@ -173,9 +183,8 @@ class Http(THttpClient):  # type: ignore[misc]
 
     def __init__(self, address: Address, host: str, port: int) -> None:
         scheme = "https" if address.tls else "http"
-        place = f"[{host}]" if ":" in host else host
         super().__init__(
-            f"{scheme}://{place}:{port}/{address.path}",
+            f"{scheme}://{place(host, port)}/{address.path}",
             ssl_context=tls(address) if address.tls else None,
         )
         self._address = address
@@ -220,7 +229,9 @@ def _of_certificate(address: Address, host: str, error: Any) -> str:
     return f"The server's certificate is signed by none of the authorities {known}."
 
 
-def _of_tls(_address: Address, _host: str, _error: Any) -> str:
+def _of_tls(_address: Address, _host: str, error: Any) -> str:
+    if "_ALERT_" in (error.reason or ""):  # said in TLS
+        return "The server refuses this machine, for the reason that TLS gives here."
     return "The server does not answer in TLS: leave out tls=1, if it does not use TLS."
 
 

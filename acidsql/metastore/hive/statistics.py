@@ -87,11 +87,16 @@ class HiveStatistics(HivePartitions, HiveLocks):
             own.counted[table] = known
 
     def _uncount(self, own: OwnTxn) -> None:
-        """Take back what was told the server about a transaction that did not commit."""
+        """Take back what was told the server about a transaction that did not commit.
+
+        A number that is not locked gets lost, because others may write it at the same time.
+        """
         counted, own.counted = own.counted, {}
         for table, changes in counted.items():
             if changes is None:
                 changes = dict.fromkeys(own.partitions(table) or [""], _NOT_KNOWN)
+            elif table not in own.counts_locked:
+                changes = {name: _NOT_KNOWN for name, one in changes.items() if _matters(one)}
             back = {name: one.undone for name, one in changes.items() if _matters(one)}
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 raw = self._raw(table) if back else None

@@ -346,6 +346,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 holder.id = holder.holder = self._open(holder)
                 self._lock_counts(holder, own.counted)
+            own.counts_locked = holder.counts_locked
             self._uncount(own)
             self._end_number(holder.id)
 
