@@ -232,6 +232,11 @@ def _of_certificate(address: Address, host: str, error: Any) -> str:
 def _of_tls(_address: Address, _host: str, error: Any) -> str:
     if "_ALERT_" in (error.reason or ""):  # said in TLS
         return "The server refuses this machine, for the reason that TLS gives here."
+    if isinstance(error, ssl.SSLEOFError):  # perhaps the alert came too late
+        return (
+            "The server hung up. If it does not use TLS, leave out tls=1. It must not ask clients "
+            "for certificates: acidsql has none."
+        )
     return "The server does not answer in TLS: leave out tls=1, if it does not use TLS."
 
 
