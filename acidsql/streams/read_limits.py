@@ -29,8 +29,11 @@ else:
 def default_limit(*, is_limited: bool) -> Any:
     """What Spark passes to ``latestOffset``, except if a trigger wants all at once.
 
-    Spark has no limit by versions. It only hands the object back, so any limit does.
+    Spark has no limit by versions. It only hands the object back, so any limit does. Spark 4.1 does
+    not ask.
     """
+    if not CAN_LIMIT:
+        return None
     return ReadMaxFiles(1) if is_limited else ReadAllAvailable()
 
 
