@@ -66,6 +66,7 @@ def nothing_to_drop(name: Name, text: str) -> AnalysisError:
         "hive.exec.drop.ignorenonexistent = true, this is no error.",
         text, name.span.start, name.span.end,
         condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        relationName=".".join(map(quote, name.parts)),
     )  # fmt: skip
 
 

@@ -128,7 +128,11 @@ class Names:
         parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
         if parts[:1] == [jvm.OWN_CATALOG]:
             del parts[0]
-        name = self.qualify(tuple(parts)) if parts else None
+        return self.foreign(tuple(parts)) if parts else None
+
+    def foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
+        """The table or view of a name that the metastore has, and that is no ACID table."""
+        name = self.qualify(parts)
         return None if name is None else self._tables.foreign_table(name)
 
     def is_acid(self, parts: tuple[str, ...]) -> bool:

@@ -316,9 +316,9 @@ class Reader:
         refuse_acid_tables(text, resolve, is_sparks, double_quoted=double_quoted)
         name = dropped(text, double_quoted=double_quoted)
         if name is not None and self._names.qualify(name.parts) and not is_sparks(name.parts):
-            if not self._txns.settings.ignores_missing:
-                raise nothing_to_drop(name, text)
-            return nothing(self._spark)
+            if self._txns.settings.ignores_missing and not self._names.foreign(name.parts):
+                return nothing(self._spark)
+            raise nothing_to_drop(name, text)
         return self._verbatim(text, args)
 
     def _of_frames(self, text: Text, said: Said) -> DataFrame:

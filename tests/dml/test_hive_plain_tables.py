@@ -228,6 +228,10 @@ def test_a_change_of_what_is_no_acid_table_says_what_it_is(acid, put, options, s
             assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.FOREIGN_TABLE"
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         acid.sql("DELETE FROM nowhere")
+    acid.sql("SET hive.exec.drop.ignorenonexistent = true")
+    acid.sql("DROP TABLE nowhere")
+    with pytest.raises(UnsupportedError, match=said):
+        acid.sql("DROP TABLE odd")
 
 
 def test_a_partition_in_another_format_is_refused(acid, put, add, place):
