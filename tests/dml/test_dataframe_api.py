@@ -75,6 +75,16 @@ def test_a_column_becomes_the_sql_that_spark_reads_as_the_same(spark):
         assert written.sameSemantics(frame.selectExpr(f"{text} AS c")), sql
 
 
+def test_each_part_of_a_column_is_written_once(spark):
+    column = F.udf(lambda x: x, "int")(F.col("i"))
+    for _ in range(5):
+        column = F.abs(column)
+    with column_sql(spark) as write:
+        assert write(column).count("abs(") == 5
+        assert spark.sql("SHOW USER FUNCTIONS LIKE 'acidsql_function_*'").count() == 1
+    assert spark.sql("SHOW USER FUNCTIONS LIKE 'acidsql_function_*'").count() == 0
+
+
 def test_a_column_keeps_its_meaning_in_every_session(spark, conf):
     """Of an empty list, which SQL does not have; of TIMESTAMP, which is one of two types."""
     frame = spark.createDataFrame([(1,), (None,)], "i INT")

@@ -104,16 +104,17 @@ class ColumnSql:
         return self._spark._jsparkSession.sessionState()
 
     def _unresolved_function(self, node: Any) -> str:
-        name, arguments = node.functionName(), [self._sql(one) for one in _items(node.arguments())]
         if node.isInternal():
             raise _no_sql(node)
+        name, arguments = node.functionName(), _items(node.arguments())
         if name in _INFIX and len(arguments) == 2:
-            return f"({arguments[0]} {name.upper()} {arguments[1]})"
+            left, right = map(self._sql, arguments)
+            return f"({left} {name.upper()} {right})"
         if name in _PREFIX and len(arguments) == 1:
-            return f"({_PREFIX[name]} {arguments[0]})"
+            return f"({_PREFIX[name]} {self._sql(arguments[0])})"
         if name == "in":
-            return self._is_in(*arguments)
-        named = ", ".join(self._argument(one) for one in _items(node.arguments()))
+            return self._is_in(*map(self._sql, arguments))
+        named = ", ".join(map(self._argument, arguments))
         called = name if name.isidentifier() else ".".join(map(quote, name.split(".")))
         return f"{called}({'DISTINCT ' if node.isDistinct() else ''}{named})"
 
