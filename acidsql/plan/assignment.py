@@ -59,7 +59,7 @@ def assign(
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
     wanted = parse_type(target)
-    is_said = is_literal and source.kind == "string" and _takes_literals(wanted)
+    is_said = is_literal and source.kind == "string" and takes_literals(wanted)
     if not is_said and not can_assign(source, wanted):
         raise AnalysisError(
             f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
@@ -91,7 +91,8 @@ def can_assign(source: HiveType, target: HiveType) -> bool:
     )
 
 
-def _takes_literals(target: HiveType) -> bool:
+def takes_literals(target: HiveType) -> bool:
+    """Whether a column takes string literals, though it takes no other strings."""
     return _is_number(target) or target.kind in ("date", "timestamp", "boolean")
 
 

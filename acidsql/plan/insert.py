@@ -5,12 +5,12 @@ CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
-from acidsql.plan.assignment import raise_sql
+from acidsql.plan.assignment import raise_sql, takes_literals
 from acidsql.plan.event_query import (
     SOURCE,
     EventQuery,
@@ -40,7 +40,7 @@ def plan_insert(statement: Insert, planned: Planned) -> EventQuery:
     source, rows = _source(statement, bound, planned)
     return plan_source(planned, bound, source, statement.source.span, rows,
                        statement.overwrite, statement.by_name,
-                       _texts(statement.source, bound, planned))  # fmt: skip
+                       lambda i: _is_literal(statement.source, i, bound, planned))  # fmt: skip
 
 
 def plan_source(
@@ -51,7 +51,7 @@ def plan_source(
     literal_rows: int | None = None,
     overwrite: bool = False,
     by_name: bool = False,
-    texts: Collection[int] = (),
+    is_literal: Callable[[int], bool] = lambda _: False,
 ) -> EventQuery:
     """Rewrite the insertion of a query's rows.
 
@@ -63,15 +63,18 @@ def plan_source(
         literal_rows: The number of rows, if the query is a VALUES list.
         overwrite: The statement is an INSERT OVERWRITE.
         by_name: The query's columns are matched with the table's by name.
-        texts: The ordinals of the query's columns that are string literals.
+        is_literal: Tells of the ordinal of a query's column whether the values are string literals.
     """
     fields = planned.analyse(source)
     columns = _by_name(planned, bound, fields, place) if by_name else bound.from_source
     _check_count(planned, columns, fields, place)
     values = {
-        column.name: assigned(planned, quote(f"c{i}"), kind, column, place, is_literal=i in texts)
+        column.name: assigned(
+            planned, quote(f"c{i}"), kind, column, place,
+            is_literal=takes_literals(parse_type(column.type)) and is_literal(i),
+        )
         for i, (column, (_, kind)) in enumerate(zip(columns, fields, strict=True))
-    }
+    }  # fmt: skip
     query = planned.new().raw("SELECT\n").commas(_projection(planned, bound, columns, values))
     names = ", ".join(quote(f"c{i}") for i in range(len(fields)))
     query.raw("\nFROM (").add(source).raw(f"\n) AS {SOURCE} ({names})")
@@ -171,15 +174,11 @@ def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[
     return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)
 
 
-def _texts(source: object, bound: InsertColumns, planned: Planned) -> set[int]:
-    """The ordinals of a VALUES list's columns whose values are all string literals or NULL."""
-    if not isinstance(source, Values):
-        return set()
-    texts = set(range(len(source.rows[0])))
-    for row in source.rows:
-        pairs = zip(row, bound.from_source, strict=False)
-        texts &= {i for i, (value, c) in enumerate(pairs) if _is_text_or_null(planned, value, c)}
-    return texts
+def _is_literal(source: object, i: int, bound: InsertColumns, planned: Planned) -> bool:
+    """Whether a VALUES list's values for a column are all string literals or NULL."""
+    return isinstance(source, Values) and all(
+        _is_text_or_null(planned, row[i], bound.from_source[i]) for row in source.rows
+    )
 
 
 def _is_text_or_null(planned: Planned, value: Value, column: Column) -> bool:
