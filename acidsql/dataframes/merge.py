@@ -68,7 +68,7 @@ class MergeIntoWriter:
         """
         alias = alias_of(self._source) or SOURCE
         with column_sql(self._spark, (self._source, alias)) as columns:
-            clauses = [clause(kind, columns) for kind in _KINDS for clause in self._clauses[kind]]
+            clauses = [clause(columns) for kind in _KINDS for clause in self._clauses[kind]]
             if not clauses:
                 raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
             on = expression_sql(self._on, columns)
@@ -81,7 +81,7 @@ class MergeIntoWriter:
         return self
 
 
-_Clause = Callable[[str, ColumnSql], str]
+_Clause = Callable[[ColumnSql], str]
 _KINDS = ("MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE")
 
 
@@ -91,14 +91,12 @@ class _When:
     def __init__(self, writer: MergeIntoWriter, kind: str, condition: Expression | None) -> None:
         self._writer, self._kind, self._condition = writer, kind, condition
 
-    def _then(self, action: Callable[[ColumnSql], str]) -> MergeIntoWriter:
-        def clause(kind: str, columns: ColumnSql) -> str:
-            also = (
-                ""
-                if self._condition is None
-                else f" AND {expression_sql(self._condition, columns)}"
-            )
-            return f"WHEN {kind}{also} THEN {action(columns)}"
+    def _then(self, action: _Clause) -> MergeIntoWriter:
+        def clause(columns: ColumnSql) -> str:
+            when = f"WHEN {self._kind}"
+            if self._condition is not None:
+                when += f" AND {expression_sql(self._condition, columns)}"
+            return f"{when} THEN {action(columns)}"
 
         return self._writer._with(self._kind, clause)
 
