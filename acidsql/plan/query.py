@@ -325,9 +325,9 @@ def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
     )  # fmt: skip
 
 
-def _named(reference: Reference, relation: str, name: str) -> list[Edit]:
+def _named(reference: Reference, new: str, name: str) -> list[Edit]:
     """The edits that put a relation in the place of a table. It keeps the alias, or gets one."""
-    edits = [Edit(reference.span.start, reference.span.end, relation)]
+    edits = [Edit(reference.span.start, reference.span.end, new)]
     if reference.alias is None and reference.alias_at is not None:
         edits.append(Edit(reference.alias_at, reference.alias_at, f" AS {quote(name)}"))
     return edits
