@@ -152,24 +152,21 @@ def _with_frames(text: str, tokens: list[Token]) -> list[Token]:
         return tokens
     found: list[Token] = []
     for token in tokens:
-        inner = found[-1] if found else token
-        if (
-            token.text == "}"
-            and len(found) > 1
-            and found[-2].text == "{"
-            and _is_inside(found[-2], inner, token)
-        ):
-            del found[-2:]
-            start, end = inner.start - 1, token.end
-            token = Token(Kind.FRAME, text[start:end], "", start, end)
         found.append(token)
+        if token.text == "}" and _is_frame(found[-3:]):
+            start, end = found[-3].start, token.end
+            found[-3:] = [Token(Kind.FRAME, text[start:end], "", start, end)]
     return found
 
 
-def _is_inside(opening: Token, inner: Token, closing: Token) -> bool:
-    """Whether the three tokens are a brace, a name and a brace, with nothing between them."""
+def _is_frame(last: list[Token]) -> bool:
+    """Whether three tokens are a brace, a name and a brace, with nothing between them."""
+    if len(last) < 3:
+        return False
+    opening, inner, closing = last
     is_close = opening.end == inner.start and inner.end == closing.start
-    return is_close and inner.kind is Kind.WORD and inner.text.isidentifier()
+    is_name = inner.kind is Kind.WORD and inner.text.isidentifier()
+    return opening.text == "{" and is_close and is_name
 
 
 _KINDS = {
