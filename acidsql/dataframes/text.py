@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from acidsql.errors import SqlSyntaxError
 from acidsql.sql.parts import parts_of
 from acidsql.sql.tokens import match_brackets, tokenize
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.column_sql import ColumnSql
 
 Expression = str | Column
@@ -17,7 +17,7 @@ Expression = str | Column
 
 def table_name(table: str) -> str:
     """``database.table`` in a statement."""
-    return ".".join(map(quote, parts_of(table)))
+    return quoted_path(parts_of(table))
 
 
 def name_list(columns: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.show import DATABASE_WORDS
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import tokenize
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quoted_path
 
 
 def refuse_acid_tables(
@@ -66,7 +66,7 @@ def nothing_to_drop(name: Name, text: str) -> AnalysisError:
         "hive.exec.drop.ignorenonexistent = true, this is no error.",
         text, name.span.start, name.span.end,
         condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-        relationName=".".join(map(quote, name.parts)),
+        relationName=quoted_path(name.parts),
     )  # fmt: skip
 
 
@@ -105,5 +105,5 @@ def _not_found(text: str, target: Name) -> AnalysisError:
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,
         condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-        relationName=".".join(map(quote, target.parts)),
+        relationName=quoted_path(target.parts),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from acidsql.plan.query import VIEW_PREFIX, no_acid_table
 from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark import jvm
 
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
@@ -141,7 +141,7 @@ class Names:
 
     def is_sparks(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""
-        return self._spark.catalog.tableExists(".".join(map(quote, parts)))
+        return self._spark.catalog.tableExists(quoted_path(parts))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name in lower case.

@@ -35,7 +35,7 @@ from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quoted_path
 from acidsql.storage.files.filesystem import filesystem_for, real
 from acidsql.storage.writing.publish import Published
 from acidsql.storage.writing.save import Save, Writing
@@ -371,7 +371,7 @@ class TableStatements(Family):
 
     def _refuse_sparks_name(self, name: st.Name) -> None:
         if self._names.is_sparks(name.parts):
-            full = ".".join(map(quote, name.parts))
+            full = quoted_path(name.parts)
             raise CatalogError(
                 f"Spark has a table or view {full} already.",
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,

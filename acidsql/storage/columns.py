@@ -26,6 +26,11 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted_path(parts: Iterable[str]) -> str:
+    """The parts of a name as identifiers with dots between them."""
+    return ".".join(map(quote, parts))
+
+
 def literal(text: str) -> str:
     """A text as a string literal in Spark's SQL. The text may have any characters.
 

@@ -207,7 +207,7 @@ class AutoCdc(Applier[Table]):
     def apply_all(self, runner: Runner, target: Table, rows: DataFrame) -> Receipt | None:
         """Apply records. A bad one is an error."""
         with view_of(rows) as view:
-            return run(runner, self._clauses.text(table_name(target), view))
+            return run(runner, self._clauses.text(table_name(target.name), view))
 
     def _sorted_out(
         self, runner: Runner, target: Table, kept: DataFrame, view: str, bad: BadRecords
@@ -216,7 +216,8 @@ class AutoCdc(Applier[Table]):
 
         In this order: only the first statement of a transaction can make the state table.
         """
-        text, txn_id = self._clauses.text(table_name(target), view), runner.transactions.need().id
+        text = self._clauses.text(table_name(target.name), view)
+        txn_id = runner.transactions.need().id
         judged = runner.auto_cdc.faults(text)
         done = self.apply_all(runner, target, judged.where(F.col(FAULT).isNull()).drop(FAULT))
         aside = bad.put(runner, judged.where(F.col(FAULT).isNotNull()), literal(str(target.name)))

@@ -14,7 +14,7 @@ from acidsql.plan.cdc_fold import FAULT
 from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
-from acidsql.storage.columns import literal, quote
+from acidsql.storage.columns import literal, quote, quoted_path
 from acidsql.streams.batches import run, table_name, table_of, view_of
 
 _COLUMNS = {
@@ -50,7 +50,7 @@ class BadRecords:
         """
         if runner.resolve(parts_of(self.table)) is None:
             columns = ", ".join(f"{quote(name)} {rest}" for name, rest in _COLUMNS.items())
-            name = ".".join(map(quote, parts_of(self.table)))
+            name = quoted_path(parts_of(self.table))
             run(runner, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
         table_of(runner, self.table)
 
@@ -81,7 +81,7 @@ class BadRecords:
         with view_of(rows) as view:
             done = run(
                 runner,
-                f"INSERT INTO {table_name(table_of(runner, self.table))} ({columns})\n"
+                f"INSERT INTO {table_name(table_of(runner, self.table).name)} ({columns})\n"
                 f"SELECT reason, target, record, {app_id}, {version}, {now} FROM {view}",
             )
         assert done is not None

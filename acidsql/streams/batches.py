@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from acidsql.acid.table import Table
+from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
@@ -29,7 +29,7 @@ from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, entry_of, f
 from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quoted_path
 from acidsql.streams.query import running_query
 from acidsql.txn.retry import again
 
@@ -178,9 +178,9 @@ def run(runner: Runner, text: str) -> Receipt | None:
     return runner.last
 
 
-def table_name(table: Table) -> str:
-    """The table's name in a statement."""
-    return f"{quote(table.name.database)}.{quote(table.name.name)}"
+def table_name(name: TableName) -> str:
+    """A table's name in a statement."""
+    return quoted_path((name.database, name.name))
 
 
 @contextmanager

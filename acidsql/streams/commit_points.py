@@ -32,7 +32,7 @@ from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.writing.staging import staged
 from acidsql.streams.auto_cdc import Applier, AutoCdc, together
-from acidsql.streams.batches import Setup, Target, run, view_of
+from acidsql.streams.batches import Setup, Target, run, table_name, view_of
 from acidsql.streams.packed import packed, unpacked
 from acidsql.streams.several import SeveralCdc
 
@@ -332,8 +332,7 @@ class _Batch:
 
 
 def _pending(table: Table) -> str:
-    name = pending_name(table.name)
-    return f"{quote(name.database)}.{quote(name.name)}"
+    return table_name(pending_name(table.name))
 
 
 def _contradiction(found: Row) -> WriteError:

@@ -44,7 +44,7 @@ class Sink(BatchWriter[Table]):
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         rows = _fitting(target, rows)
-        into, names = table_name(target), ", ".join(map(quote, rows.columns))
+        into, names = table_name(target.name), ", ".join(map(quote, rows.columns))
         if self._mode == "upsert":
             with staged(keyed(target, rows, self._keys), target.location, txn_id) as kept:
                 refuse_bad_keys(kept, self._keys)

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from acidsql.errors import AnalysisError, SqlSyntaxError, UnsupportedError
 from acidsql.storage.columns import literal as sql_literal
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quote, quoted_path
 
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _PYTHON_FUNCTION = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
@@ -81,7 +81,7 @@ class ColumnSql:
         return self._sql(node.child())
 
     def _unresolved_attribute(self, node: Any) -> str:
-        return ".".join(quote(part) for part in _items(node.nameParts()))
+        return quoted_path(_items(node.nameParts()))
 
     def _literal(self, node: Any) -> str:
         converter = getattr(self._jvm, _CONVERTER)
@@ -115,7 +115,7 @@ class ColumnSql:
         if name == "in":
             return self._is_in(*map(self._sql, arguments))
         named = ", ".join(map(self._argument, arguments))
-        called = name if name.isidentifier() else ".".join(map(quote, name.split(".")))
+        called = name if name.isidentifier() else quoted_path(name.split("."))
         return f"{called}({'DISTINCT ' if node.isDistinct() else ''}{named})"
 
     def _is_in(self, value: str, *values: str) -> str:
