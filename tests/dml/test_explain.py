@@ -61,6 +61,8 @@ def test_a_change_is_explained_with_its_locks_and_not_done(t):
     plan = explained(t, "EXPLAIN UPDATE t SET v = 'y' WHERE p = 1")
     assert plan.startswith("== Locks ==\nEXCL_WRITE on default.t partition p=1\n")
     assert "default.t: 1 of 5 files" in plan
+    plan = explained(t, "EXPLAIN UPDATE t SET p = 5 WHERE p = 1")  # the rows move
+    assert plan.startswith("== Locks ==\nEXCL_WRITE on default.t\n")
     plan = explained(t, "EXPLAIN FORMATTED DELETE FROM t WHERE id > 1")
     assert "EXCL_WRITE on default.t\n" in plan
     assert "default.t: 5 of 5 files" in plan

@@ -1,4 +1,4 @@
-"""An upsert compares keys as the table keeps them, and moves no row unsaid."""
+"""An upsert compares keys as the table keeps them, and moves rows to their new places."""
 
 from __future__ import annotations
 
@@ -77,6 +77,8 @@ def test_an_upsert_moves_a_row_to_its_new_place(acid, upsert, place):
     upsert("SELECT 1 AS id, 'b' AS v, 'x' AS P", "id")
     upsert("SELECT 1 AS id, 'y' AS p", "id")
     assert rows(acid) == [(1, "b", "y")]
+    upsert("SELECT 1 AS id, 'c' AS v, 'x' AS p", "id")
+    assert rows(acid) == [(1, "c", "x")]
 
 
 def test_a_column_twice_in_a_batch_is_refused(acid, upsert):
