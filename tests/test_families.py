@@ -14,6 +14,7 @@ from acidsql.statements.load import LoadStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
+from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
     TableStatements,
@@ -22,6 +23,7 @@ FAMILIES = [
     CompactionStatements,
     ShowStatements,
     HistoryStatements,
+    ViewStatements,
 ]
 THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain, st.SparkStatement}
 

@@ -29,6 +29,7 @@ from acidsql.plan.returning import ReturningQuery, plan_returning
 from acidsql.plan.sqltext import Text
 from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
+from acidsql.plan.view_text import need_table
 from acidsql.sql.binder import bind_insert
 from acidsql.sql.frames import frame_name
 from acidsql.sql.parser import parse
@@ -242,6 +243,7 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
     if table is None:
         # The parser found this table, so it was dropped after that.
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
+    need_table(table, statement.target, text)
     return table
 
 

@@ -28,6 +28,7 @@ from acidsql.sql.statements import Dml, Explain, Reads, SparkStatement, Statemen
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
+from acidsql.sql.views import alter_view, create_view, drop_view
 
 __all__ = ["IsAcid", "IsSetting", "Plain", "parse"]
 
@@ -48,7 +49,8 @@ def parse(
 
     Args:
         text: The statement, with at most one ``;`` at its end.
-        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table.
+        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table, or of a view
+            of ACID tables.
         is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
         plain: If given, an INSERT of plain literals gets a source of type ``Literals``, without
@@ -207,7 +209,10 @@ def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     temporary = bool({"TEMP", "TEMPORARY"} & set(leading))
     if what == "VIEW" and temporary:
         return SparkStatement(whole, Reads.QUERY)
-    return SparkStatement(whole, Reads.NOTHING)
+    view = (
+        create_view(c, is_acid) if what == "VIEW" and leading in ([], ["OR", "REPLACE"]) else None
+    )
+    return view or SparkStatement(whole, Reads.NOTHING)
 
 
 _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL")
@@ -216,10 +221,14 @@ _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL")
 def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     if c.peek().upper in DATABASE_WORDS:
         return drop_database(c)
+    if c.peek().upper == "VIEW":
+        return drop_view(c, is_acid)
     return drop_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
 
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
+    if c.peek().upper == "VIEW":
+        return alter_view(c, is_acid)
     return alter_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
 

@@ -25,7 +25,7 @@ from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import exclusive, read_lock
-from acidsql.plan.names import Names
+from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
@@ -44,30 +44,20 @@ from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
-from acidsql.statements.result import (
-    Clock,
-    Receipt,
-    counts_frame,
-    nothing,
-    receipt,
-    rows_frame,
-)
+from acidsql.statements.result import Clock, Receipt, counts_frame, nothing, receipt, rows_frame
 from acidsql.statements.returning import ReturnedRows
-from acidsql.statements.said import (
-    Args,
-    Said,
-    is_utc,
-    name_of,
-    said_by,
-)
+from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
+from acidsql.statements.view_rows import need_no_version
+from acidsql.statements.views import ViewStatements
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
+from acidsql.storage.columns import quoted_path
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import again
@@ -107,18 +97,10 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
-        partitions = Partitions(spark, self.transactions)
-        databases = SparkDatabases(spark, metastore)
         context = Context(
-            spark,
-            metastore,
-            self._txns,
-            self.transactions,
-            self._names,
-            databases,
-            partitions,
-            host,
-        )
+            spark, metastore, self._txns, self.transactions, self._names,
+            SparkDatabases(spark, metastore), Partitions(spark, self.transactions), host,
+        )  # fmt: skip
         self._reader = Reader(context)
         self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
@@ -131,6 +113,7 @@ class Runner:
             [
                 self._tables,
                 self._of_transactions,
+                ViewStatements(context),
                 LoadStatements(context),
                 self.compactions,
                 self._shows,
@@ -192,14 +175,19 @@ class Runner:
 
     def read_table(
         self,
-        table: Table,
+        parts: tuple[str, ...],
         *,
         row_id: bool,
         version: int | None = None,
         timestamp: datetime | str | None = None,
     ) -> DataFrame:
-        """A table's live rows, in the snapshot that a SELECT would see, or of an older version."""
+        """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
+        version."""
         self.transactions.need_thread()
+        table = need_acid_table(self._names.known(parts), parts)
+        if table.view is not None:
+            need_no_version(table, row_id or version is not None or timestamp is not None)
+            return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
         with file_errors():
             when = self._rows.travel.at(version, timestamp)
             return self._rows.of(table, row_id=row_id, when=when)
@@ -255,7 +243,7 @@ class Runner:
             said = said_by(self._spark, text, args)
             text = said.text
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.glance)
+            resolve = cache(self._names.known)
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,

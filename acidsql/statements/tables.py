@@ -8,8 +8,7 @@ the next statement that needs the directory finishes the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from acidsql.acid import cdc
@@ -19,7 +18,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
+from acidsql.metastore.interface import Database, Operation, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
@@ -35,7 +34,6 @@ from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
-from acidsql.storage.columns import quoted_path
 from acidsql.storage.files.filesystem import filesystem_for, real
 from acidsql.storage.writing.publish import Published
 from acidsql.storage.writing.save import Save, Writing
@@ -210,7 +208,7 @@ class TableStatements(Family):
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
-        self._refuse_sparks_name(statement.new_name)
+        self._names.need_free(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
@@ -316,12 +314,6 @@ class TableStatements(Family):
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        with self._txns.open(agent_info=text) as txn:
-            txn.lock(locks, agent_info=text)
-            yield txn
-
     def _empty(self, txn: Txn, work: Work, table: Table, partitions: list[str]) -> Published:
         """Put a base without rows into each directory."""
         statement_id = txn.next_statement_id()
@@ -357,25 +349,19 @@ class TableStatements(Family):
         return table
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""
-        is_ours = self._metastore.get_table(name) is not None
+        """Whether the table, or a view of its name, exists; without IF NOT EXISTS, raise
+        CatalogError if it does."""
+        is_view = self._metastore.view(name) is not None
+        is_ours = is_view or self._metastore.get_table(name) is not None
         if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
             return True
         if not is_ours:
-            self._refuse_sparks_name(statement.name)
+            self._names.need_free(statement.name)
             return False
         raise CatalogError(
-            f"There is an ACID table {name} already.",
+            f"There is {'a view' if is_view else 'an ACID table'} {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
-
-    def _refuse_sparks_name(self, name: st.Name) -> None:
-        if self._names.is_sparks(name.parts):
-            full = quoted_path(name.parts)
-            raise CatalogError(
-                f"Spark has a table or view {full} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
-            )  # fmt: skip
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:

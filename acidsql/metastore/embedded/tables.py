@@ -8,7 +8,7 @@ from acidsql.acid.paths import overlap
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import cleanups, rows, versions, write_ids
-from acidsql.metastore.embedded.schema import DBS, TBLS
+from acidsql.metastore.embedded.schema import DBS, MANAGED_TABLE, TBLS
 from acidsql.metastore.owners import Owner
 
 
@@ -47,10 +47,10 @@ def create(
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
-    """Raise CatalogError if a table of that name exists."""
-    if rows.table_id(connection, name) is not None:
+    """Raise CatalogError if a table or view of that name exists."""
+    if rows.table_id(connection, name, None) is not None:
         raise CatalogError(
-            f"The table '{name}' exists already.",
+            f"The table or view '{name}' exists already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             sqlstate="42P07",
             relationName=name,
@@ -70,6 +70,7 @@ def need_free_location(connection: Connection, location: str) -> None:
 def owners(connection: Connection) -> list[Owner]:
     """See ``Catalog.owners``."""
     found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
+    found = found.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [
         Owner(TableName(database, name), location)
         for database, name, location in connection.execute(found)

@@ -93,7 +93,7 @@ class HiveCatalog(Calls):
                 condition="UNSUPPORTED_FEATURE.DROP_DATABASE", sqlstate="0A000",
             )  # fmt: skip
         if self.get_database(name) is None:
-            raise _no_database(name)
+            raise no_database(name)
         try:
             self._call("drop_database", name, True, cascade)
         except CatalogError as error:
@@ -186,7 +186,7 @@ class HiveCatalog(Calls):
             self._call("create_table_req", request)
         except CatalogError as error:
             if self.get_database(table.name.database) is None:
-                raise _no_database(table.name.database) from error
+                raise no_database(table.name.database) from error
             raise
         self._check_made(table)
 
@@ -268,7 +268,7 @@ class HiveCatalog(Calls):
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=new_name,
             )  # fmt: skip
         if self.get_database(new_name.database) is None:
-            raise _no_database(new_name.database)
+            raise no_database(new_name.database)
         raw.dbName, raw.tableName = new_name.database, new_name.name
         self._alter(name, raw)
 
@@ -380,7 +380,8 @@ def _refuse_twice(table: Table) -> None:
         seen.add(column.name)
 
 
-def _no_database(name: str) -> CatalogError:
+def no_database(name: str) -> CatalogError:
+    """The error about a database that is not there."""
     return CatalogError(
         f"There is no database '{name}'.",
         condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name,
