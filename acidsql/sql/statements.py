@@ -32,6 +32,7 @@ from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
 from acidsql.sql.parts import PartitionItem as PartitionItem
 from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import Replacing as Replacing
 from acidsql.sql.parts import Returning as Returning
 from acidsql.sql.parts import SortBy as SortBy
 from acidsql.sql.parts import UpdateAction as UpdateAction
@@ -68,7 +69,9 @@ from acidsql.sql.view_statements import ViewColumn as ViewColumn
 class Insert:
     """``[WITH …] INSERT INTO|OVERWRITE [TABLE] t [(columns)] [PARTITION (…)] [(columns)] source``.
 
-    ``columns`` is None without a column list. ``ctes`` spans the leading WITH clause.
+    ``columns`` is None without a column list. ``ctes`` spans the leading WITH clause. ``replacing``
+    tells which old rows the new rows replace: none without REPLACE. ``evolves``: WITH SCHEMA
+    EVOLUTION.
     """
 
     target: Name
@@ -79,6 +82,8 @@ class Insert:
     by_name: bool = False
     ctes: Span | None = None
     returning: Returning | None = None
+    replacing: Replacing | None = None
+    evolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Merge(_Changing):
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
     source's columns: the alias, or the last part of a table's name; None for a subquery without an
     alias. ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the name of
-    the source, if the source is a table or view.
+    the source, if the source is a table or view. ``evolves``: WITH SCHEMA EVOLUTION.
     """
 
     source: Span
@@ -155,6 +160,7 @@ class Merge(_Changing):
     ctes: Span | None = None
     returning: Returning | None = None
     called: str = "MERGE"
+    evolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
