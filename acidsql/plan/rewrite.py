@@ -60,7 +60,8 @@ class Prepared:
 
     Attributes:
         queries: One event query for each target; a multi-insert has one for each branch.
-        standins: The views that the queries read, in no order.
+        standins: The views that the queries read. A stand-in for a view comes after those of what
+            the view reads; else they are in no order.
         source: What is evaluated once and read several times: the source of a multi-insert, or the
             new rows of REPLACE USING.
         before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA

@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.errors import AnalysisError, FormatError, SqlError, UnsupportedError
 from acidsql.plan import lower
+from acidsql.plan.evolution import check_name
 from acidsql.plan.query import rewrite, view_standins
 from acidsql.plan.sqltext import Text
 from acidsql.plan.view_text import KEPT, SETTING, Definition, users_properties
 from acidsql.sql import statements as st
 from acidsql.sql.references import Obstacle, references
 from acidsql.sql.tokens import Span, tokenize
-from acidsql.statements.create import check_name
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
 from acidsql.statements.said import has_double_quoted_names
