@@ -222,6 +222,19 @@ class Transactions:
         """As ``get_table``, for a view: its query is that of the transaction's snapshot."""
         return self._in_snapshot(name, self._metastore.view(name))
 
+    def need_same_view(self, view: Table) -> None:
+        """Check, after the snapshot was taken, that a view has the query that was read before.
+
+        Raises:
+            SnapshotTooOldError: As ``get_table``.
+            CatalogError: The view was replaced, or dropped, meanwhile.
+        """
+        if self.view(view.name) != view:
+            raise CatalogError(
+                f"The view {view.name} was changed meanwhile. Read it again.",
+                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=view.name,
+            )  # fmt: skip
+
     def foreign_table(self, name: TableName) -> ForeignTable | None:
         """A plain table of the metastore, for example. It has no snapshots."""
         return self._metastore.foreign_table(name)

@@ -147,6 +147,7 @@ class Reader:
 
             few_of_target = few if standin.is_target else 0
             if standin.query is not None:
+                self._transactions.need_same_view(standin.table)
                 return view_rows(self._spark, standin, views)
             return self._tables.rows(
                 standin, snapshot, self._when(standin, said), of_all, few_of_target

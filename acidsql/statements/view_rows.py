@@ -118,6 +118,8 @@ def _plain(kind: HiveType | str) -> str:
 
 
 def _fits(given: HiveType, declared: str) -> bool:
+    if given.kind == _INSTANT and declared == "timestamp":
+        return True  # Hive's current_timestamp(), for example: a wall clock in the time zone
     try:
         return can_widen(given, parse_type(declared))
     except FormatError:

@@ -180,6 +180,7 @@ KINDS = (
         "CREATE TABLE n PARTITIONED BY (id) AS SELECT id, upper(v) AS v FROM s",
         "INSERT INTO n VALUES ('probe', 99)",
     ),
+    Kind("create_view", "CREATE VIEW n AS SELECT * FROM t", "INSERT INTO s SELECT * FROM n"),
     Kind("drop_table", "DROP TABLE t", "CREATE TABLE t (other INT)"),
     Kind("drop_partitioned_table", "DROP TABLE p", "CREATE TABLE p AS SELECT * FROM s"),
     Kind("drop_with_state_table", "DROP TABLE d", "CREATE TABLE d (other INT)"),
