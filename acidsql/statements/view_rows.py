@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql import types as T  # noqa: N812
 
 from acidsql.acid.evolution import can_widen
 from acidsql.acid.table import Table
@@ -90,10 +92,7 @@ def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
             f"{len(view.columns)}"
         )
     rows = rows.toDF(*(column.name for column in view.columns))
-    for field in rows.schema:
-        if NO_ALIAS in field.metadata:  # in the view, the column has a name
-            kept = {key: value for key, value in field.metadata.items() if key != NO_ALIAS}
-            rows = rows.withMetadata(field.name, kept)
+    rows = rows.select(*map(_without_mark, rows.schema))
     values = []
     for (name, given), column in zip(fields, view.columns, strict=True):
         value = quote(column.name)
@@ -106,6 +105,15 @@ def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
             value = f"CAST({value} AS {shown_type(column.type)}) AS {value}"
         values.append(value)
     return jvm.select(rows, *values)
+
+
+def _without_mark(field: T.StructField) -> Column:
+    """The column, as one that has a name: it has one in the view."""
+    column = F.col(quote(field.name))
+    if NO_ALIAS not in field.metadata:
+        return column
+    kept = {key: value for key, value in field.metadata.items() if key != NO_ALIAS}
+    return column.alias(field.name, metadata=kept)
 
 
 def _plain(kind: HiveType | str) -> str:

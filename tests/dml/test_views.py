@@ -54,6 +54,9 @@ def test_a_query_reads_a_view_wherever_it_reads_a_table(v):
     inside = "SELECT id FROM t o WHERE EXISTS (SELECT 1 FROM w WHERE w.v < o.v AND n = 1)"
     assert rows(v, inside) == [(3,)]
     assert columns(v, "SELECT * FROM w") == [("n", "bigint"), ("v", "string")]
+    odd = "WITH t AS (SELECT * FROM t WHERE id = 3) SELECT struct(v AS `y z`), 2 FROM t -- all"
+    v.sql(f"CREATE VIEW odd (`a b`, `c``d`) AS {odd}")
+    assert rows(v, "SELECT `a b`.`y z`, `c``d` FROM odd") == [("c", 2)]
     v.sql("CREATE TEMP VIEW kept AS SELECT v FROM w")
     try:
         assert table(v, "kept") == [("a",), ("c",)]

@@ -239,6 +239,8 @@ class HiveCatalog(Calls):
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
         self._need_open(txn_id)
+        if convert.is_view(self._need_raw(name)):
+            raise no_table(name)
         try:
             self._drop(name, delete_data=delete_data)
         except CatalogError as error:
