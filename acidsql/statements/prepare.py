@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acidsql.acid.table import Table
-from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
+from acidsql.errors import AcidSqlError, AnalysisError
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
@@ -44,20 +44,11 @@ class Preparer:
     def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
-        planned: Prepared
         if isinstance(statement, st.AutoCdc):
-            planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
-        elif isinstance(statement, st.Undo):
-            planned = plan_undo(text, self._undone(statement, text))
-        else:
-            planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
-        for query in planned.queries:
-            if query.table.checks:
-                raise UnsupportedError(
-                    f"{query.table.name} has a CHECK constraint, and acidsql does not check rows.",
-                    condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
-                )
-        return planned
+            return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+        if isinstance(statement, st.Undo):
+            return plan_undo(text, self._undone(statement, text))
+        return plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
 
     def _undone(self, statement: st.Undo, text: str) -> list[tuple[Table, Undone]]:
         """Which changes a statement undoes, in which tables."""
