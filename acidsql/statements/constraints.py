@@ -18,7 +18,7 @@ from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Check
 from acidsql.sql.tokens import Span
 from acidsql.statements.said import has_double_quoted_names
-from acidsql.storage.spark.fixed import is_deterministic, is_of_session
+from acidsql.storage.spark.repeatable import is_deterministic, is_of_session
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE")

@@ -17,17 +17,17 @@ def paths(request, acid):
     return acid
 
 
-def broken(acid, statement, constraint, *words, args=None):
+def broken(acid, statement, constraint, *words, args=None, of="t"):
     """Check that a statement fails for a constraint, and leaves the table and its directory."""
-    before, files = table(acid), directories(acid)
+    before, files = table(acid, of), directories(acid, of)
     with pytest.raises(ConstraintError) as caught:
         acid.sql(statement, args)
     error = caught.value
     assert (error.condition, error.sqlstate) == ("CHECK_CONSTRAINT_VIOLATION", "23001"), error
-    for word in (f"'{constraint}'", "default.t", *words):
+    for word in (f"'{constraint}'", f"default.{of}", *words):
         assert word in error.message, error
-    assert table(acid) == before
-    assert directories(acid) == files
+    assert table(acid, of) == before
+    assert directories(acid, of) == files
 
 
 def test_every_statement_that_writes_rows_keeps_the_condition(paths):
@@ -139,3 +139,30 @@ def test_a_condition_that_no_constraint_can_have_is_refused(acid, spark, element
     finally:
         spark.sql("DROP TEMPORARY FUNCTION session_own")
         spark.sql("DROP TEMPORARY VARIABLE session_variable")
+
+
+def test_loads_and_undone_changes_keep_the_condition(acid, spark, tmp_path):
+    fill(acid, "t (id INT, n INT)", "1, -1", "2, 2")
+    acid.sql("DELETE FROM t WHERE n < 0")
+    with pytest.raises(ConstraintError, match="'positive'"):
+        fill(acid, "u (id INT, n INT, CONSTRAINT positive CHECK (n > 0))", "1, -1")
+    for name, n in {"good": 5, "bad": -5}.items():
+        spark.range(3).selectExpr("CAST(id AS INT) id", f"{n} AS n").write.orc(f"{tmp_path}/{name}")
+    with pytest.raises(ConstraintError, match="'positive' of default.u: n > 0 is false for n = -5"):
+        acid.sql(f"LOAD DATA INPATH '{tmp_path}/bad' INTO TABLE u")
+    assert len(list(tmp_path.glob("bad/*.orc"))) > 0  # the files stay where they were
+    acid.sql(f"LOAD DATA INPATH '{tmp_path}/good' OVERWRITE INTO TABLE u")
+    assert counts(acid, "UPDATE u SET n = n + 1") == (0, 3, 0)
+    broken(acid, "INSERT INTO u REPLACE WHERE id = 0 VALUES (0, -4)", "positive", of="u")
+    acid.sql("INSERT INTO u REPLACE USING (id) VALUES (0, 4)")
+    acid.sql("BEGIN")
+    acid.sql("DELETE FROM u WHERE id = 1")
+    broken(acid, "MERGE INTO u USING t ON u.id = t.id WHEN MATCHED THEN UPDATE SET n = -t.n",
+           "positive", of="u")  # fmt: skip
+    acid.sql("INSERT INTO u VALUES (9, 9)")
+    acid.sql("COMMIT")
+    assert table(acid, "u") == [(0, 4), (2, 6), (9, 9)]
+    changes = acid.preview("UPDATE u SET n = 0 WHERE id = 9").collect()
+    assert [(row.n, row._change_type) for row in changes if "post" in row._change_type] == [
+        (0, "update_postimage")
+    ]
