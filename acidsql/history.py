@@ -136,7 +136,7 @@ class HistoryMethods:
         """The changes that a statement would make now, lazily. Nothing is written or locked.
 
         The same as ``EXPLAIN CHANGES statement``. Whether the statement would fail when it runs
-        (a NOT NULL column, a row that a MERGE matches twice, a conflict) is not checked.
+        (NOT NULL, CHECK, a row that a MERGE matches twice, a conflict) is not checked.
 
         Args:
             statement: INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT TRANSACTION, of one table.

@@ -252,7 +252,9 @@ class ShowStatements(Family):
 
 def create_statement(table: Table) -> str:
     """A CREATE TABLE statement that creates a table like this one."""
-    columns = ",\n  ".join(_column_sql(column) for column in table.columns)
+    elements = [_column_sql(column) for column in table.columns]
+    elements += [f"CONSTRAINT {quote(n)} CHECK ({sql})" for n, sql in table.checks.items()]
+    columns = ",\n  ".join(elements)
     lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")
