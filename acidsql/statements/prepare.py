@@ -46,6 +46,7 @@ class Preparer:
         text, quoted = said.text, said.double_quoted
         planned: Prepared
         if isinstance(statement, st.AutoCdc):
+            self._need_state_tables(statement, text)
             planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
         elif isinstance(statement, st.Undo):
             planned = plan_undo(text, self._undone(statement, text))
@@ -58,6 +59,15 @@ class Preparer:
                     condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
                 )
         return planned
+
+    def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        if not self._metastore.abilities.keeps_state_tables:
+            raise UnsupportedError(
+                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
+                "and its state table in one step.",
+                text, statement.target.span.start, statement.target.span.end,
+                condition="UNSUPPORTED_FEATURE.AUTO_CDC",
+            )  # fmt: skip
 
     def _undone(self, statement: st.Undo, text: str) -> list[tuple[Table, Undone]]:
         """Which changes a statement undoes, in which tables."""
