@@ -239,7 +239,10 @@ class StreamMethods:
             One row for each application and sink, in this order: ``txnAppId`` string, ``sink``
             string (the table; NULL for ``acid.transaction``), ``txnVersion`` bigint (the batch id),
             ``txnId`` bigint, ``numRows`` bigint (inserted, updated and deleted), ``committedAt``
-            timestamp, ``queryId`` string, ``runId`` string, ``user`` string, ``host`` string.
+            timestamp, ``queryId`` string, ``runId`` string, ``user`` string, ``host`` string,
+            ``numWaiting`` bigint (the records that wait at commit points, with repeated ones;
+            NULL: no records can wait beside the sink's tables), ``oldestWaitingTxn`` string (the
+            source's transaction that has waited longest).
         """
         self._need_open()
         return self._runner.run("SHOW STREAMS", None, 0)
