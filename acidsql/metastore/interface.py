@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol, TypedDict
 
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.catalog import Catalog as Catalog
@@ -217,6 +217,7 @@ class CommitSteps(TypedDict, total=False):
     row_changes: RowChanges | None
     batch: NextBatch | None
     changed: Sequence[Change]
+    new_columns: Mapping[TableName, Sequence[Column]] | None
 
 
 class TxnStore(CatalogHistory, Protocol):
@@ -333,6 +334,7 @@ class TxnStore(CatalogHistory, Protocol):
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
         changed: Sequence[Change] = (),
+        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
     ) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -350,7 +352,9 @@ class TxnStore(CatalogHistory, Protocol):
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
         * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
           StreamError STREAM_TAKEN_OVER, and the transaction is open,
-        * the versions of tables learn ``changed``.
+        * the versions of tables learn ``changed``,
+        * tables get ``new_columns`` instead of their data columns. The transaction has an EXCLUSIVE
+          lock on them. See ``Abilities.alters_in_commit``.
 
         ``row_changes`` is for metastores that keep statistics and notifications for other programs.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, select
 
 from acidsql.acid.paths import overlap
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import cleanups, rows, versions, write_ids
 from acidsql.metastore.embedded.schema import DBS, TBLS
@@ -44,6 +46,11 @@ def create(
     first = write_ids.begin_table(connection, table.name, first_write_id, txn_id)
     rows.write_table(connection, db_id, table, first)
     versions.begin(connection, table.name)
+
+
+def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:
+    """Give a table these data columns. Raises CatalogError if there is no such table."""
+    rows.replace_columns(connection, rows.need_table(connection, name), columns)
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
