@@ -83,7 +83,7 @@ class Previewer:
         snapshot = self._transactions.look([*way.reads, table.name])
         views = self._reader.views(way, snapshot, said)
         views[prepared.decided] = self._reader.events(way.queries[0], views, said).rows
-        return as_char(self._changes(events, views, snapshot, said), table)
+        return as_char(self._changes(events, views, snapshot, said, table), table)
 
     def _changes(
         self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said, before: Table
