@@ -230,17 +230,20 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
     clauses = {"keys": "id", "sequence_by": "_sequence", "apply_as_deletes": "_op = 'delete'"}
 
     def read(_, of):
-        return acid.changes_from("debezium", of.select("value"), "id INT, v STRING")
+        return acid.changes_from("debezium", of, "id INT, v STRING")
 
+    targets = {
+        f"s.{name}": acid.auto_cdc(name, column_list=["id", "v"], **clauses) for name in "ab"
+    }
     cdc = acid.auto_cdc(
-        [acid.auto_cdc(name, column_list=["id", "v"], **clauses) for name in "ab"],
-        by="tbl",
+        targets,
+        by="_table",
         transform=read,
-        commit_points=acidsql.CommitPoints("num", txn="txn", place="place"),
+        commit_points=acidsql.CommitPoints("_num_records", place="_place"),
     )
 
     def change(table, key, lsn, txn=None, place=None, sent=1):
-        source = {"connector": "postgresql", "lsn": lsn, "txId": 555, "table": table}
+        source = {"connector": "postgresql", "lsn": lsn, "txId": 5, "schema": "s", "table": table}
         block = txn and {"id": txn, "total_order": place, "data_collection_order": place}
         after = {"id": key, "v": f"v{lsn}"}
         return {"op": "c" if txn else "r", "before": None, "after": after, "source": source,
@@ -248,15 +251,8 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
 
     def apply(*records):
         texts = [(None if one is None else json.dumps(one),) for one in records]
-        text = "get_json_object(value, '$.{}')".format
-        cdc.apply(
-            acid.spark.createDataFrame(texts, "value STRING").selectExpr(
-                "value", f"{text('source.table')} AS tbl",
-                f"coalesce({text('transaction.id')}, {text('id')}) AS txn",
-                f"{text('transaction.total_order')} AS place",
-                f"CAST({text('event_count')} AS INT) AS num",
-            ).where("tbl IS NOT NULL OR num IS NOT NULL")
-        )  # fmt: skip
+        topics = acid.spark.createDataFrame(texts, "value STRING")
+        cdc.apply(acid.transactions_from("debezium", topics))
 
     begin = {"status": "BEGIN", "id": "571:1", "event_count": None, "ts_ms": 1}
     end_event = {"status": "END", "id": "571:1", "event_count": 2, "ts_ms": 1}
