@@ -46,6 +46,7 @@ class Preparer:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
         if isinstance(statement, st.AutoCdc):
+            self._need_state_tables(statement, text)
             return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
         if isinstance(statement, st.Undo):
             return plan_undo(text, self._undone(statement, text))
@@ -54,6 +55,15 @@ class Preparer:
         if planned.before is not None:
             self._need_to_alter(planned.before)
         return planned
+
+    def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        if not self._metastore.abilities.keeps_state_tables:
+            raise UnsupportedError(
+                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
+                "and its state table in one step.",
+                text, statement.target.span.start, statement.target.span.end,
+                condition="UNSUPPORTED_FEATURE.AUTO_CDC",
+            )  # fmt: skip
 
     def _need_to_alter(self, table: Table) -> None:
         """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""
