@@ -252,6 +252,15 @@ class UnsetTableProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """``ALTER TABLE t ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…)] …``."""
+
+    name: Name
+    specs: tuple[tuple[PartitionItem, ...], ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DropPartitions:
     """``ALTER TABLE t DROP [IF EXISTS] PARTITION (…) [, PARTITION (…)]``."""
 
@@ -354,10 +363,11 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
-    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
-    | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables
-    | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable
-    | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | AddPartitions
+    | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
+    | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
+    | DescribeTable | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions
+    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
+    | LockDatabase | SetOption | ResetOption | CompactTable | ShowCompactions | AbortCompactions
+    | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip

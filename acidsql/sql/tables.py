@@ -10,9 +10,11 @@ from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.properties import properties, property_keys
 from acidsql.sql.statements import (
+    AddPartitions,
     DropPartitions,
     DropTable,
     Name,
+    PartitionItem,
     RenameTable,
     SetTableProperties,
     Statement,
@@ -74,6 +76,8 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         return UnsetTableProperties(name, keys, c.span_from(start), if_exists)
     if c.at("DROP", "PARTITION") or c.at("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(c, name)
+    if c.at("ADD", "PARTITION") or c.at("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
+        return _add_partitions(c, name)
     if c.at("RENAME", "TO"):
         c.take(2)
         new_name = c.name("the new name")
@@ -100,6 +104,19 @@ def _refuse_conversion(c: Cursor, name: Name) -> None:
     c.index = start
 
 
+def _add_partitions(c: Cursor, name: Name) -> AddPartitions:
+    c.expect("ADD")
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    specs: list[tuple[PartitionItem, ...]] = []
+    while c.at("PARTITION") or not specs:
+        specs.append(static_partition(c))
+        if c.at("LOCATION"):
+            c.refuse("A LOCATION of a partition is not supported: a partition is in its table's "
+                     "directory. LOAD DATA copies files into it")  # fmt: skip
+    c.end("PARTITION or the end of the statement")
+    return AddPartitions(name, tuple(specs), if_not_exists)
+
+
 def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
     c.expect("DROP")
     if_exists = c.accept("IF", "EXISTS") is not None
@@ -114,8 +131,8 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
 def _refuse_alter(c: Cursor) -> NoReturn:
     if c.done:
         c.fail(
-            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET or UNSET TBLPROPERTIES, DROP "
-            "PARTITION, RENAME TO or COMPACT"
+            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET or UNSET TBLPROPERTIES, ADD or "
+            "DROP PARTITION, RENAME TO or COMPACT"
         )
     if c.accept("PARTITION") and c.at("("):
         c.skip_brackets()

@@ -41,6 +41,7 @@ from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -110,14 +111,7 @@ class Runner:
         partitions = Partitions(spark, self.transactions)
         databases = SparkDatabases(spark, metastore)
         context = Context(
-            spark,
-            metastore,
-            self._txns,
-            self.transactions,
-            self._names,
-            databases,
-            partitions,
-            host,
+            spark, metastore, self._txns, self.transactions, self._names, databases, partitions, host
         )
         self._reader = Reader(context)
         self._tables = StateTables(context)
@@ -130,6 +124,7 @@ class Runner:
         self._handlers = all_handlers(
             [
                 self._tables,
+                PartitionStatements(context),
                 self._of_transactions,
                 LoadStatements(context),
                 self.compactions,

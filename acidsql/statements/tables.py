@@ -1,28 +1,27 @@
-"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, USE.
+"""Statements without events: CREATE, DROP, ALTER, USE.
 
-Each statement takes its locks in a transaction of its own. Only TRUNCATE may be part of a longer
-transaction. A statement first changes the store, then the files. If the process dies in between,
-the next statement that needs the directory finishes the work.
+Each statement takes its locks in a transaction of its own. A statement first changes the store,
+then the files. If the process dies in between, the next statement that needs the directory finishes
+the work.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from acidsql.acid import cdc
-from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
+from acidsql.metastore.interface import Database, LockComponent, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
+from acidsql.plan.locking import exclusive, exclusive_database, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -30,15 +29,11 @@ from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
 from acidsql.statements.family import Context, Family, runs
-from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
-from acidsql.statements.work import Work
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.files.filesystem import filesystem_for, real
-from acidsql.storage.writing.publish import Published
-from acidsql.storage.writing.save import Save, Writing
 from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
@@ -131,30 +126,6 @@ class TableStatements(Family):
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
-    @runs(st.TruncateTable)
-    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
-        name = table.name
-        self._matching(table, [statement.partition], text)  # a wrong text opens nothing
-        with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
-            self._lock_rows(transaction.txn, name, statement.partition, text)
-            table = self._again(name)
-            partitions = self._matching(table, [statement.partition], text)
-            transaction.refuse_hidden(table, partitions)
-            published = self._empty(transaction.txn, work, table, partitions)
-            self._transactions.end_of_statement(transaction)
-        return Receipt(text, txn_id=transaction.id, directories=published.directories)
-
-    def _lock_rows(
-        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
-    ) -> None:
-        """Lock the partition of which TRUNCATE names all columns, or else the table."""
-        table = self._again(name)
-        chosen = None
-        if spec and len(spec) == len(table.partition_columns):
-            chosen = self._matching(table, [spec], text)
-        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
-
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         table = self._names.need(statement.name, text)
@@ -221,29 +192,6 @@ class TableStatements(Family):
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
-
-    @runs(st.DropPartitions)
-    def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
-        """Drop partitions. First each gets a base without rows, which hides the old rows even if
-        the partition is added again. The commit also removes the partition from the catalog. The
-        files are deleted after the commit, the base last."""
-        table = self._names.need(statement.name, text)
-        name = table.name
-        self._matching(table, statement.specs, text, statement.if_exists)
-        own = self._transactions.own(text)
-        with own as transaction, transaction.statement("DROP PARTITION", text) as work:
-            txn = transaction.txn
-            txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
-            table = self._again(name)
-            partitions = self._matching(table, statement.specs, text, statement.if_exists)
-            if not partitions:
-                return None
-            old = self._places.directories(table, partitions)
-            published = self._empty(txn, work, table, partitions)
-            gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
-            txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
-        self._places.remove(table, partitions, [*old, *published.directories])
-        return Receipt(text, txn_id=txn.id, directories=published.directories)
 
     def _beside(self, name: TableName) -> list[TableName]:
         """The tables that AUTO CDC may have made beside a table. The store takes them along."""
@@ -322,15 +270,6 @@ class TableStatements(Family):
             txn.lock(locks, agent_info=text)
             yield txn
 
-    def _empty(self, txn: Txn, work: Work, table: Table, partitions: list[str]) -> Published:
-        """Put a base without rows into each directory."""
-        statement_id = txn.next_statement_id()
-        save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True)
-        with Writing(filesystem_for(table.location), save) as writing:
-            for partition in partitions:
-                writing.empty(partition)
-            return work.publish(table, writing)
-
     # The store has decided, so the statement has happened. If deleting files fails now, the next
     # statement that needs the directory finishes the work. The locks end with a time-out.
 
@@ -340,21 +279,6 @@ class TableStatements(Family):
                 delete_dropped(self._metastore, cleanup)
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
-
-    def _matching(
-        self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
-    ) -> list[str]:
-        """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
-        if not table.partition_columns and not any(specs):
-            return [""]
-        return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
-
-    def _again(self, name: TableName) -> Table:
-        """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
-        if table is None:
-            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
-        return table
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""

@@ -49,6 +49,8 @@ ALTER TABLE t CHANGE COLUMN a TYPE BIGINT
 ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
 -- case unset_properties, property_key: two, as a string and as a name
 ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a', b.c)
+-- case add_partitions: two, as in Hive without a comma
+ALTER TABLE t ADD IF NOT EXISTS PARTITION (p = 1, q = 'x') PARTITION (q = DATE'2024-01-02', p = NULL)
 -- case drop_partitions: two
 ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 -- case rename: to another name
