@@ -52,7 +52,6 @@ def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
 
 def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Parse ``ALTER TABLE t …``; None if the table is Spark's."""
-    start = c.index
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
     if not is_acid(name.parts):
@@ -62,7 +61,7 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if about_columns is not None:
         return about_columns
     if at_compact(c):
-        return compact(c, name, start)
+        return compact(c, name)
     if c.accept("SET", "TBLPROPERTIES"):
         start = c.index
         pairs = properties(c)

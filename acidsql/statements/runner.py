@@ -109,9 +109,9 @@ class Runner:
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
         partitions = Partitions(spark, self.transactions)
-        databases = SparkDatabases(spark, metastore)
+        sparks = SparkDatabases(spark, metastore)
         context = Context(
-            spark, metastore, self._txns, self.transactions, self._names, databases, partitions, host
+            spark, metastore, self._txns, self.transactions, self._names, sparks, partitions, host
         )
         self._reader = Reader(context)
         self._tables = StateTables(context)
