@@ -48,8 +48,9 @@ class _Draft:
 
 
 def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """Parse ``CREATE [TRANSACTIONAL] TABLE …``, ours or Spark's."""
+    """Parse ``CREATE [OR REPLACE] [TRANSACTIONAL] TABLE …``, ours or Spark's."""
     c.expect("CREATE")
+    replace = c.accept("OR", "REPLACE")
     words = set()
     while not c.at("TABLE"):
         words.add(c.take().upper)
@@ -59,6 +60,8 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
         return SparkStatement(whole, reads)
     c.expect("TABLE")
+    if replace and c.at("IF", "NOT", "EXISTS"):
+        c.fail("Expected the name of the new table, as OR REPLACE excludes IF NOT EXISTS")
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.name("the name of the new table")
     draft = _Draft()
@@ -68,6 +71,12 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         draft.columns, draft.checks = table_elements(c)
     query = _clauses(c, draft)
     _check_draft(c, draft, query)
+    if replace and draft.location is not None:
+        c.refuse(
+            "CREATE OR REPLACE TABLE … LOCATION is not supported: the new table gets a directory "
+            "of its own. DROP TABLE and CREATE TABLE … LOCATION take over files",
+            replace.span,
+        )
     if words == {"TRANSACTIONAL"} and not any(k == "transactional" for k, _ in draft.properties):
         draft.properties += (("transactional", "true"),)
     return CreateTable(
@@ -87,6 +96,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         query,
         if_not_exists,
         draft.property_spans,
+        replace is not None,
     )
 
 
@@ -97,9 +107,9 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
     """The first clause that only Spark's tables have, and its place; None if the table is ours."""
     start = c.index
     try:
-        for word in ("OR", "EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
+        for word in ("EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
             if word in words:
-                return ("CREATE OR REPLACE" if word == "OR" else word), c.token.span
+                return word, c.token.span
         c.take()
         c.accept("IF", "NOT", "EXISTS")
         name = c.name("the name of the new table")

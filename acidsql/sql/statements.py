@@ -153,7 +153,7 @@ class Merge(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
     that the word TRANSACTIONAL stands for comes last and has no place.
@@ -175,6 +175,7 @@ class CreateTable:
     query: Query | None = None
     if_not_exists: bool = False
     property_spans: tuple[Span, ...] = ()
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
-from acidsql.plan.locking import exclusive, read_lock
+from acidsql.plan.locking import read_lock
 from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
@@ -358,9 +358,8 @@ class Runner:
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
         with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
-                locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
-                transaction.txn.lock(locks, agent_info=said.text)
-                if self._tables.exists(statement, table.name):
+                reads = [*map(read_lock, prepared.reads)]
+                if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
                 table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
@@ -369,7 +368,8 @@ class Runner:
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, cleaned=place)
+                replaces = statement.or_replace
+                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 

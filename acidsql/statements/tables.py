@@ -8,7 +8,7 @@ the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import Database, LockComponent, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
@@ -56,17 +56,40 @@ class TableStatements(Family):
         table = self.define(statement, text, name)
         with self._transactions.own(text) as transaction:
             files = taking(table.location) if statement.location is not None else []
-            transaction.txn.lock([exclusive(name), *files], agent_info=text)
-            if self.exists(statement, name):
+            if not self.lock_new(statement, name, files, transaction, text):
                 return None
-            notes = self._create(table, transaction, adopt=statement.location is not None)
+            adopt, replaces = statement.location is not None, statement.or_replace
+            notes = self._create(table, transaction, adopt=adopt, replaces=replaces)
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
-    def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
+    def lock_new(
+        self,
+        statement: st.CreateTable,
+        name: TableName,
+        others: Sequence[LockComponent],
+        transaction: Transaction,
+        text: str,
+    ) -> bool:
+        """Lock the name of a new table, and take these other locks. False if the table exists, and
+        the statement has IF NOT EXISTS."""
+        transaction.txn.lock([exclusive(name), *others], agent_info=text)
+        if self.exists(statement, name):
+            return False
+        if statement.or_replace and (beside := self._beside(name)):
+            transaction.txn.lock([exclusive(one) for one in beside], agent_info=text)
+        return True
+
+    def _create(
+        self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
+    ) -> tuple[str, ...]:
         if not adopt:
             table, place = self.take_place(table, transaction)
-            empty = {table.name: {"": RowChange(0)}}
-            transaction.txn.commit(create_table=table, cleaned=place, row_changes=empty)
+            transaction.txn.commit(
+                create_table=table,
+                replaces=replaces,
+                cleaned=place,
+                row_changes={table.name: {"": RowChange(0)}},
+            )
             return ()
         found = self._places.prepare(table, adopt=True)
         self._places.make(table)
@@ -92,7 +115,7 @@ class TableStatements(Family):
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
 
-        If another table owns the directory with the table's name, the table gets another directory.
+        If a table owns the directory with the table's name, the new table gets another directory.
 
         Until the commit, the directory is queued for deletion. So after a crash the next CREATE
         deletes the directory. If the metastore has no such queue, the directory stays after a
@@ -281,7 +304,13 @@ class TableStatements(Family):
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""
+        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does.
+
+        With OR REPLACE, it may exist, unless it is Spark's.
+        """
+        if statement.or_replace:
+            self._refuse_to_replace(statement, name)
+            return False
         is_ours = self._metastore.get_table(name) is not None
         if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
             return True
@@ -292,6 +321,17 @@ class TableStatements(Family):
             f"There is an ACID table {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
+
+    def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
+        if not self._metastore.abilities.replaces_tables:
+            raise UnsupportedError(
+                "CREATE OR REPLACE TABLE needs acidsql's own metastore. A Hive Metastore cannot "
+                "replace a table in one step, so others would find none in between. INSERT "
+                "OVERWRITE replaces the rows; DROP TABLE and CREATE TABLE replace the table.",
+                condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
+            )
+        if self._transactions.get_table(name) is None:
+            self._refuse_sparks_name(statement.name)
 
     def _refuse_sparks_name(self, name: st.Name) -> None:
         if self._names.is_sparks(name.parts):

@@ -88,6 +88,7 @@ class Writer:
         static = None if query.static_partition is None or not touched else next(iter(touched))
         # Rows that replace others stay in their directories.
         has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
+        needs_names = has_new_rows and not query.makes_table
         first = txn.next_statement_id()
         return Writing(
             filesystem_for(table.location),
@@ -101,7 +102,7 @@ class Writer:
                 query.overwrite,
                 query.merge,
                 query.allow_duplicate_deletes,
-                self._context.partitions.names(table) if has_new_rows else None,
+                self._context.partitions.names(table) if needs_names else None,
                 settings.max_dynamic_partitions,
                 notes_replaced=query.notes_replaced,
                 is_fast=settings.fast_paths,

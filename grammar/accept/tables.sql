@@ -5,6 +5,10 @@ COMMENT 'c' PARTITIONED BY (p STRING COMMENT 'x', q INT) CLUSTERED BY (id) INTO 
 LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
 -- case create_table: transactional by name
 CREATE TRANSACTIONAL TABLE n (a INT)
+-- case create_table: Spark's OR REPLACE
+CREATE OR REPLACE TABLE db.n (a INT) PARTITIONED BY (p STRING)
+-- case create_table, content: OR REPLACE, as a query
+CREATE OR REPLACE TRANSACTIONAL TABLE n PARTITIONED BY (p) AS SELECT a, p FROM n
 -- case content, table_clause: as a query, partitioned by names
 CREATE TABLE n PARTITIONED BY (p) STORED AS ORC AS SELECT a, p FROM s
 -- case table_clause: Parquet, of an insert-only table; the word is in any case

@@ -22,6 +22,12 @@ CREATE TABLE n (a, b INT)
 CREATE TABLE n (a ARRAY<INT)
 -- case PARSE_SYNTAX_ERROR at 45-46: number of buckets
 CREATE TABLE n (a INT) CLUSTERED BY (a) INTO 0 BUCKETS
+-- case PARSE_SYNTAX_ERROR at 24-26: OR REPLACE excludes IF NOT EXISTS
+CREATE OR REPLACE TABLE IF NOT EXISTS n (a INT)
+-- case UNSUPPORTED_FEATURE at 7-17: the new table gets a directory of its own
+CREATE OR REPLACE TABLE n (a INT) LOCATION '/x'
+-- case UNSUPPORTED_FEATURE at 34-39: cannot have USING
+CREATE OR REPLACE TABLE n (a INT) USING orc TBLPROPERTIES ('transactional' = 'true')
 -- case PARSE_SYNTAX_ERROR at 14-14: Expected the columns, AS or LIKE
 CREATE TABLE n
 -- case PARSE_SYNTAX_ERROR at 17-17: Expected a query

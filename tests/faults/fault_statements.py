@@ -167,6 +167,18 @@ KINDS = (
         "CREATE TABLE n PARTITIONED BY (id) AS SELECT id, upper(v) AS v FROM s",
         "INSERT INTO n VALUES ('probe', 99)",
     ),
+    Kind("replace_table", "CREATE OR REPLACE TABLE p (v STRING)", "INSERT INTO p VALUES ('probe')"),
+    Kind(
+        "replace_as_select",
+        "CREATE OR REPLACE TABLE p PARTITIONED BY (k) AS SELECT id, upper(v) AS v, id + k k FROM p",
+        _PROBE_P,
+        by_jobs=True,
+    ),
+    Kind(
+        "replace_with_state_table",
+        "CREATE OR REPLACE TABLE d AS SELECT id FROM d",
+        "INSERT INTO d VALUES (99)",
+    ),
     Kind("drop_table", "DROP TABLE t", "CREATE TABLE t (other INT)"),
     Kind("drop_partitioned_table", "DROP TABLE p", "CREATE TABLE p AS SELECT * FROM s"),
     Kind("drop_with_state_table", "DROP TABLE d", "CREATE TABLE d (other INT)"),
