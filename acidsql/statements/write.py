@@ -58,11 +58,16 @@ class Writer:
         for query, touched in targets:
             if not query.table.partition_columns:
                 transaction.refuse_hidden(query.table, [""])
+            overwrite = query.overwrite
+            if overwrite and query.static_partition is not None:
+                transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
             with self._writing(transaction.txn, query, touched) as writing:
                 with clock("do"):
                     self._write(writing, query, views, said)
                 with clock("keep"):
-                    transaction.refuse_hidden(query.table, writing.partitions)
+                    partitions = writing.partitions
+                    transaction.refuse_hidden(query.table, partitions)
+                    transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
                     work.publish(query.table, writing)
 
     @property

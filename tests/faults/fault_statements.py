@@ -146,6 +146,13 @@ KINDS = (
         _PROBE_P,
         by_jobs=True,
     ),
+    Kind(
+        "multi_overwrite",
+        "FROM s INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v WHERE id < 7 "
+        "INSERT OVERWRITE p PARTITION (k = 9) SELECT id, upper(v) INSERT INTO t SELECT id + 50, v",
+        _PROBE_P,
+        by_jobs=True,
+    ),
     Kind("create_table", "CREATE TABLE n (id INT)", "INSERT INTO n VALUES (1)"),
     Kind(
         "create_table_on_files",
