@@ -236,7 +236,8 @@ def _orders(c: Cursor, draft: _Draft) -> None:
 
 def _order(c: Cursor) -> CompactionOrder:
     start = c.index
-    token = c.name_part("the name of a column")
+    is_text = c.token.kind is Kind.STRING
+    token = c.take() if is_text else c.name_part("the name of a column")
     column = token.value.upper()
     if column not in ORDERED:
         _unknown(

@@ -23,6 +23,7 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Span
 
 _KIND = "transactional_properties"
+_OURS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
 _ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
 _Pairs = tuple[tuple[str, str], ...]
 
@@ -48,10 +49,10 @@ class _Draft:
 
 
 def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """Parse ``CREATE [OR REPLACE] [TRANSACTIONAL] TABLE …``, ours or Spark's."""
+    """Parse ``CREATE [OR REPLACE] [TRANSACTIONAL | MANAGED] TABLE …``, ours or Spark's."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
-    words = set()
+    words: set[str] = set()
     while not c.at("TABLE"):
         words.add(c.take().upper)
     foreign = _foreign_clause(c, is_acid, words)
@@ -77,7 +78,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
             "of its own. DROP TABLE and CREATE TABLE … LOCATION take over files",
             replace.span,
         )
-    if words == {"TRANSACTIONAL"} and not any(k == "transactional" for k, _ in draft.properties):
+    if "TRANSACTIONAL" in words and not any(k == "transactional" for k, _ in draft.properties):
         draft.properties += (("transactional", "true"),)
     return CreateTable(
         name,
@@ -178,7 +179,7 @@ def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> 
     what, span = foreign
     pairs = _properties_ahead(c)
     sentence = f"A transactional table cannot have {what}: it is stored as ORC and managed by Hive"
-    is_meant = "TRANSACTIONAL" in words or _says(pairs, "true")
+    is_meant = bool(_OURS & words) or _says(pairs, "true")
     if what.startswith("STORED AS"):
         sentence += f"; only one with '{_KIND}'='insert_only' may be STORED AS PARQUET"
         named = any(k.lower() == _KIND for k, _ in pairs)

@@ -253,6 +253,15 @@ class UnsetTableProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class SetFileFormat:
+    """``ALTER TABLE t SET FILEFORMAT f``; ``place`` spans the format."""
+
+    name: Name
+    file_format: str
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
 class AddPartitions:
     """``ALTER TABLE t ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…)] …``."""
 
@@ -364,10 +373,10 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
-    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | AddPartitions
-    | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases
-    | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns
-    | DescribeTable | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
+    | AddPartitions | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
+    | ShowColumns | DescribeTable | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions
     | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
     | LockDatabase | SetOption | ResetOption | CompactTable | ShowCompactions | AbortCompactions
     | DescribeHistory | Explain | SparkStatement

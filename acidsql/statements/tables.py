@@ -144,8 +144,9 @@ class TableStatements(Family):
             if beside := self._beside(name):
                 txn.lock([exclusive(one) for one in beside], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
-            pending = self._metastore.pending_cleanups()
-            self._clean(cleanup, *(one for one in pending if one.table in cdc.names_beside(name)))
+            self._clean(cleanup)
+            if beside:
+                self._clean_tables(beside)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
@@ -199,6 +200,18 @@ class TableStatements(Family):
             self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
+
+    @runs(st.SetFileFormat)
+    def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
+        """Change nothing: the table has this format already, or the statement is refused."""
+        table = self._names.need(statement.name, text)
+        if statement.file_format.lower() != table.file_format:
+            raise UnsupportedError(
+                f"The files of {table.name} stay {table.file_format.upper()}. CREATE TABLE … "
+                f"STORED AS … AS SELECT * FROM {table.name} copies the rows into other files.",
+                text, statement.place.start, statement.place.end,
+                condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
+            )  # fmt: skip
 
     @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
@@ -351,6 +364,14 @@ class TableStatements(Family):
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
         return f"{real(database.location)}/{directory_name(name.name)}"
+
+    def _clean_tables(self, names: Sequence[TableName]) -> None:
+        try:
+            pending = self._metastore.pending_cleanups()
+        except AcidSqlError as error:
+            _log.warning("Dropped tables are still to be deleted: %s", error)
+            return
+        self._clean(*(one for one in pending if one.table in names and not one.until))
 
     def _type_of(self, text: str) -> Callable[[Span], HiveType]:
         def type_of(span: Span) -> HiveType:
