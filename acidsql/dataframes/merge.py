@@ -52,7 +52,10 @@ class MergeIntoWriter:
         return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
 
     def withSchemaEvolution(self) -> MergeIntoWriter:  # noqa: N802
-        """Let the table get new columns of the source. Not supported yet: ``merge`` says so."""
+        """Let the table get columns of the source that it lacks, and wider numbers, with the MERGE.
+
+        See MERGE WITH SCHEMA EVOLUTION in the README.
+        """
         self._evolution = " WITH SCHEMA EVOLUTION"
         return self
 

@@ -18,9 +18,9 @@ from acidsql.dataframes.text import (
     where_clause,
 )
 from acidsql.errors import SettingError
+from acidsql.plan.evolution import storable
 from acidsql.plan.lower import hive_type
 from acidsql.sql.tokens import split_statements
-from acidsql.statements.create import storable
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.column_sql import column_sql
 

@@ -35,6 +35,7 @@ class Abilities:
         leases_keep_files: A lease keeps the cleaner from the files of a snapshot. False: the
             cleaner waits for locks only. A DataFrame that is read late may fail, because its files
             are gone.
+        alters_in_commit: COMMIT can give tables other columns.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
         keeps_state_tables: DROP and RENAME of a table take what is beside it (``acid.cdc``) along.
@@ -54,6 +55,7 @@ class Abilities:
     shared_with_hive: bool = False
     read_by_hive3: bool = False
     leases_keep_files: bool = True
+    alters_in_commit: bool = True
     keeps_streams: bool = True
     keeps_versions: bool = True
     keeps_state_tables: bool = True

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol, TypedDict
 
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.catalog import Catalog as Catalog
@@ -218,6 +218,7 @@ class CommitSteps(TypedDict, total=False):
     row_changes: RowChanges | None
     batch: NextBatch | None
     changed: Sequence[Change]
+    new_columns: Mapping[TableName, Sequence[Column]] | None
 
 
 class TxnStore(CatalogHistory, Protocol):
@@ -335,6 +336,7 @@ class TxnStore(CatalogHistory, Protocol):
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
         changed: Sequence[Change] = (),
+        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
     ) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
         wrote.
@@ -347,16 +349,17 @@ class TxnStore(CatalogHistory, Protocol):
         * the catalog learns ``add_partitions``, the partitions that the transaction wrote to
           (known ones are skipped); components that name no partition are narrowed to them,
         * the catalog forgets ``drop_partitions``,
-        * ``create_table`` is made, and the pending clean-up ``cleaned`` leaves the queue. With
-          ``replaces``, a table of its name is dropped before, as ``drop_table`` does,
+        * ``create_table`` is made (``replaces``: one of its name is dropped), and the pending
+          clean-up ``cleaned`` leaves the queue,
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
         * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
           StreamError STREAM_TAKEN_OVER, and the transaction is open,
-        * the versions of tables learn ``changed``.
+        * the versions of tables learn ``changed``,
+        * tables get ``new_columns`` instead of their data columns. The transaction has an EXCLUSIVE
+          lock on them. See ``Abilities.alters_in_commit``.
 
-        ``row_changes`` is for metastores that keep statistics and notifications for other programs.
-
+        ``row_changes`` is for metastores that keep statistics and notifications for others.
         Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 

@@ -7,6 +7,7 @@ INSERT INTO, LOAD DATA SHARED_READ   INSERT
 UPDATE                 EXCL_WRITE    UPDATE
 DELETE                 EXCL_WRITE    DELETE
 MERGE                  EXCL_WRITE    UPDATE, and INSERT if it inserts
+INSERT … REPLACE       EXCL_WRITE    UPDATE and INSERT
 AUTO CDC               EXCL_WRITE    UPDATE and INSERT, also of the state table
 RESTORE, REVERT        EXCL_WRITE    UPDATE and INSERT
 INSERT OVERWRITE,      EXCL_WRITE    OVERWRITE
@@ -39,7 +40,7 @@ from acidsql.acid.table import TableName
 from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.plan.event_query import EventQuery
 from acidsql.settings import Settings
-from acidsql.sql.statements import Action, AutoCdc, Delete, Dml, InsertAction, Merge, Undo
+from acidsql.sql.statements import Action, AutoCdc, Delete, Dml, Insert, InsertAction, Merge, Undo
 
 # The partitions that a query can change, as far as its text tells; None means any.
 Touched = Collection[str] | None
@@ -114,7 +115,7 @@ def _target(
     if isinstance(statement, AutoCdc | Undo):
         operations = [Operation.INSERT, Operation.UPDATE]
         return _components(name, LockType.EXCL_WRITE, operations, touched)
-    inserts = isinstance(statement, Merge) and _inserts(statement)
+    inserts = isinstance(statement, Insert) or _inserts(statement)
     operations = [Operation.INSERT] if inserts or not query.deletes else []
     if query.deletes:
         operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
@@ -130,8 +131,8 @@ def _changing(merge_inserts: bool, settings: Settings) -> LockType:
     return LockType.SHARED_WRITE
 
 
-def _inserts(statement: Merge) -> bool:
-    return any(
+def _inserts(statement: Dml) -> bool:
+    return isinstance(statement, Merge) and any(
         isinstance(clause.action, InsertAction) or clause.action is Action.INSERT_ALL
         for clause in statement.clauses
     )

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from acidsql.acid.table import Column
 from acidsql.acid.types import HiveType
+from acidsql.plan import evolution
 from acidsql.plan.equated import Term, equated_in, terms_of_on
 from acidsql.plan.event_query import (
     Derived,
@@ -88,6 +89,7 @@ def plan_merge(
         source = planned.new().raw(f"{derived.view}{_alias(statement)}")
         statement, alone = replace(statement, ctes=None), derived.query
     fields = planned.analyse(alone)
+    planned = evolution.for_merge(statement, planned, fields)
     terms = terms_of_on(statement, planned, fields)
     bound = [bind(clause, statement, planned, fields, terms) for clause in statement.clauses]
     target = planned.new().raw(planned.standin)

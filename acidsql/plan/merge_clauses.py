@@ -127,6 +127,8 @@ def _bind_star(
     values: dict[str, Text] = {}
     for column in planned.table.all_columns:
         if column.name not in given:
+            if statement.evolves and is_update:
+                continue  # the column keeps its value
             if is_update or column in planned.table.partition_columns:
                 raise _star_error(planned, clause, column)
             continue

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
+from acidsql.plan import evolution
 from acidsql.plan.delete import plan_delete
 from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, may_be_few
 from acidsql.plan.insert import plan_insert, plan_source
@@ -25,6 +26,7 @@ from acidsql.plan.query import (
     rewrite,
     view_name,
 )
+from acidsql.plan.replace import plan_replace
 from acidsql.plan.returning import ReturningQuery, plan_returning
 from acidsql.plan.sqltext import Text
 from acidsql.plan.stars import star_edits
@@ -58,7 +60,10 @@ class Prepared:
     Attributes:
         queries: One event query for each target; a multi-insert has one for each branch.
         standins: The views that the queries read, in no order.
-        source: The source of a multi-insert: evaluated once and read by all branches.
+        source: What is evaluated once and read several times: the source of a multi-insert, or the
+            new rows of REPLACE USING.
+        before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA
+            EVOLUTION; else None.
         returning: What the statement returns; None without RETURNING.
     """
 
@@ -66,12 +71,13 @@ class Prepared:
     standins: tuple[StandIn, ...]
     source: Derived | None = None
     returning: ReturningQuery | None = None
+    before: Table | None = None
 
     @property
     def texts(self) -> list[Text]:
         """The queries that read the stand-ins, if each query can be analysed by itself.
 
-        Empty for a multi-insert: its branches read a view over the rows of its source.
+        Empty with a ``source``: then the queries read a view over its rows.
         """
         return [] if self.source else [query.query for query in self.queries]
 
@@ -83,7 +89,7 @@ class Prepared:
     @property
     def tables(self) -> list[Table]:
         """All tables that the statement reads or writes, each once."""
-        found = {query.table.name: query.table for query in self.queries}
+        found = {query.table.name: self.before or query.table for query in self.queries}
         found.update({standin.table.name: standin.table for standin in self.standins})
         return list(found.values())
 
@@ -130,10 +136,12 @@ def plan_dml(
     table = _target(text, statement, resolve)
     standins = rewritten.standins
     view = ""
-    if not isinstance(statement, Insert):
+    if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
         standins = (*standins, new_standin(table, row_id=True, is_target=True))
         view = standins[-1].view
+    if isinstance(statement, Insert) and statement.replacing is not None:
+        return _replacing(text, statement, table, standins, analyse, blank, double_quoted)
     source = None
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)
@@ -142,12 +150,13 @@ def plan_dml(
     )
     event_query = _plan(statement, planned, rewritten.source_view, source)
     returning = plan_returning(
-        text, statement, table, lambda query, shown: analyse(query, shown, None),
+        text, statement, event_query.table, lambda query, shown: analyse(query, shown, None),
         double_quoted=double_quoted,
     )  # fmt: skip
     if returning is not None:
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
-    return Prepared((event_query,), standins, returning=returning)
+    before = None if event_query.table == table else table
+    return Prepared((event_query,), standins, returning=returning, before=before)
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:
@@ -162,7 +171,7 @@ def _plan(
 ) -> EventQuery:
     match statement:
         case Insert():
-            return plan_insert(statement, planned)
+            return plan_insert(statement, evolution.for_insert(statement, planned))
         case Update():
             return plan_update(statement, planned)
         case Delete():
@@ -170,6 +179,25 @@ def _plan(
         case Merge():
             return plan_merge(statement, planned, source_view, source)
     raise AssertionError(statement)
+
+
+def _replacing(
+    text: str,
+    statement: Insert,
+    table: Table,
+    standins: tuple[StandIn, ...],
+    analyse: AnalyseOver,
+    blank: Text,
+    double_quoted: bool,
+) -> Prepared:
+    """Rewrite an INSERT … REPLACE, whose target is the last of the stand-ins."""
+
+    def over(query: Text, rows: Derived | None = None) -> Fields:
+        return analyse(query, standins, rows)
+
+    planned = Planned(text, table, standins[-1].view, blank, over, double_quoted)
+    query, rows = plan_replace(statement, evolution.for_insert(statement, planned), over)
+    return Prepared((query,), standins, rows, before=None if query.table == table else table)
 
 
 def _multi_insert(
@@ -245,9 +273,12 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
     return table
 
 
-def _refuse_insert_only(text: str, statement: Update | Delete | Merge, table: Table) -> None:
+def _refuse_insert_only(
+    text: str, statement: Insert | Update | Delete | Merge, table: Table
+) -> None:
     if table.is_insert_only:
-        what = f"{type(statement).__name__.upper()} of an insert-only table (Hive 10414)"
+        kind = "REPLACE" if isinstance(statement, Insert) else type(statement).__name__.upper()
+        what = f"{kind} of an insert-only table (Hive 10414)"
         raise _refusal(text, statement.target.span, what)
 
 

@@ -53,7 +53,7 @@ def bind_insert(
         return InsertColumns(tuple(wanted), static, ())
     named: list[Column] = []
     for name in columns:
-        column = _column(text, table, name.parts[-1], name.span)
+        column = need_column(text, table, name)
         if column.name in taken:
             raise _error(
                 text, name.span, "DUPLICATE_ASSIGNMENTS", "42701",
@@ -151,17 +151,18 @@ def _assigned_column(text: str, table: Table, alias: str, target: Name) -> Colum
             text, target.span.start, target.span.end,
             condition="UNSUPPORTED_FEATURE.NESTED_ASSIGNMENT",
         )  # fmt: skip
-    return _column(text, table, ".".join(parts), target.span)
+    return need_column(text, table, Name((".".join(parts),), target.span))
 
 
-def _column(text: str, table: Table, name: str, span: Span) -> Column:
+def need_column(text: str, table: Table, name: Name) -> Column:
+    """The column of that name. Raises AnalysisError if the table has none."""
     for column in table.all_columns:
-        if column.name == name.lower():
+        if column.name == name.parts[-1].lower():
             return column
     known = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     raise _error(
-        text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
-        f"{table.name} has no column '{name}'. Its columns are {known}.",
+        text, name.span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
+        f"{table.name} has no column '{name.parts[-1]}'. Its columns are {known}.",
     )  # fmt: skip
 
 

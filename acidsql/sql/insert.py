@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from acidsql.errors import AnalysisError
 from acidsql.sql.cursor import Cursor
@@ -14,6 +15,7 @@ from acidsql.sql.statements import (
     Name,
     PartitionItem,
     Query,
+    Replacing,
     Value,
     Values,
 )
@@ -37,15 +39,21 @@ def insert(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Insert | None:
     overwrite, target = _head(c)
     if target is None or not is_acid(target.parts):
         return None
-    if evolution:
-        c.refuse("INSERT WITH SCHEMA EVOLUTION is not supported", evolution.span)
     columns, partition, by_name = _destination(c)
+    if evolution and not by_name:
+        c.refuse("INSERT WITH SCHEMA EVOLUTION needs BY NAME before the query", evolution.span)
+    replacing = _replacing(c, alone=not (overwrite or columns or partition))
     if c.done:
         c.fail("Expected VALUES or a query")
     source: Values | Query | None = values(c) if c.at("VALUES") else None
     if source is None:
         source = _query(c)
-    return Insert(target, source, columns, partition, overwrite, by_name, ctes)
+    elif evolution:
+        c.refuse("INSERT WITH SCHEMA EVOLUTION needs a query: VALUES have no names", source.span)
+    return Insert(
+        target, source, columns, partition, overwrite, by_name, ctes,
+        replacing=replacing, evolves=evolution is not None,
+    )  # fmt: skip
 
 
 def _head(c: Cursor) -> tuple[bool, Name | None]:
@@ -86,8 +94,6 @@ def _destination(
         partition = partition_clause(c)
     if c.at("IF", "NOT", "EXISTS"):
         c.refuse("INSERT … IF NOT EXISTS is not supported")
-    if c.at("REPLACE", "WHERE") or c.at("REPLACE", "USING") or c.at("REPLACE", "ON"):
-        c.refuse(f"INSERT … REPLACE {c.peek().upper} is not supported: use DELETE and INSERT")
     by_name = c.accept("BY", "NAME")
     if by_name and columns is not None:
         c.fail("Expected a query, as BY NAME and a list of columns exclude each other", by_name)
@@ -102,10 +108,41 @@ def _destination(
 def _refuse_options(c: Cursor) -> None:
     if c.at("WITH", "(") or c.at("OPTIONS", "("):
         c.refuse("Options of an INSERT's target are not supported")
-    follows = c.peek(2 if c.at("AS") else 1)
-    if c.token.is_name and follows.upper == "REPLACE":
-        c.take(2 if c.at("AS") else 1)
-        c.refuse(f"INSERT … REPLACE {c.peek().upper} is not supported: use DELETE and INSERT")
+    ahead = 2 if c.at("AS") else 1
+    if c.token.is_name and c.peek(ahead).upper == "REPLACE" and c.peek(ahead + 1).upper == "ON":
+        c.take(ahead)
+        _refuse_on(c)
+
+
+def _replacing(c: Cursor, *, alone: bool) -> Replacing | None:
+    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``, if it is there.
+
+    ``alone``: no clause is there that REPLACE excludes.
+    """
+    start = c.index
+    if c.at("REPLACE", "ON"):
+        _refuse_on(c)
+    is_where = c.accept("REPLACE", "WHERE") is not None
+    if not is_where and not c.accept("REPLACE", "USING"):
+        return None
+    if not alone:
+        c.fail(
+            "Expected VALUES or a query, as REPLACE excludes OVERWRITE, PARTITION (…) and a list "
+            "of columns",
+            c.tokens[start],
+        )
+    if not is_where:
+        columns = column_list(c)
+        return Replacing(c.span_from(start), using=columns)
+    where = c.expression(("SELECT", "WITH", "VALUES"), what="a condition")
+    return Replacing(c.span_from(start), where)
+
+
+def _refuse_on(c: Cursor) -> NoReturn:
+    c.refuse(
+        "INSERT … REPLACE ON is not supported: use REPLACE USING (columns), or MERGE with WHEN NOT "
+        "MATCHED BY SOURCE"
+    )
 
 
 def _no_second_clause(c: Cursor) -> None:
@@ -306,6 +343,8 @@ def _branch(c: Cursor) -> InsertBranch:
     columns, partition, by_name = _destination(c)
     if by_name:
         c.refuse("BY NAME in a multi-insert is not supported")
+    if c.at("REPLACE"):
+        c.refuse("REPLACE in a multi-insert is not supported")
     if not c.at_any(("SELECT", "MAP", "REDUCE")):
         c.fail("Expected SELECT")
     start = c.index

@@ -175,8 +175,6 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
     target = c.name("the name of a table")
     if not is_acid(target.parts):
         return None
-    if evolution:
-        c.refuse("MERGE WITH SCHEMA EVOLUTION is not supported", evolution.span)
     alias = _alias(c, "USING")
     c.expect("USING")
     source, name = table_or_query(c, "MERGE")
@@ -185,7 +183,10 @@ def merge(c: Cursor, is_acid: IsAcid, ctes: Span | None) -> Merge | None:
     c.expect("ON")
     on = c.expression(_WHEN, what="a condition")
     clauses = _clauses(c)
-    return Merge(target, alias, source, source_alias, source_columns, name, on, clauses, ctes)
+    return Merge(
+        target, alias, source, source_alias, source_columns, name, on, clauses, ctes,
+        evolves=evolution is not None,
+    )  # fmt: skip
 
 
 def table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:

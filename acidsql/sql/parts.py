@@ -70,6 +70,18 @@ class PartitionItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacing:
+    """``REPLACE WHERE condition`` or ``REPLACE USING (columns)`` of an INSERT.
+
+    ``span`` spans the clause. Exactly one of ``where`` and ``using`` is given.
+    """
+
+    span: Span
+    where: Span | None = None
+    using: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SortBy:
     """``column [ASC|DESC]`` in SORTED BY."""
 

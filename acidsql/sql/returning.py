@@ -55,6 +55,8 @@ def with_returning(read: _Read) -> _Read:
         c.index = at
         if isinstance(statement, MultiInsert):
             c.refuse("RETURNING of several INSERTs is not supported: their tables differ")
+        if isinstance(statement, Insert) and statement.replacing is not None:
+            c.refuse("RETURNING of INSERT … REPLACE is not supported")
         return replace(statement, returning=_returning(c))
 
     return parse

@@ -32,6 +32,7 @@ from acidsql.sql.parts import MergeClause as MergeClause
 from acidsql.sql.parts import Name as Name
 from acidsql.sql.parts import PartitionItem as PartitionItem
 from acidsql.sql.parts import Query as Query
+from acidsql.sql.parts import Replacing as Replacing
 from acidsql.sql.parts import Returning as Returning
 from acidsql.sql.parts import SortBy as SortBy
 from acidsql.sql.parts import UpdateAction as UpdateAction
@@ -62,7 +63,9 @@ from acidsql.sql.transaction_statements import StartTransaction as StartTransact
 class Insert:
     """``[WITH …] INSERT INTO|OVERWRITE [TABLE] t [(columns)] [PARTITION (…)] [(columns)] source``.
 
-    ``columns`` is None without a column list. ``ctes`` spans the leading WITH clause.
+    ``columns`` is None without a column list. ``ctes`` spans the leading WITH clause. ``replacing``
+    tells which old rows the new rows replace: none without REPLACE. ``evolves``: WITH SCHEMA
+    EVOLUTION.
     """
 
     target: Name
@@ -73,6 +76,8 @@ class Insert:
     by_name: bool = False
     ctes: Span | None = None
     returning: Returning | None = None
+    replacing: Replacing | None = None
+    evolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class Merge(_Changing):
     ``source`` spans the relation without its alias. ``source_alias`` is the qualifier of the
     source's columns: the alias, or the last part of a table's name; None for a subquery without an
     alias. ``source_columns`` are the names in ``s(a, b)``, or None. ``source_name`` is the name of
-    the source, if the source is a table or view.
+    the source, if the source is a table or view. ``evolves``: WITH SCHEMA EVOLUTION.
     """
 
     source: Span
@@ -149,6 +154,7 @@ class Merge(_Changing):
     ctes: Span | None = None
     returning: Returning | None = None
     called: str = "MERGE"
+    evolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

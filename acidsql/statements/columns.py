@@ -14,6 +14,7 @@ from acidsql.acid.evolution import can_widen, keeps_bucket
 from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.evolution import check_name
 from acidsql.sql.statements import (
     AddColumns,
     ChangeColumns,
@@ -22,7 +23,7 @@ from acidsql.sql.statements import (
     ReplaceColumns,
 )
 from acidsql.sql.tokens import Span
-from acidsql.statements.create import TypeOf, bind_column, bind_default, check_name
+from acidsql.statements.create import TypeOf, bind_column, bind_default
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
 
 _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"

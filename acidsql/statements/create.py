@@ -32,10 +32,10 @@ from acidsql.errors import (
 )
 from acidsql.plan.assignment import can_assign
 from acidsql.plan.event_query import Fields
+from acidsql.plan.evolution import check_name, new_column
 from acidsql.sql.statements import ColumnDef, CreateTable
 from acidsql.sql.tokens import Span
 from acidsql.statements.table_properties import check_files, check_kind
-from acidsql.storage.event_records import PREFIX
 
 # Returns the type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -69,7 +69,8 @@ def define_table(
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
     partitions = tuple(bind_column(column, text, type_of) for column in statement.partitioned_by)
     if statement.query is not None:
-        columns = _of_query(fields, text, statement.query.span)
+        place = statement.query.span
+        columns = tuple(new_column(name, kind, text, place) for name, kind in fields)
     if statement.partition_names:
         columns, partitions = _split(columns, statement, text)
     _check_names(columns + partitions, statement, text)
@@ -169,26 +170,6 @@ def _refuse(statement: CreateTable, text: str) -> None:
         )
 
 
-def _of_query(fields: Fields, text: str, place: Span) -> tuple[Column, ...]:
-    columns = []
-    for name, kind in fields:
-        try:
-            stored = storable(kind)
-        except FormatError as error:
-            raise AnalysisError(
-                f"The query's column '{name}' cannot be stored: {error.message}.",
-                text, place.start, place.end,
-                condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
-            ) from None  # fmt: skip
-        columns.append(Column(name.lower(), stored))
-    return tuple(columns)
-
-
-def storable(kind: HiveType) -> str:
-    """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
-    return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
-
-
 def _split(
     columns: Sequence[Column], statement: CreateTable, text: str
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
@@ -221,21 +202,6 @@ def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -
         raise AnalysisError(
             "A table needs a column.", text, statement.name.span.start, statement.name.span.end,
             condition="NO_COLUMNS", sqlstate="42601",
-        )  # fmt: skip
-
-
-def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse names that acidsql itself uses, and names that Spark would not find."""
-    if column.name == "row__id" or column.name.startswith(PREFIX):
-        raise _unsupported(
-            f"A column cannot be called '{column.name}': the name is taken.",
-            text, place, "RESERVED_COLUMN_NAME",
-        )  # fmt: skip
-    if "i\u0307" in column.name:
-        # The lower case of İ; Spark takes it for another letter.
-        raise _unsupported(
-            f"A column's name cannot have an İ in it ({column.name}): Spark would not find it.",
-            text, place, "COLUMN_NAME",
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
-from acidsql.plan.locking import Touched, locks_of
+from acidsql.plan.locking import Touched, exclusive, locks_of
 from acidsql.plan.rewrite import Prepared
 from acidsql.statements.family import Context
 from acidsql.statements.prepare import Changing, Preparer
@@ -77,7 +77,8 @@ class Holder:
         self, statement: Changing, prepared: Prepared, touched: Sequence[Touched]
     ) -> list[LockComponent]:
         targets = zip(prepared.queries, touched, strict=True)
-        return locks_of(statement, targets, prepared.reads, self._context.txns.settings)
+        altering = [] if prepared.before is None else [exclusive(prepared.before.name)]
+        return altering + locks_of(statement, targets, prepared.reads, self._context.txns.settings)
 
     def _touched(self, prepared: Prepared, said: Said) -> list[Touched]:
         return [self._context.partitions.touched(query, said) for query in prepared.queries]

@@ -28,6 +28,7 @@ class Preparer:
     def __init__(self, context: Context, reader: Reader, tables: TableStatements) -> None:
         self._spark, self._names = context.spark, context.names
         self._metastore, self._able = context.metastore, context.metastore.abilities
+        self._transactions = context.transactions
         self._reader, self._tables = reader, tables
 
     def at_a_glance(self, statement: Changing, said: Said, glance: Resolve) -> Prepared:
@@ -57,7 +58,20 @@ class Preparer:
                     f"{query.table.name} has a CHECK constraint, and acidsql does not check rows.",
                     condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
                 )
+        if planned.before is not None:
+            self._need_to_alter(planned.before)
         return planned
+
+    def _need_to_alter(self, table: Table) -> None:
+        """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""
+        if not self._able.alters_in_commit:
+            raise UnsupportedError(
+                f"WITH SCHEMA EVOLUTION would change the columns of {table.name}, which this "
+                "metastore does not do in one step with a COMMIT. Say ALTER TABLE … ADD COLUMNS, "
+                "or CHANGE COLUMN, before.",
+                condition="UNSUPPORTED_FEATURE.SCHEMA_EVOLUTION",
+            )
+        self._transactions.need_plain(f"A change of the columns of {table.name}")
 
     def _undone(self, statement: st.Undo, text: str) -> list[tuple[Table, Undone]]:
         """Which changes a statement undoes, in which tables."""

@@ -65,15 +65,16 @@ class Previewer:
         views = self._reader.views(prepared, snapshot, said)
         if (source := prepared.source) is not None:
             views[source.view] = lower.frame(self._spark, source.query, views, said.args)
-        parts = [self._changes(query, views, snapshot, said) for query in prepared.queries]
+        before = prepared.before or table
+        parts = [self._changes(query, views, snapshot, said, before) for query in prepared.queries]
         return as_char(reduce(DataFrame.unionAll, parts), table)
 
     def _changes(
-        self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said
+        self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said, before: Table
     ) -> DataFrame:
         events = self._reader.events(query, views, said).rows
         if query.overwrite:
-            deleted = self._overwritten(query, events, snapshot, said)
+            deleted = self._overwritten(query, events, snapshot, said, before)
             return deleted.unionAll(_added(events, query.table))
         if not query.deletes:
             return _added(events, query.table)
@@ -82,11 +83,16 @@ class Previewer:
         return _changed(events, query.table, has_old=views.target is not None)
 
     def _overwritten(
-        self, query: EventQuery, events: DataFrame, snapshot: Snapshot, said: Said
+        self,
+        query: EventQuery,
+        events: DataFrame,
+        snapshot: Snapshot,
+        said: Said,
+        before: Table,
     ) -> DataFrame:
-        """The rows that an INSERT OVERWRITE would delete."""
+        """The rows that an INSERT OVERWRITE would delete. ``before``: the table as it is now."""
         table = query.table
-        live = self._tables.rows(StandIn(view_name(), table, table.has_row_ids), snapshot)
+        live = self._tables.rows(StandIn(view_name(), before, table.has_row_ids), snapshot)
         if table.partition_columns:
             replaced = events
             values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]
@@ -101,7 +107,7 @@ class Previewer:
         row_id = ROW__ID if table.has_row_ids else "NULL"
         return jvm.select(
             live,
-            *(quote(column.name) for column in table.all_columns),
+            *(f"{sql} AS {quote(name)}" for name, sql in _old_values(live, table).items()),
             f"'{DELETE}' AS {CHANGE_TYPE}",
             f"{_ROW_ID_OF.format(row_id)} AS {ROW__ID}",
         )
@@ -110,10 +116,20 @@ class Previewer:
 _ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
+def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
+    """SQL of the columns of an old row, which has none of the columns that a statement adds."""
+    known = set(rows.columns)
+    return {
+        column.name: f"CAST({quote(column.name) if column.name in known else 'NULL'} AS "
+        f"{shown_type(column.type)})"
+        for column in table.all_columns
+    }
+
+
 def _with_old(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
     """The events, with the row that was read from the target in columns of their own."""
-    names = [*ew.KEYS, *(column.name for column in table.all_columns)]
-    old = target.selectExpr(*(f"{quote(name)} AS {quote(_OLD + name)}" for name in names))
+    values = {key: key for key in ew.KEYS} | _old_values(target, table)
+    old = jvm.select(target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items()))
     same = " AND ".join(f"{key} = {_OLD}{key}" for key in ew.KEYS)
     return events.join(old, F.expr(same), "left")
 

@@ -29,7 +29,14 @@ from acidsql.errors import (
 from acidsql.metastore.interface import WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
-from acidsql.statements.work import Work, changes, partitions, places, row_changes
+from acidsql.statements.work import (
+    Work,
+    changes,
+    new_columns,
+    partitions,
+    places,
+    row_changes,
+)
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import discard
 from acidsql.txn import Phase, Txn, abort_quietly
@@ -243,6 +250,7 @@ class Transaction:
                     add_partitions=self.partitions(),
                     row_changes=row_changes(self.works),
                     changed=self.changed(),
+                    new_columns=new_columns(self.works),
                     batch=self.batch and self.batch.with_rows(rows),
                     **keywords,
                 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.metastore.interface import RowChange
 from acidsql.metastore.versions import Change
 from acidsql.storage.writing.publish import Published
@@ -25,6 +25,7 @@ class Work:
         text: The statement.
         published: Each table, and what the statement published there.
         when_committed: Functions to call after the transaction has committed.
+        altered: The table that gets other columns by the COMMIT, with these columns; or None.
     """
 
     txn: Txn
@@ -33,6 +34,7 @@ class Work:
     text: str = ""
     published: list[tuple[Table, Published]] = field(default_factory=list)
     when_committed: list[Callable[[], None]] = field(default_factory=list)
+    altered: Table | None = None
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: Writing) -> Published:
@@ -89,6 +91,12 @@ def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
                 there = [one for one in done.directories if one.rpartition("/")[0] == above]
                 of_table[name] = before.then(RowChange(rows, done.overwrote, tuple(there)))
     return found
+
+
+def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
+    """The data columns of the tables that get other columns."""
+    tables = (work.altered for work in works)
+    return {table.name: table.columns for table in tables if table is not None}
 
 
 def changes(works: Sequence[Work]) -> list[Change]:

@@ -7,7 +7,7 @@ of one target before it writes the events of the next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from acidsql.plan import lower
 from acidsql.plan.event_query import EventQuery
@@ -36,6 +36,8 @@ class Writer:
         self, transaction: Transaction, held: Held, said: Said, clock: Clock, work: Work
     ) -> None:
         """Write and publish each target's events, and add what was published to ``work``."""
+        if held.prepared.before is not None:
+            work.altered = held.prepared.queries[0].table
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             is_point = all(query.maybe_few for query in held.prepared.queries)
@@ -78,13 +80,15 @@ class Writer:
 
     @contextmanager
     def _source(self, txn: Txn, prepared: Prepared, views: Views, said: Said) -> Iterator[None]:
-        """Evaluate the source of a multi-insert once (I9), into our own temporary files."""
+        """Evaluate what several queries read once (I9), into our own temporary files."""
         if prepared.source is None:
             yield
             return
-        source = lower.frame(self._context.spark, prepared.source.query, views, said.args)
-        location = prepared.queries[0].table.location
-        with staged(source, location, txn.id) as rows:
+        query, location = prepared.source.query, prepared.queries[0].table.location
+        with ExitStack() as files:
+            with lower.mapped_errors(query):
+                source = lower.frame(self._context.spark, query, views, said.args)
+                rows = files.enter_context(staged(source, location, txn.id))
             views[prepared.source.view] = rows
             yield
 

@@ -35,3 +35,13 @@ WITH c AS (SELECT 1) FROM c JOIN s INSERT INTO t SELECT a WHERE b INSERT OVERWRI
 INSERT INTO t VALUES (1, DEFAULT), (2, 'x') RETURNING id, row__id
 -- case insert, returning: RETURNING as an alias before the clause
 INSERT INTO t SELECT a returning FROM s WHERE b RETURNING a
+-- case insert, replacing: REPLACE WHERE with a condition that has words of queries in brackets
+INSERT INTO t REPLACE WHERE day = '2024-01-01' AND extract(year FROM d) IS DISTINCT FROM 5 SELECT * FROM s
+-- case insert, replacing, columns: REPLACE USING after BY NAME
+WITH c AS (SELECT 1 AS a) INSERT INTO TABLE db.t BY NAME REPLACE USING (a, `b c`) WITH d AS (TABLE c) SELECT a FROM d
+-- case insert, replacing, values: REPLACE WHERE before VALUES
+INSERT INTO t REPLACE WHERE a = 1 VALUES (1, DEFAULT)
+-- case insert, replacing, evolution: new columns come from the query, by name
+INSERT WITH SCHEMA EVOLUTION OVERWRITE TABLE t PARTITION (p = 1) BY NAME SELECT 1 AS a
+-- case insert, evolution: with REPLACE
+INSERT WITH SCHEMA EVOLUTION INTO t BY NAME REPLACE USING (a) SELECT 1 AS a

@@ -18,3 +18,5 @@ MERGE INTO t USING (VALUES (1, 'a')) AS u (id, a) ON t.id = u.id WHEN MATCHED TH
 WITH c AS (SELECT 1 AS id) MERGE INTO t USING c ON t.id = c.id WHEN MATCHED THEN DELETE
 -- case merge, returning: the action
 MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT * RETURNING merge_action(), t.*
+-- case merge, evolution: the target gets the columns of the source
+WITH c AS (SELECT 1 AS a) MERGE WITH SCHEMA EVOLUTION INTO t USING c ON t.a = c.a WHEN MATCHED THEN UPDATE SET *

@@ -77,6 +77,21 @@ class Model:
         self.rows = [r for r in self.rows if self.partitioned and r[3] not in replaced] + new
         return len(rows), 0, 0
 
+    def replace_where(self, rows: list[Row], test: Condition) -> tuple[int, int, int]:
+        """``REPLACE WHERE test``, of the rows that satisfy it."""
+        *_, gone = self.delete(test)
+        return (*self.insert([row for row in rows if test.of(row) is True])[:2], gone)
+
+    def replace_using(self, rows: list[Row], columns: list[str]) -> tuple[int, int, int]:
+        """``REPLACE USING (columns)``. A NULL equals nothing."""
+        at = [COLUMNS.index(column) for column in columns]
+        keys = {tuple(self.stored(row)[i] for i in at) for row in rows}
+        keys = {key for key in keys if None not in key}
+        gone = [row for row in self.rows if tuple(row[i] for i in at) in keys]
+        self.rows = [row for row in self.rows if tuple(row[i] for i in at) not in keys]
+        self.touched |= {row[3] for row in gone}
+        return (*self.insert(rows)[:2], len(gone))
+
     def delete(self, test: Condition) -> tuple[int, int, int]:
         kept = [row for row in self.rows if test.of(row) is not True]
         gone = len(self.rows) - len(kept)

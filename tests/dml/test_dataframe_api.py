@@ -240,9 +240,6 @@ def test_what_is_wrong_is_said_before_anything_is_done(acid, spark):
         acid.update("t", {})
     with pytest.raises(SettingError, match="needs a clause"):
         acid.merge_into(frame, "t", "t.id = source.id").merge()
-    evolving = acid.merge_into(frame, "t", "t.id = source.id").withSchemaEvolution()
-    with pytest.raises(UnsupportedError, match="MERGE WITH SCHEMA EVOLUTION is not supported"):
-        evolving.whenNotMatched().insertAll().merge()
     with pytest.raises(MergeCardinalityError):
         acid.merge_into(frame, "t", "t.id = source.id").whenMatched().updateAll().merge()
     assert table(acid) == [(1, "a")]

@@ -59,6 +59,8 @@ def merge_clauses(draw):
 statements = st.one_of(
     st.tuples(st.sampled_from(["values", "select", "overwrite"]), some_rows),
     st.tuples(st.just("multi"), some_rows, tests, tests),
+    st.tuples(st.just("replace_where"), some_rows, tests),
+    st.tuples(st.just("replace_using"), some_rows, st.sampled_from(["id", "p", "v, n"])),
     st.tuples(st.just("delete"), tests),
     st.tuples(st.just("update"), tests, st.sampled_from([None, "c", ""]), st.integers(0, 2)),
     st.tuples(st.just("move"), tests, st.sampled_from([None, "", "x", "y/z", "new"])),
@@ -134,6 +136,13 @@ def step(acid, model, name, statement):
     source = f"VALUES {values(rows)}"
     if kind == "values":
         return model.insert(rows), counts(acid, f"INSERT INTO {name} {source}")
+    if kind == "replace_where":
+        sql = f"INSERT INTO {name} REPLACE WHERE {what[1].sql()} "
+        sql += f"SELECT * FROM {source} AS s(id, v, n, p) WHERE {what[1].sql()}"
+        return model.replace_where(rows, what[1]), counts(acid, sql)
+    if kind == "replace_using":
+        sql = f"INSERT INTO {name} REPLACE USING ({what[1]}) {source}"
+        return model.replace_using(rows, what[1].split(", ")), counts(acid, sql)
     source = f"SELECT * FROM {source} AS s(a, b, c, d)"
     if kind == "select":
         return model.insert(rows), counts(acid, f"INSERT INTO {name} {source}")

@@ -138,7 +138,20 @@ KINDS = (
     Kind("delete_by_jobs", "DELETE FROM t WHERE id >= 2", by_jobs=True),
     Kind("restore", "RESTORE TABLE p VERSION AS OF 0", _PROBE_P),
     Kind("revert", "REVERT TRANSACTION 3"),  # the DELETE of SETUP
+    Kind("replace_where", "INSERT INTO p REPLACE WHERE k = 1 SELECT id, v, 1 FROM s", _PROBE_P),
+    Kind("replace_using", "INSERT INTO t REPLACE USING (id) SELECT id, upper(v) FROM s"),
     Kind("merge", _MERGE),
+    Kind(
+        "merge_evolving",
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT id, id + 3000000000 AS n FROM s) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "INSERT INTO t (id, v) VALUES (99, 'probe')",
+    ),
+    Kind(
+        "insert_evolving",
+        "INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT id, v, id * 2 AS n FROM s",
+        "INSERT INTO t (id, v) VALUES (99, 'probe')",
+    ),
     Kind("merge_by_jobs", _MERGE, by_jobs=True),
     Kind(
         "multi_insert",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, delete, select
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import overlap
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import (
     catalog_history,
@@ -113,6 +115,11 @@ def is_beside(connection: Connection, name: TableName) -> bool:
     """Whether there is such a table, and AUTO CDC has made it beside another one."""
     table_id = rows.table_id(connection, name)
     return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
+
+
+def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:
+    """Give a table these data columns. Raises CatalogError if there is no such table."""
+    rows.replace_columns(connection, rows.need_table(connection, name), columns)
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:

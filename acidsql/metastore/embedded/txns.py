@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
@@ -195,6 +195,7 @@ class EmbeddedTxns:
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
         changed: Sequence[Change] = (),
+        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
     ) -> None:
         with self._store.write() as connection:
             row = _row(connection, txn_id)
@@ -211,6 +212,9 @@ class EmbeddedTxns:
                     tables.drop_if_there(connection, create_table.name, txn_id, now_ms)
                 tables.create(connection, create_table, first_write_id, txn_id)
                 catalog_history.note(connection, txn_id, create_table.name)
+            for name, columns in (new_columns or {}).items():
+                tables.replace_columns(connection, name, columns)
+                catalog_history.note(connection, txn_id, name)
             if batch is not None:
                 streams.record(connection, txn, batch, now_ms)
             partitions.drop(connection, txn_id, drop_partitions or {})

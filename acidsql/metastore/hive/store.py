@@ -21,6 +21,7 @@ ABILITIES = Abilities(
     compares_snapshots=False,
     queues_cleanups=False,
     shared_with_hive=True,
+    alters_in_commit=False,
     keeps_streams=False,
     keeps_versions=False,
     keeps_state_tables=False,

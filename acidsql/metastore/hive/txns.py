@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from acidsql.acid.table import Partition, Table, TableName
+from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import (
     AcidSqlError,
@@ -191,6 +191,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         row_changes: RowChanges | None = None,
         batch: NextBatch | None = None,
         changed: Sequence[Change] = (),
+        new_columns: Mapping[TableName, Sequence[Column]] | None = None,
     ) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""

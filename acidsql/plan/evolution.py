@@ -1,0 +1,155 @@
+"""WITH SCHEMA EVOLUTION: the columns that a table gets from the source of an INSERT or MERGE.
+
+A column of the source that the table does not have becomes the table's last column. A column of an
+integer type, of FLOAT or of DECIMAL becomes wider if the source's column of this name is wider and
+of the same family. Texts stay as they are: Spark's strings have no length that could be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from acidsql.acid.evolution import can_widen, keeps_bucket
+from acidsql.acid.table import PARQUET, Column, Table
+from acidsql.acid.types import HiveType, parse_type
+from acidsql.errors import AnalysisError, FormatError, UnsupportedError
+from acidsql.plan.event_query import Fields, Planned
+from acidsql.plan.merge_clauses import PRESENT
+from acidsql.sql.statements import (
+    Action,
+    Insert,
+    InsertAction,
+    Merge,
+    MergeClause,
+    Name,
+    UpdateAction,
+)
+from acidsql.sql.tokens import Span
+from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.event_records import PREFIX
+
+_FAMILIES = ({"tinyint", "smallint", "int", "bigint"}, {"float", "double"}, {"decimal"})
+
+
+def for_insert(statement: Insert, planned: Planned) -> Planned:
+    """The facts about an INSERT, whose target gets the columns of the source.
+
+    Raises:
+        AnalysisError: A new column has a type that cannot be stored.
+        UnsupportedError: A new column has a name that acidsql itself uses.
+    """
+    if not statement.evolves:
+        return planned
+    source = planned.new()
+    if statement.ctes is not None:
+        source.verbatim(statement.ctes).raw("\n")
+    place = statement.source.span
+    return _evolved(planned, planned.analyse(source.verbatim(place)), place)
+
+
+def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
+    """The facts about a MERGE, whose target gets the columns that its clauses name.
+
+    ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
+    has a column of the same name. Raises as ``for_insert``.
+    """
+    if not statement.evolves:
+        return planned
+    fields = [field for field in source if field[0] != PRESENT]
+    for clause in statement.clauses:
+        if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
+            return _evolved(planned, fields, clause.span)
+    ours = {column.name for column in planned.table.all_columns}
+    named = {name.parts[-1].lower() for clause in statement.clauses for name in _named(clause)}
+    new = [field for field in fields if field[0].lower() in named - ours]
+    return _evolved(planned, new, statement.clauses[0].span)
+
+
+def _named(clause: MergeClause) -> Iterable[Name]:
+    if isinstance(clause.action, UpdateAction):
+        return [assignment.target for assignment in clause.action.assignments]
+    return (clause.action.columns or ()) if isinstance(clause.action, InsertAction) else ()
+
+
+def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
+    """The same facts, with the columns of the source in the target and in its stand-in."""
+    old, table = planned.table, planned.table
+    known = {column.name for column in table.all_columns}
+    for name, kind in source:
+        if name.lower() not in known:
+            column = new_column(name, kind, planned.text, place)
+            check_name(column, planned.text, place)
+            table = replace(table, columns=(*table.columns, column))
+            known.add(column.name)
+        else:
+            widened = (_widened(old, column, name, kind) for column in table.columns)
+            table = replace(table, columns=tuple(widened))
+    if table == old:
+        return planned
+    return replace(planned, table=table, standin=planned.standin and _shown_as(table, planned))
+
+
+def _widened(table: Table, column: Column, name: str, kind: HiveType) -> Column:
+    before = parse_type(column.type)
+    same_family = any({before.kind, kind.kind} <= family for family in _FAMILIES)
+    if column.name != name.lower() or not same_family or not can_widen(before, kind):
+        return column
+    is_fixed = table.file_format == PARQUET or (
+        column.name in table.bucket_columns and not keeps_bucket(before, kind)
+    )
+    return column if is_fixed else replace(column, type=str(kind))
+
+
+def _shown_as(table: Table, planned: Planned) -> str:
+    """The target's stand-in with the new columns. Its rows have no values for them."""
+    before = {column.name: column for column in planned.table.columns}
+    changed = [c for c in table.columns if c.name in before and c != before[c.name]]
+    new = [
+        f"CAST({quote(c.name) if c in changed else 'NULL'} AS {shown_type(c.type)}) "
+        f"AS {quote(c.name)}"
+        for c in table.columns
+        if c in changed or c.name not in before
+    ]
+    left = f" EXCEPT ({', '.join(quote(c.name) for c in changed)})" if changed else ""
+    return f"(SELECT *{left}, {', '.join(new)} FROM {planned.standin})"
+
+
+# ── columns of queries ───────────────────────────────────────────────────────────────────────
+
+
+def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
+    """The table column for a column of a query.
+
+    Raises:
+        AnalysisError: The type cannot be stored.
+    """
+    try:
+        return Column(name.lower(), storable(kind))
+    except FormatError as error:
+        raise AnalysisError(
+            f"The query's column '{name}' cannot be stored: {error.message}.",
+            text, place.start, place.end,
+            condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
+        ) from None  # fmt: skip
+
+
+def storable(kind: HiveType) -> str:
+    """The column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
+    return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
+
+
+def check_name(column: Column, text: str, place: Span) -> None:
+    """Refuse names that acidsql itself uses, and names that Spark would not find."""
+    if column.name == "row__id" or column.name.startswith(PREFIX):
+        raise UnsupportedError(
+            f"A column cannot be called '{column.name}': the name is taken.",
+            text, place.start, place.end,
+            condition="UNSUPPORTED_FEATURE.RESERVED_COLUMN_NAME",
+        )  # fmt: skip
+    if "i\u0307" in column.name:
+        # The lower case of İ; Spark takes it for another letter.
+        raise UnsupportedError(
+            f"A column's name cannot have an İ in it ({column.name}): Spark would not find it.",
+            text, place.start, place.end, condition="UNSUPPORTED_FEATURE.COLUMN_NAME",
+        )  # fmt: skip

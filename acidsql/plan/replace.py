@@ -1,0 +1,134 @@
+"""Rewrites INSERT … REPLACE to a query whose rows delete the replaced rows and insert the new ones.
+
+::
+
+    new rows                                        insert events
+      UNION ALL
+    target  WHERE condition                         delete events of REPLACE WHERE
+    target  LEFT SEMI JOIN new rows  ON columns     delete events of REPLACE USING
+
+A NULL equals nothing, so REPLACE USING does not replace rows with a NULL in a column. It reads the
+new rows twice, so they are evaluated once, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acidsql.errors import UnsupportedError
+from acidsql.plan.assignment import as_read, raise_sql
+from acidsql.plan.event_query import (
+    Derived,
+    EventQuery,
+    Fields,
+    Planned,
+    key_columns,
+    refuse_window,
+)
+from acidsql.plan.insert import plan_insert
+from acidsql.plan.query import view_name
+from acidsql.plan.sqltext import Text
+from acidsql.sql.binder import need_column
+from acidsql.sql.conditions import has_subquery
+from acidsql.sql.statements import Insert
+from acidsql.sql.tokens import Span
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import quote, shown_type
+
+_NEW = f"{ew.PREFIX}new"
+
+
+def plan_replace(
+    statement: Insert, planned: Planned, analyse: Callable[[Text, Derived | None], Fields]
+) -> tuple[EventQuery, Derived | None]:
+    """Rewrite an INSERT … REPLACE.
+
+    Args:
+        statement: The statement.
+        planned: The facts about the statement.
+        analyse: Asks Spark for the columns of a query over this view.
+
+    Returns:
+        The query, and the view over the new rows, if the query reads them twice.
+
+    Raises:
+        AnalysisError: A name, a type or a number of values is wrong.
+        UnsupportedError: The condition has a subquery.
+    """
+    replacing = statement.replacing
+    assert replacing is not None
+    inserts, target = plan_insert(statement, planned), statement.target.parts[-1]
+    old = planned.new().raw(f"{planned.standin} AS {quote(target)}")
+    source = None
+    if replacing.where is not None:
+        condition = _condition(planned, replacing.where)
+        old.raw("\nWHERE ").add(condition)
+        rows, action = _new_rows(planned, inserts.query, target), _checked(condition)
+    else:
+        source = Derived(view_name(), inserts.query)
+        columns = [need_column(planned.text, planned.table, name) for name in replacing.using]
+        rows = _new_rows(planned, planned.new().raw(f"SELECT * FROM {source.view}"), _NEW)
+        same = (f"{quote(target)}.{quote(c.name)} = {_NEW}.{quote(c.name)}" for c in columns)
+        old.raw(" LEFT SEMI JOIN ").add(rows).raw("\nON " + " AND ".join(same))
+        action = planned.new().raw(str(ew.INSERT))
+    query = _insert_events(planned, rows, action)
+    query.raw("\nUNION ALL\n").add(_delete_events(planned, old, target))
+    analyse(query, source)
+    return EventQuery(planned.table, query, deletes=True, merge=True), source
+
+
+def _condition(planned: Planned, where: Span) -> Text:
+    refuse_window(planned, where)
+    if has_subquery(planned.text, where):
+        raise UnsupportedError(
+            "REPLACE WHERE takes no subquery, because old and new rows must satisfy the same "
+            "condition. Use REPLACE USING, or DELETE and INSERT in one transaction.",
+            planned.text, where.start, where.end,
+            condition="UNSUPPORTED_FEATURE.REPLACE_WHERE_SUBQUERY",
+        )  # fmt: skip
+    return planned.new().user(where)
+
+
+def _checked(condition: Text) -> Text:
+    """The action of a new row, which must satisfy the condition of REPLACE WHERE."""
+    failed = raise_sql(
+        "REPLACE_WHERE_MISMATCH",
+        "44000",
+        "A new row does not satisfy the condition of REPLACE WHERE, so it would not replace what "
+        "it stands for. Leave such rows out of the query.",
+    )
+    action = condition.new().raw("CASE WHEN ").add(condition)
+    return action.raw(f" THEN {ew.INSERT} ELSE {failed} END")
+
+
+def _new_rows(planned: Planned, inserts: Text, alias: str) -> Text:
+    """The rows of an INSERT, with all columns as they will be read, and the partitions' texts."""
+    table = planned.table
+    columns = [
+        f"{as_read(quote(column.name), column, is_partition=False)} AS {quote(column.name)}"
+        for column in table.columns
+    ]
+    for ordinal, column in enumerate(table.partition_columns):
+        value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
+        read = as_read(value, column, is_partition=True)
+        columns += [f"{read} AS {quote(column.name)}", f"{ew.VALUE}{ordinal}"]
+    rows = planned.new().raw("(SELECT ").commas(list(columns))
+    return rows.raw("\nFROM (").add(inserts).raw(f"\n)) AS {quote(alias)}")
+
+
+def _insert_events(planned: Planned, rows: Text, action: Text) -> Text:
+    columns: list[Text | str] = [f"NULL AS {key}" for key in ew.KEYS]
+    columns += [planned.new().add(action).raw(f" AS {ew.ACTION}"), *_values(planned)]
+    return planned.new().raw("SELECT ").commas(columns).raw("\nFROM ").add(rows)
+
+
+def _delete_events(planned: Planned, rows: Text, target: str) -> Text:
+    columns = [*key_columns(target), str(ew.DELETE), *(["NULL"] * len(_values(planned)))]
+    return planned.new().raw("SELECT ").commas(list(columns)).raw("\nFROM ").add(rows)
+
+
+def _values(planned: Planned) -> list[str]:
+    """The columns of a new row in an event query."""
+    table = planned.table
+    own = [quote(column.name) for column in table.columns]
+    return own + [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]
