@@ -24,7 +24,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
-from acidsql.plan.locking import exclusive, read_lock
+from acidsql.plan.locking import read_lock
 from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
@@ -41,6 +41,7 @@ from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -108,16 +109,9 @@ class Runner:
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
         partitions = Partitions(spark, self.transactions)
-        databases = SparkDatabases(spark, metastore)
+        sparks = SparkDatabases(spark, metastore)
         context = Context(
-            spark,
-            metastore,
-            self._txns,
-            self.transactions,
-            self._names,
-            databases,
-            partitions,
-            host,
+            spark, metastore, self._txns, self.transactions, self._names, sparks, partitions, host
         )
         self._reader = Reader(context)
         self._tables = StateTables(context)
@@ -130,6 +124,7 @@ class Runner:
         self._handlers = all_handlers(
             [
                 self._tables,
+                PartitionStatements(context),
                 self._of_transactions,
                 LoadStatements(context),
                 self.compactions,
@@ -362,9 +357,8 @@ class Runner:
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
         with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
-                locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
-                transaction.txn.lock(locks, agent_info=said.text)
-                if self._tables.exists(statement, table.name):
+                reads = [*map(read_lock, prepared.reads)]
+                if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
                 table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
@@ -373,7 +367,8 @@ class Runner:
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, cleaned=place)
+                replaces = statement.or_replace
+                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 
