@@ -11,6 +11,7 @@ from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
@@ -18,6 +19,7 @@ from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
     TableStatements,
+    PartitionStatements,
     TransactionStatements,
     LoadStatements,
     CompactionStatements,

@@ -22,9 +22,10 @@ from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
+from acidsql.sql.refusals import refuse_export, refuse_import
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
-from acidsql.sql.statements import Dml, Explain, Reads, SparkStatement, Statement, Undo
+from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
@@ -183,8 +184,9 @@ def _explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
     c.expect("CHANGES")
     first = c.token
     statement = None if c.done else _statement(c, is_acid)
-    if not isinstance(statement, Dml | Undo):
-        c.fail("Expected INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT of ACID tables", first)
+    if not isinstance(statement, Dml | AutoCdc | Undo):
+        known = "INSERT, UPDATE, DELETE, MERGE, AUTO CDC, RESTORE or REVERT"
+        c.fail(f"Expected {known} of ACID tables", first)
     return Explain("CHANGES", statement)
 
 
@@ -215,7 +217,7 @@ def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return view or SparkStatement(whole, Reads.NOTHING)
 
 
-_CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL")
+_CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSACTIONAL")
 
 
 def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
@@ -224,6 +226,14 @@ def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     if c.peek().upper == "VIEW":
         return drop_view(c, is_acid)
     return drop_table(c, is_acid) if c.peek().upper == "TABLE" else None
+
+
+def _export(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_export(c, is_acid)
+
+
+def _import(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_import(c)
 
 
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
@@ -303,6 +313,8 @@ _READERS: dict[str, _Reader] = {
     "DESC": _describe,
     "USE": _alone(use),
     "CACHE": _cache,
+    "EXPORT": _export,
+    "IMPORT": _import,
     "LOAD": _load,
     "AUTO": _auto_cdc,
     "APPLY": _auto_cdc,

@@ -165,7 +165,7 @@ class Merge(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
     that the word TRANSACTIONAL stands for comes last and has no place.
@@ -187,6 +187,7 @@ class CreateTable:
     query: Query | None = None
     if_not_exists: bool = False
     property_spans: tuple[Span, ...] = ()
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,24 @@ class UnsetTableProperties:
     keys: tuple[str, ...]
     place: Span
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetFileFormat:
+    """``ALTER TABLE t SET FILEFORMAT f``; ``place`` spans the format."""
+
+    name: Name
+    file_format: str
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """``ALTER TABLE t ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…)] …``."""
+
+    name: Name
+    specs: tuple[tuple[PartitionItem, ...], ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,11 +385,11 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
-    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
-    | RenameTable | CreateView | AlterView | RenameView | DropView | ShowViews
-    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables
-    | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable
-    | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
+    | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
+    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
+    | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
+    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
+    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip

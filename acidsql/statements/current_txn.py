@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
+from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
@@ -227,13 +227,12 @@ class Transactions:
 
         Raises:
             SnapshotTooOldError: As ``get_table``.
-            CatalogError: The view was replaced, or dropped, meanwhile.
+            TableChangedError: The view was replaced, or dropped, meanwhile.
         """
         if self.view(view.name) != view:
-            raise CatalogError(
-                f"The view {view.name} was changed meanwhile. Read it again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=view.name,
-            )  # fmt: skip
+            raise TableChangedError(
+                f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
+            )
 
     def foreign_table(self, name: TableName) -> ForeignTable | None:
         """A plain table of the metastore, for example. It has no snapshots."""
@@ -312,11 +311,12 @@ class Transactions:
             raise self._too_old(name, change)
         if now is not None and now.columns != table.columns:
             # A type may have become wider, and the snapshot may have values that need it.
-            raise CatalogError(
-                f"The columns of {name} were changed meanwhile. Read it again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=name,
-            )  # fmt: skip
-        if change is not None or now is None or not now.lies_as(table):
+            raise TableChangedError(
+                f"The columns of {name} were changed meanwhile. Read it again.", table=name
+            )
+        if now is not None and not now.lies_as(table):
+            raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
+        if change is not None or now is None:
             raise CatalogError(
                 f"{name} or a partition of it was dropped meanwhile. Read it again.",
                 table=name,

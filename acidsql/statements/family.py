@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan.names import Names
 from acidsql.statements.current_txn import Transactions
@@ -66,6 +68,13 @@ class Family:
         with self._txns.open(agent_info=text) as txn:
             txn.lock(locks, agent_info=text)
             yield txn
+
+    def _again(self, name: TableName) -> Table:
+        """Look the table up under the lock: it may have changed while the statement waited."""
+        table = self._transactions.get_table(name)
+        if table is None:
+            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
+        return table
 
     def handlers(self) -> dict[type, Handler]:
         """The method for each type of statement that this family runs."""

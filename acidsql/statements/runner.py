@@ -24,7 +24,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
-from acidsql.plan.locking import exclusive, read_lock
+from acidsql.plan.locking import read_lock
 from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
@@ -41,6 +41,7 @@ from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -112,6 +113,7 @@ class Runner:
         self._handlers = all_handlers(
             [
                 self._tables,
+                PartitionStatements(context),
                 self._of_transactions,
                 ViewStatements(context),
                 LoadStatements(context),
@@ -304,14 +306,13 @@ class Runner:
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
-        if isinstance(statement, st.AutoCdc):
-            return self.auto_cdc.explain(statement, said, explain.mode)
-        if isinstance(statement, st.Dml | st.Undo):
+        if isinstance(statement, Changing):
             prepared = self._preparer.change(statement, said)
             if explain.mode == "CHANGES":
                 return self._previewer.changes(prepared, said)
             locks = self._holder.locks(statement, prepared, said)
-            return self._reader.explain(prepared, said, explain.mode, locks)
+            explains = self.auto_cdc if isinstance(statement, st.AutoCdc) else self._reader
+            return explains.explain(prepared, said, explain.mode, locks)
         if isinstance(statement, st.CompactTable):
             return self.compactions.explain(statement, said.text)
         # Spark, too, explains its commands by name, because they run no job.
@@ -351,9 +352,8 @@ class Runner:
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
         with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
-                locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
-                transaction.txn.lock(locks, agent_info=said.text)
-                if self._tables.exists(statement, table.name):
+                reads = [*map(read_lock, prepared.reads)]
+                if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
                 table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
@@ -362,7 +362,8 @@ class Runner:
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, cleaned=place)
+                replaces = statement.or_replace
+                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
         return nothing(self._spark)
 

@@ -148,6 +148,29 @@ class Transaction:
                     condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
                 )
 
+    def refuse_overwritten(
+        self, table: Table, partitions: Iterable[str], *, overwrite: bool
+    ) -> None:
+        """Refuse a branch of a multi-insert that writes to a partition of an earlier branch, if one
+        of the two overwrites the partition: the base would hide the other's rows.
+
+        Raises:
+            UnsupportedError: There is such a partition.
+        """
+        earlier = {
+            partition
+            for changed, done in self.works[-1].published
+            if changed.name == table.name and (overwrite or done.overwrote)
+            for partition in done.partitions
+        }
+        for partition in partitions:
+            if partition in earlier:
+                raise UnsupportedError(
+                    f"Two branches write to {table.name}/{partition}, and INSERT OVERWRITE is one "
+                    "of them (Hive 10087). Let one branch give all rows of a partition.",
+                    condition="UNSUPPORTED_FEATURE.OVERWRITE_BESIDE_INSERT",
+                )
+
     # ── savepoints ───────────────────────────────────────────────────────────────────────────
 
     def savepoint(self, name: str) -> None:

@@ -281,6 +281,7 @@ def test_a_name_is_taken_once_and_no_view_reads_itself(v):
     taken = "TABLE_OR_VIEW_ALREADY_EXISTS"
     for statement in (
         "CREATE TABLE v (a INT)",
+        "CREATE OR REPLACE TABLE v AS SELECT 1 AS a",
         "CREATE VIEW t AS SELECT 1 AS a",
         "CREATE OR REPLACE VIEW t AS SELECT * FROM v",
         "CREATE VIEW v AS SELECT id FROM t",
