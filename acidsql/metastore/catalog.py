@@ -32,6 +32,10 @@ class Catalog(Protocol):
     other session uses the store, and the method checks no transaction.
     """
 
+    @property
+    def url(self) -> str:
+        """Where the metastore is, without a password."""
+
     def databases(self) -> list[Database]:
         """All databases, by name. *Read-only.*"""
 

@@ -365,6 +365,11 @@ class Transactions:
         if self._pinned is not None:
             raise _read_only(what, "acid.snapshot()")
 
+    def need_plain_thread(self, what: str) -> None:
+        """As ``need_plain``, if this thread opened the transaction. Others are not concerned."""
+        if self._thread == threading.get_ident():
+            self.need_plain(what)
+
     def need_writable(self, what: str) -> None:
         """Raise TxnError if only reads are allowed."""
         if self._pinned is not None:

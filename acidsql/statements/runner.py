@@ -45,7 +45,15 @@ from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
-from acidsql.statements.result import Clock, Receipt, counts_frame, nothing, receipt, rows_frame
+from acidsql.statements.result import (
+    Clock,
+    Receipt,
+    counts_frame,
+    nothing,
+    receipt,
+    rows_frame,
+    showing,
+)
 from acidsql.statements.returning import ReturnedRows
 from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
@@ -301,8 +309,10 @@ class Runner:
         result = self._handlers[type(statement)](statement, text)
         if isinstance(result, DataFrame):
             return result
-        self.last = result or self.last
-        return nothing(self._spark)
+        if result is None:
+            return nothing(self._spark)
+        self.last = result
+        return showing(nothing(self._spark), result)
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
@@ -365,7 +375,7 @@ class Runner:
                 replaces = statement.or_replace
                 transaction.commit(create_table=table, replaces=replaces, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
-        return nothing(self._spark)
+        return showing(nothing(self._spark), self.last)
 
     def _warm_workers(self) -> None:
         """Start Python workers while the statement is prepared, locked and planned."""
@@ -384,5 +394,7 @@ def _first(known: Resolve, otherwise: Resolve) -> Resolve:
 def _receipt(
     said: Said, transaction: Transaction, work: Work, clock: Clock, *, returns: bool = False
 ) -> Receipt:
-    compaction, seconds = transaction.compaction, clock.seconds
-    return receipt(said.text, transaction.id, work.published, seconds, compaction, returns=returns)
+    return receipt(
+        said.text, transaction.id, work.published, clock.seconds, transaction.compaction,
+        returns=returns, in_block=len(transaction.works) if transaction.is_block else 0,
+    )  # fmt: skip
