@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.names import Names
 from acidsql.statements.current_txn import Transactions
@@ -58,6 +60,13 @@ class Family:
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
         self._sparks = context.databases
+
+    def _again(self, name: TableName) -> Table:
+        """Look the table up under the lock: it may have changed while the statement waited."""
+        table = self._transactions.get_table(name)
+        if table is None:
+            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
+        return table
 
     def handlers(self) -> dict[type, Handler]:
         """The method for each type of statement that this family runs."""

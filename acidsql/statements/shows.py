@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from acidsql.acid import cdc
+from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.errors import AnalysisError
@@ -24,7 +25,7 @@ from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
 from acidsql.statements.family import Family, runs
 from acidsql.statements.result import rows_frame
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
 from acidsql.storage.reading.inventory import files_frame, inventory
@@ -252,14 +253,14 @@ class ShowStatements(Family):
 
 def create_statement(table: Table) -> str:
     """A CREATE TABLE statement that creates a table like this one."""
-    elements = [_column_sql(column) for column in table.columns]
-    elements += [f"CONSTRAINT {quote(n)} CHECK ({sql})" for n, sql in table.checks.items()]
+    elements = [_column_sql(column, table) for column in table.columns]
+    elements += [_constraint_sql(one) for one in table.constraints if one.kind is not Kind.NOT_NULL]
     columns = ",\n  ".join(elements)
     lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")
     if table.partition_columns:
-        names = ", ".join(_column_sql(column) for column in table.partition_columns)
+        names = ", ".join(_column_sql(column, table) for column in table.partition_columns)
         lines.append(f"PARTITIONED BY ({names})")
     if table.is_bucketed:
         names = ", ".join(map(quote, table.bucket_columns))
@@ -276,10 +277,34 @@ def _sorting(column: SortColumn) -> str:
     return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
 
 
-def _column_sql(column: Column) -> str:
+def _constraint_sql(one: Constraint) -> str:
+    return f"CONSTRAINT {quote(one.name)} {_definition(one)}"
+
+
+def _definition(one: Constraint) -> str:
+    """A constraint without its name, in words that Hive and Spark know."""
+    words = [one.kind.value]
+    if one.kind is Kind.CHECK:
+        words.append(f"({one.condition})")
+    elif one.kind is not Kind.NOT_NULL:
+        words.append(f"({', '.join(map(quote, one.columns))})")
+    if one.kind is Kind.FOREIGN_KEY:
+        parent = quoted_path(one.parent.split("."))
+        words.append(f"REFERENCES {parent} ({', '.join(map(quote, one.parent_columns))})")
+    if not one.is_enforced:
+        words.append("DISABLE NOVALIDATE")
+    if one.is_relied != one.is_enforced:
+        words.append("RELY" if one.is_relied else "NORELY")
+    return " ".join(words)
+
+
+def _column_sql(column: Column, table: Table) -> str:
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"
+    for one in table.constraints:
+        if one.kind is Kind.NOT_NULL and one.columns == (column.name,) and column.nullable:
+            sql += f" {_constraint_sql(one)}"
     if column.default is not None:
         sql += f" DEFAULT {column.default}"
     return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
@@ -302,9 +327,16 @@ def _details(table: Table) -> list[tuple[str, str]]:
         ("Num Buckets", str(table.num_buckets)),
         ("Bucket Columns", ", ".join(table.bucket_columns)),
         ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
+        *((f"Constraint {one.name}", _described(one)) for one in table.constraints),
         ("Comment", table.comment or ""),
         ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
     ]
+
+
+def _described(one: Constraint) -> str:
+    if one.kind is Kind.NOT_NULL:
+        return f"{quote(one.columns[0])} {_definition(one)}"
+    return _definition(one)
 
 
 def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:

@@ -30,8 +30,8 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
-from acidsql.statements.constraints import bound_checks
-from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
+from acidsql.statements.family import Context, runs
 from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
@@ -46,7 +46,7 @@ from acidsql.txn import Txn
 _log = logging.getLogger(__name__)
 
 
-class TableStatements(Family):
+class TableStatements(ConstraintStatements):
     """Runs these statements for one session."""
 
     def __init__(self, context: Context) -> None:
@@ -87,7 +87,7 @@ class TableStatements(Family):
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises as ``define_table``, ``bound_checks``."""
+        """The table that a CREATE TABLE defines. Raises as ``define_table`` and ``bound``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
@@ -95,7 +95,7 @@ class TableStatements(Family):
         table = create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
-        return replace(table, checks=bound_checks(self._spark, table, statement.checks, text))
+        return replace(table, constraints=bound(self._context, table, statement.constraints, text))
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
@@ -173,7 +173,11 @@ class TableStatements(Family):
         table = self._names.need(statement.name, text)
         alter.altered(table, statement, text, type_of)  # raises before a transaction is opened
         with self._locked(text, exclusive(table.name)) as txn:
-            now = alter.altered(self._again(table.name), statement, text, type_of)
+            table = self._again(table.name)
+            now = alter.altered(table, statement, text, type_of)
+            if table.columns != now.columns:
+                need_conditions(self._context, replace(table, columns=now.columns))
+            self._existing.need_values(table, now.required, txn)
             self._metastore.alter_table(
                 table.name,
                 columns=now.columns,
@@ -351,13 +355,6 @@ class TableStatements(Family):
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
-
-    def _again(self, name: TableName) -> Table:
-        """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
-        if table is None:
-            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
-        return table
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""

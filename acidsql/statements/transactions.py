@@ -22,7 +22,8 @@ from acidsql.statements.said import name_of
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.DropPartitions,
-    st.RenameTable, st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
+    st.AddConstraint, st.DropConstraint, st.RenameTable, st.CreateDatabase, st.DropDatabase,
+    st.CompactTable, st.AbortCompactions,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,
