@@ -15,7 +15,7 @@ from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said
+from acidsql.statements.said import Said, assignment_policy
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import need_versions
 
@@ -46,13 +46,24 @@ class Preparer:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
         if isinstance(statement, st.AutoCdc):
+            self._need_state_tables(statement, text)
             return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
         if isinstance(statement, st.Undo):
             return plan_undo(text, self._undone(statement, text))
-        planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
+        policy = assignment_policy(self._spark)
+        planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted, policy=policy)
         if planned.before is not None:
             self._need_to_alter(planned.before)
         return planned
+
+    def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        if not self._metastore.abilities.keeps_state_tables:
+            raise UnsupportedError(
+                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
+                "and its state table in one step.",
+                text, statement.target.span.start, statement.target.span.end,
+                condition="UNSUPPORTED_FEATURE.AUTO_CDC",
+            )  # fmt: skip
 
     def _need_to_alter(self, table: Table) -> None:
         """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""

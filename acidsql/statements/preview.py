@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
+from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.checks import new_values, partition_value
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
@@ -50,9 +51,13 @@ class Previewer:
     def changes(self, prepared: Prepared, said: Said) -> DataFrame:
         """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
 
+        An AUTO CDC shows the rows of its target, not those of its state table.
+
         Raises:
             UnsupportedError: The statement changes several tables.
         """
+        if isinstance(prepared, PreparedCdc):
+            return self._of_records(prepared, said)
         table, *others = {query.table.name: query.table for query in prepared.queries}.values()
         if others:
             raise UnsupportedError(
@@ -68,6 +73,17 @@ class Previewer:
         before = prepared.before or table
         parts = [self._changes(query, views, snapshot, said, before) for query in prepared.queries]
         return as_char(reduce(DataFrame.unionAll, parts), table)
+
+    def _of_records(self, prepared: PreparedCdc, said: Said) -> DataFrame:
+        """What AUTO CDC would change in its target. Its fold and decision stay queries."""
+        events, table = prepared.queries[0], prepared.queries[0].table
+        need_names(table)
+        # Only the records tell whether one truncates. If none does, both ways decide alike.
+        way = prepared.unwritten(prepared.ways.truncate or prepared.ways.join)
+        snapshot = self._transactions.look([*way.reads, table.name])
+        views = self._reader.views(way, snapshot, said)
+        views[prepared.decided] = self._reader.events(way.queries[0], views, said).rows
+        return as_char(self._changes(events, views, snapshot, said, table), table)
 
     def _changes(
         self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said, before: Table
