@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kit import counts, directories, fill, refused, table
+from over_hive import needs
 
 from acidsql.errors import ConstraintError
 
@@ -166,3 +167,16 @@ def test_loads_and_undone_changes_keep_the_condition(acid, spark, tmp_path):
     assert [(row.n, row._change_type) for row in changes if "post" in row._change_type] == [
         (0, "update_postimage")
     ]
+
+
+@needs("keeps_state_tables")
+def test_records_of_changes_keep_the_condition(acid):
+    fill(acid, "t (id INT, n INT CHECK (n > 0))", "1, 1")
+    follow = (
+        "AUTO CDC INTO t FROM (SELECT * FROM VALUES {} AS s(id, n, at)) KEYS (id) "
+        "SEQUENCE BY at COLUMNS * EXCEPT (at)"
+    )
+    acid.sql(follow.format("(2, 2, 1)"))
+    broken(acid, follow.format("(2, -2, 2), (3, 3, 1)"), "t_chk_1", "n > 0 is false for n = -2")
+    acid.sql(follow.format("(2, 5, 2)"))  # no trace is left of the record that was refused
+    assert table(acid) == [(1, 1), (2, 5)]
