@@ -351,6 +351,12 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
             self._runner.close()
             self.metastore.close()
 
+    def __repr__(self) -> str:
+        current = self._runner.transactions.current
+        txn = "" if current is None else f", in txn {current.id}"
+        state = "closed" if self._closed else f"Spark {self.spark.version}{txn}"
+        return f"Session({self.warehouse}, {self.metastore.url}, {state})"
+
     def __enter__(self) -> Session:
         return self
 

@@ -11,12 +11,14 @@ from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
 
 FAMILIES = [
     TableStatements,
+    PartitionStatements,
     TransactionStatements,
     LoadStatements,
     CompactionStatements,

@@ -33,6 +33,10 @@ class Catalog(Protocol):
     other session uses the store, and the method checks no transaction.
     """
 
+    @property
+    def url(self) -> str:
+        """Where the metastore is, without a password."""
+
     def databases(self) -> list[Database]:
         """All databases, by name. *Read-only.*"""
 
@@ -126,7 +130,8 @@ class Catalog(Protocol):
     ) -> PendingCleanup | None:
         """Queue the directory of a table before the table is made, so that the directory is
         deleted if the table never comes (``commit_txn`` with ``cleaned`` takes it from the queue).
-        *Cannot-retry.* None: the metastore has no such queue. Raises as ``create_table``."""
+        *Cannot-retry.* None: the metastore has no such queue. Raises CatalogError
+        LOCATION_ALREADY_EXISTS, as ``create_table``."""
 
     def mark_cleaned(self, cleanup_id: int) -> None:
         """Take a directory from the queue. *Idempotent.*"""

@@ -94,6 +94,8 @@ class EventQuery:
         reduced: For a MERGE: another query for the same events, which may be used if the source
             gives the same rows twice; or None.
         notes_replaced: See ``WriteSpec``.
+        makes_table: The statement is a CREATE TABLE … AS SELECT. It may replace another table of
+            that name, whose partitions are not the new one's.
     """
 
     table: Table
@@ -111,6 +113,7 @@ class EventQuery:
     maybe_few: bool = False
     if_small: bool = False
     notes_replaced: bool = False
+    makes_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)

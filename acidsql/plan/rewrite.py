@@ -289,13 +289,16 @@ def _refuse_insert_only(
 
 
 def _refuse_hidden(text: str, branch: InsertBranch, table: Table, before: list[EventQuery]) -> None:
-    """Refuse INSERT OVERWRITE beside another branch with the same target.
+    """Refuse INSERT OVERWRITE of an unpartitioned table that another branch writes to.
 
-    The branches have one write id, and the base would hide the other branch's delta.
+    The branches have one write id, and the base would hide the other branch's delta. The writer
+    refuses the same for each partition (``Transaction.refuse_overwritten``).
     """
+    if table.partition_columns:
+        return
     others = [query for query in before if query.table.name == table.name]
     if others and (branch.overwrite or any(query.overwrite for query in others)):
-        what = "INSERT OVERWRITE of a table that another branch writes to"
+        what = "INSERT OVERWRITE of a table that another branch writes to (Hive 10087)"
         raise _refusal(text, branch.target.span, what)
 
 

@@ -22,6 +22,7 @@ from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
+from acidsql.sql.refusals import refuse_export, refuse_import
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
@@ -211,13 +212,21 @@ def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return SparkStatement(whole, Reads.NOTHING)
 
 
-_CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL TRANSACTIONAL")
+_CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSACTIONAL")
 
 
 def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     if c.peek().upper in DATABASE_WORDS:
         return drop_database(c)
     return drop_table(c, is_acid) if c.peek().upper == "TABLE" else None
+
+
+def _export(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_export(c, is_acid)
+
+
+def _import(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_import(c)
 
 
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
@@ -295,6 +304,8 @@ _READERS: dict[str, _Reader] = {
     "DESC": _describe,
     "USE": _alone(use),
     "CACHE": _cache,
+    "EXPORT": _export,
+    "IMPORT": _import,
     "LOAD": _load,
     "AUTO": _auto_cdc,
     "APPLY": _auto_cdc,

@@ -162,7 +162,7 @@ class Merge(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
     that the word TRANSACTIONAL stands for comes last and has no place.
@@ -184,6 +184,7 @@ class CreateTable:
     query: Query | None = None
     if_not_exists: bool = False
     property_spans: tuple[Span, ...] = ()
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,24 @@ class UnsetTableProperties:
     keys: tuple[str, ...]
     place: Span
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetFileFormat:
+    """``ALTER TABLE t SET FILEFORMAT f``; ``place`` spans the format."""
+
+    name: Name
+    file_format: str
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """``ALTER TABLE t ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…)] …``."""
+
+    name: Name
+    specs: tuple[tuple[PartitionItem, ...], ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,11 +382,11 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
-    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
-    | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables
-    | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable
-    | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
-    | AddConstraint | DropConstraint
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
+    | AddPartitions | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
+    | ShowColumns | DescribeTable | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions
+    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
+    | LockDatabase | SetOption | ResetOption | CompactTable | ShowCompactions | AbortCompactions
+    | DescribeHistory | Explain | SparkStatement | AddConstraint | DropConstraint
 )  # fmt: skip

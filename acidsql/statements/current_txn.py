@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
+from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
@@ -295,11 +295,12 @@ class Transactions:
             raise self._too_old(name, change)
         if now is not None and now.columns != table.columns:
             # A type may have become wider, and the snapshot may have values that need it.
-            raise CatalogError(
-                f"The columns of {name} were changed meanwhile. Read it again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=name,
-            )  # fmt: skip
-        if change is not None or now is None or not now.lies_as(table):
+            raise TableChangedError(
+                f"The columns of {name} were changed meanwhile. Read it again.", table=name
+            )
+        if now is not None and not now.lies_as(table):
+            raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
+        if change is not None or now is None:
             raise CatalogError(
                 f"{name} or a partition of it was dropped meanwhile. Read it again.",
                 table=name,
@@ -347,6 +348,11 @@ class Transactions:
             )
         if self._pinned is not None:
             raise _read_only(what, "acid.snapshot()")
+
+    def need_plain_thread(self, what: str) -> None:
+        """As ``need_plain``, if this thread opened the transaction. Others are not concerned."""
+        if self._thread == threading.get_ident():
+            self.need_plain(what)
 
     def need_writable(self, what: str) -> None:
         """Raise TxnError if only reads are allowed."""

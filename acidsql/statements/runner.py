@@ -24,7 +24,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
-from acidsql.plan.locking import exclusive, read_lock
+from acidsql.plan.locking import read_lock
 from acidsql.plan.names import Names
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
@@ -41,6 +41,7 @@ from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -51,6 +52,7 @@ from acidsql.statements.result import (
     nothing,
     receipt,
     rows_frame,
+    showing,
 )
 from acidsql.statements.returning import ReturnedRows
 from acidsql.statements.said import (
@@ -108,16 +110,9 @@ class Runner:
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
         partitions = Partitions(spark, self.transactions)
-        databases = SparkDatabases(spark, metastore)
+        sparks = SparkDatabases(spark, metastore)
         context = Context(
-            spark,
-            metastore,
-            self._txns,
-            self.transactions,
-            self._names,
-            databases,
-            partitions,
-            host,
+            spark, metastore, self._txns, self.transactions, self._names, sparks, partitions, host
         )
         self._reader = Reader(context)
         self._tables = StateTables(context)
@@ -130,6 +125,7 @@ class Runner:
         self._handlers = all_handlers(
             [
                 self._tables,
+                PartitionStatements(context),
                 self._of_transactions,
                 LoadStatements(context),
                 self.compactions,
@@ -311,8 +307,10 @@ class Runner:
         result = self._handlers[type(statement)](statement, text)
         if isinstance(result, DataFrame):
             return result
-        self.last = result or self.last
-        return nothing(self._spark)
+        if result is None:
+            return nothing(self._spark)
+        self.last = result
+        return showing(nothing(self._spark), result)
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
@@ -362,9 +360,8 @@ class Runner:
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
         with own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
-                locks = [exclusive(table.name), *map(read_lock, prepared.reads)]
-                transaction.txn.lock(locks, agent_info=said.text)
-                if self._tables.exists(statement, table.name):
+                reads = [*map(read_lock, prepared.reads)]
+                if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
                 table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
@@ -373,9 +370,10 @@ class Runner:
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                transaction.commit(create_table=table, cleaned=place)
+                replaces = statement.or_replace
+                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
-        return nothing(self._spark)
+        return showing(nothing(self._spark), self.last)
 
     def _warm_workers(self) -> None:
         """Start Python workers while the statement is prepared, locked and planned."""
@@ -394,5 +392,7 @@ def _first(known: Resolve, otherwise: Resolve) -> Resolve:
 def _receipt(
     said: Said, transaction: Transaction, work: Work, clock: Clock, *, returns: bool = False
 ) -> Receipt:
-    compaction, seconds = transaction.compaction, clock.seconds
-    return receipt(said.text, transaction.id, work.published, seconds, compaction, returns=returns)
+    return receipt(
+        said.text, transaction.id, work.published, clock.seconds, transaction.compaction,
+        returns=returns, in_block=len(transaction.works) if transaction.is_block else 0,
+    )  # fmt: skip

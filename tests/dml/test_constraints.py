@@ -195,3 +195,15 @@ def test_what_a_constraint_has_come_after_is_not_restored(acid):
         ):
             acid.sql(undo)
     assert table(acid) == [(1,)]
+
+
+@needs("replaces_tables")
+def test_a_table_that_replaces_another_has_its_own_constraints(acid):
+    fill(acid, "t (n INT CHECK (n > 0), PRIMARY KEY (n))", "1")
+    acid.sql("CREATE OR REPLACE TABLE t (n INT, CONSTRAINT below CHECK (n < 0))")
+    acid.sql("INSERT INTO t VALUES (-1)")
+    with pytest.raises(ConstraintError, match="'below'"):
+        acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("CREATE OR REPLACE TABLE t AS SELECT 1 AS n")
+    acid.sql("INSERT INTO t VALUES (1), (-1)")
+    assert table(acid) == [(-1,), (1,), (1,)]

@@ -219,6 +219,9 @@ OPERATIONS = {
     "allocate_write_id": lambda s: s.allocate_write_id(1, V),
     "commit_txn": lambda s: s.commit_txn(1, add_partitions=PARTITIONS, drop_partitions={T: []}),
     "commit_new_table": lambda s: s.commit_txn(1, create_table=table(V), cleaned=1),
+    "commit_replaced": lambda s: s.commit_txn(
+        1, create_table=replace(table(), location="/wh/t_1"), replaces=True
+    ),
     "commit_after_all": lambda s: s.commit_txn(
         1, snapshot=BEFORE_ALL, resolved=[3], add_partitions=PARTITIONS
     ),
@@ -257,6 +260,7 @@ VARIANTS = {
     "break_a_circle": "check_lock",
     "be_the_victim": "check_lock",
     "commit_new_table": "commit_txn",
+    "commit_replaced": "commit_txn",
     "commit_after_all": "commit_txn",
     "commit_adopted": "commit_txn",
     "commit_changes": "commit_txn",

@@ -48,7 +48,7 @@ Read = Callable[..., Statement]
         "CREATE EXTERNAL TABLE n (a INT) LOCATION '/x'",
         "CREATE TABLE n (a INT) TBLPROPERTIES ('transactional' = 'false')",
         "CREATE TABLE n (a INT) ROW FORMAT DELIMITED FIELDS TERMINATED BY ','",
-        "CREATE OR REPLACE TABLE n (a INT)",
+        "CREATE OR REPLACE TABLE n USING delta AS SELECT * FROM t",
         "CACHE TABLE n AS SELECT * FROM t",
         "EXPLAIN SELECT * FROM t",
         "EXPLAIN INSERT INTO u SELECT * FROM t",

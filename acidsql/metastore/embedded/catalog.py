@@ -106,7 +106,7 @@ class EmbeddedCatalog:
                     schemaName=name,
                 )
             dropped = [
-                self._delete_later(connection, one, self._drop_table(connection, one, txn_id))
+                self._delete_later(connection, one, tables.remove(connection, one, txn_id))
                 for one in (TableName(name, table) for table in left)
             ]
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
@@ -140,29 +140,8 @@ class EmbeddedCatalog:
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> PendingCleanup | None:
         with self._write(txn_id) as connection:
-            location = self._drop_table(connection, name, txn_id)
-            for beside in cdc.names_beside(name):
-                if _is_beside(connection, beside):
-                    place = self._drop_table(connection, beside, txn_id)
-                    self._delete_later(connection, beside, place)
+            location = tables.drop(connection, name, txn_id, self._store.now_ms(connection))
             return self._delete_later(connection, name, location) if delete_data else None
-
-    def _drop_table(self, connection: Connection, name: TableName, txn_id: int | None) -> str:
-        """Remove a table, and return its location."""
-        table_id = rows.need_table(connection, name)
-        location: str = connection.execute(
-            select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
-        ).scalar_one()
-        # ON DELETE CASCADE deletes the table's columns, partitions and so on.
-        connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
-        for components, prefix in _COMPONENTS[:2]:
-            ours = write_ids.of_table(components, prefix, name)
-            connection.execute(delete(components).where(ours))
-        compaction_rows.forget_table(connection, name)
-        streams.drop(connection, name)
-        write_ids.leave(connection, name, location)
-        catalog_history.note(connection, txn_id, name)
-        return location
 
     def _delete_later(
         self, connection: Connection, name: TableName, location: str
@@ -176,7 +155,7 @@ class EmbeddedCatalog:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
             for beside, new_beside in pairs:
-                if _is_beside(connection, beside):
+                if tables.is_beside(connection, beside):
                     _rename_table(connection, beside, new_beside, txn_id)
 
     def alter_table(
@@ -239,7 +218,6 @@ class EmbeddedCatalog:
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
         with self._write(txn_id) as connection:
-            tables.need_no_table(connection, name)
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
             write_ids.take(connection, name, location)
@@ -277,18 +255,10 @@ def _rename_table(
         catalog_history.note(connection, txn_id, changed)
 
 
-def _is_beside(connection: Connection, name: TableName) -> bool:
-    """Whether there is such a table, and AUTO CDC has made it beside another one."""
-    table_id = rows.table_id(connection, name)
-    return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
-
-
 def _shown(table: Table) -> list[tuple[str, str]]:
     """The names and types of a table's columns. Queries depend on these."""
     return [(column.name, column.type) for column in table.columns]
 
 
-# RENAME renames the rows of all three tables, DROP deletes those of the first two. WRITE_SET stays,
-# so conflicts with a dropped table's writers are still found. Locks need no change: only the DROP
-# itself has a lock on the table.
+# Locks need no change: only the RENAME itself has a lock on the table.
 _COMPONENTS = ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC"), (WRITE_SET, "WS"))

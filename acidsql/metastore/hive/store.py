@@ -26,6 +26,7 @@ ABILITIES = Abilities(
     keeps_streams=False,
     keeps_versions=False,
     keeps_state_tables=False,
+    replaces_tables=False,
 )
 ABILITIES_OF_3 = replace(
     ABILITIES,
