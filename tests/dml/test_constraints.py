@@ -27,6 +27,7 @@ def shown(acid, name="t"):
     return acid.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]
 
 
+@needs("keeps_keys")
 def test_a_constraint_that_comes_later_is_checked_against_the_rows(acid):
     fill(acid, "t (id INT, n INT) PARTITIONED BY (p STRING)", "1, 1, 'x'", "2, NULL, 'x'",
          "3, 7, 'y'", "4, 9, 'y'")  # fmt: skip
@@ -63,6 +64,7 @@ def test_a_constraint_that_comes_later_is_checked_against_the_rows(acid):
     assert table(acid) == [(1, None, "x"), (2, 6, "x"), (3, 7, "y"), (5, 100, "y")]
 
 
+@needs("keeps_keys")
 def test_a_column_that_a_constraint_names_keeps_its_name(acid):
     fill(acid, "t (`a b` INT, s STRUCT<n: INT>, k INT, free INT, CHECK (`A B` > 0 OR S.N > 0), "
          "PRIMARY KEY (k))", "1, NULL, 1, 1")  # fmt: skip
@@ -79,6 +81,7 @@ def test_a_column_that_a_constraint_names_keeps_its_name(acid):
         acid.sql("UPDATE t SET `a b` = 0, s = named_struct('n', 0)")
 
 
+@needs("keeps_keys")
 def test_keys_and_what_is_not_enforced_are_information(acid):
     fill(acid, "parent (x INT, y INT, CONSTRAINT px PRIMARY KEY (y, x) NOT ENFORCED)")
     fill(
@@ -121,6 +124,7 @@ def test_keys_and_what_is_not_enforced_are_information(acid):
     assert "CONSTRAINT `pk` PRIMARY KEY (`a`, `b`) DISABLE NOVALIDATE RELY" in shown(acid, "u")
 
 
+@needs("keeps_keys")
 @pytest.mark.parametrize(
     ("element", "condition", "at"),
     [
