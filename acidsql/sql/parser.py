@@ -22,7 +22,7 @@ from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
-from acidsql.sql.refusals import refuse_export, refuse_import
+from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refuse_of_others
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
@@ -229,6 +229,10 @@ def _import(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
     refuse_import(c)
 
 
+def _of_others(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_of_others(c, is_acid)
+
+
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     return alter_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
@@ -292,6 +296,7 @@ _WITH_READERS: dict[str, Callable[[Cursor, IsAcid, Span | None], Statement | Non
     "FROM": with_returning(multi_insert),
 }
 _READERS: dict[str, _Reader] = {
+    **dict.fromkeys(FIRST_WORDS, _of_others),
     **{word: _plain(read) for word, read in _WITH_READERS.items()},
     "WITH": _with,
     "EXPLAIN": _explain,

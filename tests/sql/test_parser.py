@@ -68,7 +68,6 @@ def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
     "text",
     [
         "ANALYZE TABLE t COMPUTE STATISTICS",
-        "MSCK REPAIR TABLE t",
         "CREATE VIEW v AS SELECT * FROM t",
         "REFRESH TABLE t",
         "UPDATE u SET a = 1",
