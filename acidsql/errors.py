@@ -8,6 +8,7 @@
     │   ├── UnsupportedError         the text parses, but acidsql does not support the statement
     │   └── AnalysisError            a name, a type or a count is wrong
     ├── CatalogError                 a table or database is missing, or exists already
+    │   └── TableChangedError        a table was changed while the statement looked at it
     ├── ConstraintError              a row breaks a rule of the statement or of the table
     │   └── MergeCardinalityError    a target row matched more than one source row
     ├── TxnError                     the transaction cannot go on
@@ -129,6 +130,16 @@ class CatalogError(AcidSqlError):
 
     condition = "TABLE_OR_VIEW_NOT_FOUND"
     sqlstate = "42P01"
+
+
+class TableChangedError(CatalogError):
+    """Another session has changed or replaced a table while the statement was looking at it.
+
+    The same statement may be run again. ``Session.sql`` has done so once.
+    """
+
+    condition = "TABLE_CHANGED_MEANWHILE"
+    sqlstate = "40001"
 
 
 class ConstraintError(AcidSqlError):

@@ -11,17 +11,21 @@ from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
+from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
     TableStatements,
+    PartitionStatements,
     TransactionStatements,
     LoadStatements,
     CompactionStatements,
     ShowStatements,
     HistoryStatements,
+    ViewStatements,
 ]
 THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain, st.SparkStatement}
 

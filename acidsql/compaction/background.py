@@ -207,6 +207,7 @@ class Background:
             keep_house(self._metastore, self._settings())
             self._cleaner.after_compactions()
             self._cleaner.aborted()
+            self._cleaner.replaced()
         except (AcidSqlError, OSError) as error:
             _log.warning("The compactor failed: %s", error)
         except Exception as error:

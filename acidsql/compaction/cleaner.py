@@ -38,8 +38,8 @@ from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
-from acidsql.metastore.interface import Metastore
-from acidsql.plan.locking import exclusive
+from acidsql.metastore.interface import Metastore, TxnState
+from acidsql.plan.locking import exclusive, taking
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
@@ -109,6 +109,10 @@ class Cleaner:
         return [
             one for name in sorted(tables, key=str) for one in self._quietly(name, self._aborted_of)
         ]
+
+    def replaced(self) -> list[Removed]:
+        """The part of ``run`` that deletes directories of replaced tables."""
+        return self._dropped(only_replaced=True)
 
     # ── after compactions ────────────────────────────────────────────────────────────────────
 
@@ -263,15 +267,21 @@ class Cleaner:
     def _is_open(self, txn_id: int) -> bool:
         return self._metastore.valid_txns().is_any_open(txn_id, txn_id)
 
-    def _dropped(self) -> list[Removed]:
-        """The directories of dropped tables."""
+    def _dropped(self, *, only_replaced: bool = False) -> list[Removed]:
+        """The directories of dropped tables, and of replaced ones that nobody can read."""
         removed = []
         for cleanup in self._metastore.pending_cleanups():
+            if (only_replaced and not cleanup.until) or self._is_any_open(cleanup.until):
+                continue
             fs = filesystem_for(cleanup.location)
             try:
                 known = total_bytes(fs, cleanup.location)
                 with self._txns.open(agent_info="the cleaner") as txn:
-                    txn.lock([exclusive(cleanup.table)])
+                    # The name of a replaced table has a table, which others use.
+                    locks = (
+                        taking(cleanup.location) if cleanup.until else [exclusive(cleanup.table)]
+                    )
+                    txn.lock(locks)
                     delete_dropped(self._metastore, cleanup)
                     txn.end_quietly()
             except (AcidSqlError, OSError) as error:
@@ -279,6 +289,13 @@ class Cleaner:
                 continue
             removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
         return removed
+
+    def _is_any_open(self, until: int) -> bool:
+        """Whether a transaction or lease up to this number is open."""
+        return until > 0 and any(
+            one.state is TxnState.OPEN and one.txn_id <= until
+            for one in self._metastore.show_txns()
+        )
 
     # ── shared by all of these ───────────────────────────────────────────────────────────────
 

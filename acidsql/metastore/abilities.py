@@ -39,6 +39,7 @@ class Abilities:
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
         keeps_state_tables: DROP and RENAME of a table take what is beside it (``acid.cdc``) along.
+        replaces_tables: COMMIT can put a new table in the place of another one.
         txn_timeout_ms: The metastore's own time-out of transactions. None: each session sets one.
     """
 
@@ -58,6 +59,7 @@ class Abilities:
     keeps_streams: bool = True
     keeps_versions: bool = True
     keeps_state_tables: bool = True
+    replaces_tables: bool = True
     txn_timeout_ms: int | None = None
 
     @property

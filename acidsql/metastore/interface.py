@@ -211,6 +211,7 @@ class CommitSteps(TypedDict, total=False):
     add_partitions: Mapping[TableName, Sequence[Partition]] | None
     drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None
     create_table: Table | None
+    replaces: bool
     first_write_id: int
     cleaned: int | None
     compacted: Compacted | None
@@ -328,6 +329,7 @@ class TxnStore(CatalogHistory, Protocol):
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        replaces: bool = False,
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
@@ -347,7 +349,8 @@ class TxnStore(CatalogHistory, Protocol):
         * the catalog learns ``add_partitions``, the partitions that the transaction wrote to
           (known ones are skipped); components that name no partition are narrowed to them,
         * the catalog forgets ``drop_partitions``,
-        * ``create_table`` is made, and the pending clean-up ``cleaned`` leaves the queue,
+        * ``create_table`` is made (``replaces``: one of its name is dropped), and the pending
+          clean-up ``cleaned`` leaves the queue,
         * ``compacted`` becomes READY_FOR_CLEANING. If the entry does not belong to this
           transaction any more: TxnError COMPACTION_LOST (40001), and the transaction is open,
         * the ledger of streams learns ``batch``. If its entry has changed since the session looked:
@@ -356,8 +359,7 @@ class TxnStore(CatalogHistory, Protocol):
         * tables get ``new_columns`` instead of their data columns. The transaction has an EXCLUSIVE
           lock on them. See ``Abilities.alters_in_commit``.
 
-        ``row_changes`` is for metastores that keep statistics and notifications for other programs.
-
+        ``row_changes`` is for metastores that keep statistics and notifications for others.
         Raises TxnAbortedError, NoSuchTxnError, and as ``create_table`` does.
         """
 

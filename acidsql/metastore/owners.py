@@ -16,20 +16,32 @@ class PendingCleanup:
     """The directory of a dropped table, or of a table that never existed, which is to be deleted.
 
     The store keeps it in COMPACTION_QUEUE, in state r.
+
+    Attributes:
+        id: The number of the entry.
+        table: The table's name.
+        location: The directory.
+        until: Another table has replaced this one. The directory stays for readers until all
+            transactions up to this number have ended. 0: it may be deleted now.
     """
 
     id: int
     table: TableName
     location: str
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A table and its directory. The table may be dropped, with files that are not deleted yet."""
+    """A table and its directory. The table may be dropped, with files that are not deleted yet.
+
+    ``has_readers``: the directory of a dropped table may not be deleted yet.
+    """
 
     table: TableName
     location: str
     is_dropped: bool = False
+    has_readers: bool = False
 
     def refusal(self, location: str) -> CatalogError:
         """The error for another table whose location overlaps this directory."""

@@ -6,6 +6,7 @@ CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType, parse_type
@@ -94,7 +95,8 @@ def plan_create_as_select(
 ) -> EventQuery:
     """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table."""
     planned = Planned(text, table, "", query.new(), lambda _: fields)
-    return plan_source(planned, bind_insert(text, table, None, ()), query, place, by_name=True)
+    bound = bind_insert(text, table, None, ())
+    return replace(plan_source(planned, bound, query, place, by_name=True), makes_table=True)
 
 
 def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:

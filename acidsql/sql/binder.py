@@ -43,8 +43,8 @@ def bind_insert(
     """Resolve an INSERT's column list and PARTITION clause.
 
     Raises:
-        AnalysisError: A column does not exist or is named twice, or a partition column has no
-            value.
+        AnalysisError: A column does not exist or is named twice, or PARTITION (…) names only some
+            of the partition columns.
     """
     static = bind_partition(text, table, partition)
     taken = {column.name for column, _ in static}
@@ -62,13 +62,6 @@ def bind_insert(
         taken.add(column.name)
         named.append(column)
     omitted = tuple(column for column in table.all_columns if column.name not in taken)
-    for column in omitted:
-        if column in table.partition_columns and column.default is None:
-            raise _error(
-                text, columns[0].span, "NEED_PARTITION", "42000",
-                f"Partition column '{column.name}' needs a value: name it in the column list or "
-                "in PARTITION (…).",
-            )  # fmt: skip
     return InsertColumns(tuple(named), static, omitted)
 
 

@@ -14,7 +14,7 @@ from acidsql.sql.tokens import Span
 
 @dataclass(frozen=True, slots=True)
 class CompactTable:
-    """``ALTER TABLE t [PARTITION (…)] COMPACT 'type' …``. ``span`` spans the whole statement.
+    """``ALTER TABLE t [PARTITION (…)] COMPACT 'type' …``.
 
     Only a rebalance has ``buckets`` (CLUSTERED INTO) and ``order_by``, which spans the text after
     the words ORDER BY. ``pool`` is in lower case, as Hive stores it.
@@ -28,7 +28,6 @@ class CompactTable:
     pool: str | None
     properties: tuple[tuple[str, str], ...]
     order_by: Span | None
-    span: Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,12 @@ def at_compact(c: Cursor) -> bool:
     return c.at("COMPACT")
 
 
-def compact(c: Cursor, name: Name, start: int) -> CompactTable:
+def compact(c: Cursor, name: Name) -> CompactTable:
     """Parse ``[PARTITION (…)] COMPACT 'type' …`` after the name of the table.
 
     Args:
         c: A cursor at a place where ``at_compact`` is true.
         name: The name of the table.
-        start: The index of the statement's first token.
     """
     partition = static_partition(c) if c.at("PARTITION") else ()
     c.expect("COMPACT")
@@ -91,7 +90,7 @@ def compact(c: Cursor, name: Name, start: int) -> CompactTable:
     _clauses(c, _COMPACT, found, "COMPACT")
     return CompactTable(
         name, partition, kind, found.buckets, found.and_wait, found.pool, found.properties,
-        found.order_by, c.span_from(start),
+        found.order_by,
     )  # fmt: skip
 
 
@@ -237,7 +236,8 @@ def _orders(c: Cursor, draft: _Draft) -> None:
 
 def _order(c: Cursor) -> CompactionOrder:
     start = c.index
-    token = c.name_part("the name of a column")
+    is_text = c.token.kind is Kind.STRING
+    token = c.take() if is_text else c.name_part("the name of a column")
     column = token.value.upper()
     if column not in ORDERED:
         _unknown(

@@ -23,6 +23,7 @@ from acidsql.sql.statements import (
 from acidsql.sql.tokens import Span
 
 _KIND = "transactional_properties"
+_OURS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
 _ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
 _Pairs = tuple[tuple[str, str], ...]
 
@@ -48,9 +49,10 @@ class _Draft:
 
 
 def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """Parse ``CREATE [TRANSACTIONAL] TABLE …``, ours or Spark's."""
+    """Parse ``CREATE [OR REPLACE] [TRANSACTIONAL | MANAGED] TABLE …``, ours or Spark's."""
     c.expect("CREATE")
-    words = set()
+    replace = c.accept("OR", "REPLACE")
+    words: set[str] = set()
     while not c.at("TABLE"):
         words.add(c.take().upper)
     foreign = _foreign_clause(c, is_acid, words)
@@ -59,6 +61,8 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         reads = Reads.NOTHING if foreign[0] == "LIKE" else Reads.QUERY
         return SparkStatement(whole, reads)
     c.expect("TABLE")
+    if replace and c.at("IF", "NOT", "EXISTS"):
+        c.fail("Expected the name of the new table, as OR REPLACE excludes IF NOT EXISTS")
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.name("the name of the new table")
     draft = _Draft()
@@ -68,7 +72,13 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         draft.columns, draft.checks = table_elements(c)
     query = _clauses(c, draft)
     _check_draft(c, draft, query)
-    if words == {"TRANSACTIONAL"} and not any(k == "transactional" for k, _ in draft.properties):
+    if replace and draft.location is not None:
+        c.refuse(
+            "CREATE OR REPLACE TABLE … LOCATION is not supported: the new table gets a directory "
+            "of its own. DROP TABLE and CREATE TABLE … LOCATION take over files",
+            replace.span,
+        )
+    if "TRANSACTIONAL" in words and not any(k == "transactional" for k, _ in draft.properties):
         draft.properties += (("transactional", "true"),)
     return CreateTable(
         name,
@@ -87,6 +97,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         query,
         if_not_exists,
         draft.property_spans,
+        replace is not None,
     )
 
 
@@ -97,9 +108,9 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
     """The first clause that only Spark's tables have, and its place; None if the table is ours."""
     start = c.index
     try:
-        for word in ("OR", "EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
+        for word in ("EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
             if word in words:
-                return ("CREATE OR REPLACE" if word == "OR" else word), c.token.span
+                return word, c.token.span
         c.take()
         c.accept("IF", "NOT", "EXISTS")
         name = c.name("the name of the new table")
@@ -168,7 +179,7 @@ def _refuse_half_ours(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> 
     what, span = foreign
     pairs = _properties_ahead(c)
     sentence = f"A transactional table cannot have {what}: it is stored as ORC and managed by Hive"
-    is_meant = "TRANSACTIONAL" in words or _says(pairs, "true")
+    is_meant = bool(_OURS & words) or _says(pairs, "true")
     if what.startswith("STORED AS"):
         sentence += f"; only one with '{_KIND}'='insert_only' may be STORED AS PARQUET"
         named = any(k.lower() == _KIND for k, _ in pairs)
@@ -303,12 +314,13 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
                 draft.like.span,
             )
     elif query is not None:
-        if draft.columns or draft.partitioned_by:
-            first = (*draft.columns, *draft.partitioned_by)[0]
+        if named := (*draft.columns, *draft.partitioned_by):
             c.refuse(
                 "CREATE TABLE … AS takes its columns from the query: name none here "
                 "(PARTITIONED BY takes names only)",
-                first.span,
+                named[0].span,
             )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
+    if draft.checks and not draft.columns:
+        c.refuse("CREATE TABLE … AS has no constraints", draft.checks[0].condition)

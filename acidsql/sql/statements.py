@@ -2,7 +2,7 @@
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
 module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements`` and ``compaction_statements``.
+``history_statements``, ``compaction_statements`` and ``view_statements``.
 """
 
 from __future__ import annotations
@@ -57,6 +57,12 @@ from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
 from acidsql.sql.transaction_statements import ShowStreams as ShowStreams
 from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
 from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
+from acidsql.sql.view_statements import AlterView as AlterView
+from acidsql.sql.view_statements import CreateView as CreateView
+from acidsql.sql.view_statements import DropView as DropView
+from acidsql.sql.view_statements import RenameView as RenameView
+from acidsql.sql.view_statements import ShowViews as ShowViews
+from acidsql.sql.view_statements import ViewColumn as ViewColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class Merge(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
     that the word TRANSACTIONAL stands for comes last and has no place.
@@ -181,6 +187,7 @@ class CreateTable:
     query: Query | None = None
     if_not_exists: bool = False
     property_spans: tuple[Span, ...] = ()
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +262,24 @@ class UnsetTableProperties:
     keys: tuple[str, ...]
     place: Span
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetFileFormat:
+    """``ALTER TABLE t SET FILEFORMAT f``; ``place`` spans the format."""
+
+    name: Name
+    file_format: str
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """``ALTER TABLE t ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…)] …``."""
+
+    name: Name
+    specs: tuple[tuple[PartitionItem, ...], ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,10 +385,11 @@ class SparkStatement:
 Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
-    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | DropPartitions
-    | RenameTable | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables
-    | ShowPartitions | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable
-    | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit
-    | Rollback | Savepoint | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption
-    | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
+    | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
+    | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
+    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
+    | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
+    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
+    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from acidsql.sql.alter_columns import alter_columns
 from acidsql.sql.compactions import at_compact, compact
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.properties import properties, property_keys
+from acidsql.sql.refusals import refuse_alter
 from acidsql.sql.statements import (
+    AddPartitions,
     DropPartitions,
     DropTable,
     Name,
+    PartitionItem,
     RenameTable,
+    SetFileFormat,
     SetTableProperties,
     Statement,
     TruncateTable,
     UnsetTableProperties,
 )
-from acidsql.sql.tokens import Kind, Span
 
 
 def drop_table(c: Cursor, is_acid: IsAcid) -> DropTable | None:
@@ -50,7 +51,6 @@ def truncate_table(c: Cursor, is_acid: IsAcid) -> TruncateTable | None:
 
 def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Parse ``ALTER TABLE t …``; None if the table is Spark's."""
-    start = c.index
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
     if not is_acid(name.parts):
@@ -60,7 +60,7 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if about_columns is not None:
         return about_columns
     if at_compact(c):
-        return compact(c, name, start)
+        return compact(c, name)
     if c.accept("SET", "TBLPROPERTIES"):
         start = c.index
         pairs = properties(c)
@@ -72,14 +72,20 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
         keys = property_keys(c)
         c.end()
         return UnsetTableProperties(name, keys, c.span_from(start), if_exists)
+    if c.accept("SET", "FILEFORMAT"):
+        found = SetFileFormat(name, c.name_part("a format").value, c.tokens[c.index - 1].span)
+        c.end()
+        return found
     if c.at("DROP", "PARTITION") or c.at("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(c, name)
+    if c.at("ADD", "PARTITION") or c.at("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
+        return _add_partitions(c, name)
     if c.at("RENAME", "TO"):
         c.take(2)
         new_name = c.name("the new name")
         c.end()
         return RenameTable(name, new_name)
-    _refuse_alter(c)
+    refuse_alter(c)
 
 
 def _refuse_conversion(c: Cursor, name: Name) -> None:
@@ -100,6 +106,19 @@ def _refuse_conversion(c: Cursor, name: Name) -> None:
     c.index = start
 
 
+def _add_partitions(c: Cursor, name: Name) -> AddPartitions:
+    c.expect("ADD")
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    specs: list[tuple[PartitionItem, ...]] = []
+    while c.at("PARTITION") or not specs:
+        specs.append(static_partition(c))
+        if c.at("LOCATION"):
+            c.refuse("A LOCATION of a partition is not supported: a partition is in its table's "
+                     "directory. LOAD DATA copies files into it")  # fmt: skip
+    c.end("PARTITION or the end of the statement")
+    return AddPartitions(name, tuple(specs), if_not_exists)
+
+
 def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
     c.expect("DROP")
     if_exists = c.accept("IF", "EXISTS") is not None
@@ -109,16 +128,3 @@ def _drop_partitions(c: Cursor, name: Name) -> DropPartitions:
     c.accept("PURGE")
     c.end("',' or the end of the statement")
     return DropPartitions(name, tuple(specs), if_exists)
-
-
-def _refuse_alter(c: Cursor) -> NoReturn:
-    if c.done:
-        c.fail(
-            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET or UNSET TBLPROPERTIES, DROP "
-            "PARTITION, RENAME TO or COMPACT"
-        )
-    if c.accept("PARTITION") and c.at("("):
-        c.skip_brackets()
-    words = [c.peek(n).upper for n in range(2) if c.peek(n).kind is Kind.WORD]
-    span = Span(c.token.start, c.peek(max(0, len(words) - 1)).end)
-    c.refuse(f"ALTER TABLE … {' '.join(words)} is not supported on an ACID table", span)

@@ -27,6 +27,7 @@ from acidsql.errors import (
     AnalysisError,
     CatalogError,
     CommitUnknownError,
+    TableChangedError,
     TxnError,
     UnsupportedError,
 )
@@ -215,10 +216,10 @@ class AutoCdcStatements:
         prepared = held.prepared
         assert isinstance(prepared, PreparedCdc)
         if prepared.is_new:
-            raise CatalogError(
+            raise TableChangedError(
                 f"{prepared.state.name} was dropped meanwhile. Run the statement again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=prepared.state.name,
-            )  # fmt: skip
+                table=prepared.state.name,
+            )
         with ExitStack() as files:
             with clock("do"):
                 folded = self._kept(files, prepared.fold, transaction, held, said)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -20,7 +21,6 @@ from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
 from acidsql.errors import (
     AcidSqlError,
-    AnalysisError,
     CatalogError,
     UnsupportedError,
     WriteError,
@@ -37,13 +37,14 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt, rows_frame
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.plan import plan_compaction
-from acidsql.txn import snapshot_of
+from acidsql.txn import Snapshot, snapshot_of
 
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
+_SHOWN = 10  # compactions in a receipt
 
 
 class CompactionStatements(Family):
@@ -63,15 +64,14 @@ class CompactionStatements(Family):
         """Run ALTER TABLE … COMPACT.
 
         Raises:
-            AnalysisError: The table is partitioned, and the statement has no PARTITION (Hive
-                10283).
+            AnalysisError: PARTITION names no partition.
             UnsupportedError: The table cannot be compacted in this way.
-            WriteError: The statement has AND WAIT, and the compaction failed.
+            WriteError: The statement has AND WAIT, and a compaction failed.
         """
-        table, partition = self._named(statement, text)
+        table, partitions = self._named(statement, text)
         request = CompactionRequest(
             table.name,
-            partition,
+            None,
             statement.type,
             f"{self._host}-manual",
             dict(statement.properties),
@@ -80,26 +80,39 @@ class CompactionStatements(Family):
             None if statement.order_by is None else statement.order_by.of(text),
             "asked for",
         )
-        number = self._metastore.compact(request).id
-        if statement.and_wait:
-            self._wait_for(number)
-        return Receipt(text, notes=(_note(number, self._entry(number)),))
+        found = self._requested(request, partitions, wait=statement.and_wait)
+        more = [f"… and {len(found) - _SHOWN} more: SHOW COMPACTIONS"] if found[_SHOWN:] else []
+        return Receipt(text, notes=(*(_note(*one) for one in found[:_SHOWN]), *more))
 
     def compact(
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
     ) -> DataFrame:
         """See ``Session.compact``."""
         self._transactions.need_plain("compact")
-        ids = []
-        for name in self._targets(table, partition):
-            request = CompactionRequest(
-                table.name, name, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
-            )
-            ids.append(self._metastore.compact(request).id)
-        for number in ids if wait else ():
-            self._wait_for(number)
-        found = [one for one in self._metastore.compactions() if one.id in ids]
+        request = CompactionRequest(
+            table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
+        )
+        entries = self._requested(request, self._targets(table, partition), wait=wait)
+        found = [entry for _, entry in entries if entry is not None]
         return rows_frame(self._spark, COMPACTIONS, compaction_rows(found, st.ShowCompactions()))
+
+    def _requested(
+        self, request: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
+    ) -> list[tuple[int, CompactionInfo | None]]:
+        """Queue a compaction of each partition. With ``wait``, wait for all; then raise the first
+        failure. Returns the number of each, and its entry, if the store has not forgotten it."""
+        asked = (replace(request, partition=partition) for partition in partitions)
+        ids = [self._metastore.compact(one).id for one in asked]
+        failures: list[AcidSqlError] = []
+        for number in ids if wait else ():
+            try:
+                self._wait_for(number)
+            except AcidSqlError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        known = {one.id: one for one in self._metastore.compactions()}
+        return [(number, known.get(number)) for number in ids]
 
     def clean(self) -> DataFrame:
         """See ``Session.clean``."""
@@ -121,8 +134,14 @@ class CompactionStatements(Family):
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
         """EXPLAIN ALTER TABLE … COMPACT: what the compaction would do now. Nothing is queued."""
-        table, partition = self._named(statement, text)
+        table, partitions = self._named(statement, text)
         seen = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        shown = [self._plan(statement, table, partition, seen) for partition in partitions]
+        return rows_frame(self._spark, "plan string", [("\n".join(shown),)])
+
+    def _plan(
+        self, statement: st.CompactTable, table: Table, partition: str | None, seen: Snapshot
+    ) -> str:
         write_ids = seen.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
@@ -136,29 +155,14 @@ class CompactionStatements(Family):
                 self._metastore, table, dict(statement.properties), self._txns.settings
             ),
         )
-        shown = plan_text(table, partition, statement.type, plan, state, write_ids)
-        return rows_frame(self._spark, "plan string", [(shown,)])
+        return plan_text(table, partition, statement.type, plan, state, write_ids)
 
-    def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, str | None]:
+    def _named(self, statement: st.CompactTable, text: str) -> tuple[Table, Sequence[str | None]]:
+        """The table, and its partitions that PARTITION (…) names; without PARTITION, all."""
         table = self._names.need(statement.name, text)
-        if not table.partition_columns and not statement.partition:
-            return table, None
         if not statement.partition:
-            raise AnalysisError(
-                f"{table.name} is partitioned: say which PARTITION (…) to compact, or "
-                f'acid.compact("{table.name}") to compact them all.',
-                text, statement.span.start, statement.span.end,
-                condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
-            )  # fmt: skip
-        found = self._partitions.matching(table, [statement.partition], text)
-        if len(found) > 1:
-            raise AnalysisError(
-                f"PARTITION names {len(found)} partitions of {table.name}; one is compacted at a "
-                "time.",
-                text, statement.partition[0].span.start, statement.partition[-1].span.end,
-                condition="COMPACTION_NEEDS_PARTITION", sqlstate="42601",
-            )  # fmt: skip
-        return table, found[0]
+            return table, self._targets(table, None)
+        return table, self._partitions.matching(table, [statement.partition], text)
 
     def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
         if not table.partition_columns:

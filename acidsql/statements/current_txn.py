@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import CatalogError, SnapshotTooOldError, TxnError
+from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
@@ -199,7 +199,7 @@ class Transactions:
 
         Raises:
             SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
-                other columns.
+                other columns, or a view of its name was made, dropped, renamed or replaced.
             CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
         """
         return self._in_snapshot(name, self._metastore.get_table(name))
@@ -218,8 +218,24 @@ class Transactions:
             )  # fmt: skip
         return table
 
+    def view(self, name: TableName) -> Table | None:
+        """As ``get_table``, for a view: its query is that of the transaction's snapshot."""
+        return self._in_snapshot(name, self._metastore.view(name))
+
+    def need_same_view(self, view: Table) -> None:
+        """Check, after the snapshot was taken, that a view has the query that was read before.
+
+        Raises:
+            SnapshotTooOldError: As ``get_table``.
+            TableChangedError: The view was replaced, or dropped, meanwhile.
+        """
+        if self.view(view.name) != view:
+            raise TableChangedError(
+                f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
+            )
+
     def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """A table or view of the metastore that is no ACID table. It has no snapshots."""
+        """A plain table of the metastore, for example. It has no snapshots."""
         return self._metastore.foreign_table(name)
 
     def partitions(self, table: Table) -> list[Partition]:
@@ -295,11 +311,12 @@ class Transactions:
             raise self._too_old(name, change)
         if now is not None and now.columns != table.columns:
             # A type may have become wider, and the snapshot may have values that need it.
-            raise CatalogError(
-                f"The columns of {name} were changed meanwhile. Read it again.",
-                condition="TABLE_CHANGED_MEANWHILE", sqlstate="40001", table=name,
-            )  # fmt: skip
-        if change is not None or now is None or not now.lies_as(table):
+            raise TableChangedError(
+                f"The columns of {name} were changed meanwhile. Read it again.", table=name
+            )
+        if now is not None and not now.lies_as(table):
+            raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
+        if change is not None or now is None:
             raise CatalogError(
                 f"{name} or a partition of it was dropped meanwhile. Read it again.",
                 table=name,

@@ -93,9 +93,13 @@ class Holder:
         return True
 
     def _is_unchanged(self, prepared: Prepared) -> bool:
-        get_table = self._context.transactions.get_table
-        tables = [table for table in prepared.tables if table.is_transactional]
-        return all(get_table(table.name) == table for table in tables)
+        transactions = self._context.transactions
+        views = [one.table for one in prepared.standins if one.table.view is not None]
+        return all(
+            transactions.get_table(table.name) == table
+            for table in prepared.tables
+            if table.is_transactional
+        ) and all(transactions.view(view.name) == view for view in views)
 
 
 def _need_place(table: Table) -> None:

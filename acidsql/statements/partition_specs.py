@@ -90,6 +90,17 @@ class Partitions:
             found.update(dict.fromkeys(matching))
         return list(found)
 
+    def wholly_named(self, table: Table, specs: Sequence[Spec], text: str) -> list[str]:
+        """The directory of the one partition that each clause names. It may not exist yet.
+
+        Raises as ``matching``, and if a clause names only some of the columns.
+        """
+        names = self.names(table)
+        return [
+            names.directories([values[at] for at in range(len(table.partition_columns))])[0]
+            for values in self._wanted(table, specs, text, is_whole=True)
+        ]
+
     def among(self, table: Table, spec: Spec, names: Collection[str], text: str) -> list[str]:
         """The directories among ``names`` that a PARTITION clause names.
 
@@ -99,14 +110,16 @@ class Partitions:
         values = partition_values(self._spark, table, list(dict.fromkeys(names)))
         return [name for name, own in values.items() if _is(own, wanted)]
 
-    def _wanted(self, table: Table, specs: Sequence[Spec], text: str) -> list[_Wanted]:
+    def _wanted(
+        self, table: Table, specs: Sequence[Spec], text: str, *, is_whole: bool = False
+    ) -> list[_Wanted]:
         """The values that each clause names, cast to the columns' types as INSERT casts them."""
         columns = table.partition_columns
         values: list[Text | str] = []
         places: list[dict[int, int]] = []
         for spec in specs:
             places.append({})
-            for column, span in bind_partition(text, table, spec, is_whole=False):
+            for column, span in bind_partition(text, table, spec, is_whole=is_whole):
                 places[-1][columns.index(column)] = len(values)
                 values.append(static_value(Text(text), column, span).raw(f" AS v{len(values)}"))
         row = self._evaluated(Text(text).raw("SELECT ").commas(values)) if values else ()

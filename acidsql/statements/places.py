@@ -116,7 +116,8 @@ class Places:
             number: The transaction's id, which makes the name of another directory unique.
         """
         for owner in self.neighbours(table.location):
-            is_own = owner.is_dropped and owner.table == table.name  # ``prepare`` deletes the files
+            # ``prepare`` deletes the files of a dropped namesake, unless somebody may read them.
+            is_own = owner.is_dropped and owner.table == table.name and not owner.has_readers
             if not is_own or not is_same(owner.location, table.location):
                 return replace(table, location=f"{table.location}_{number}")
         if has_moved_away(table.location):
@@ -135,7 +136,7 @@ class Places:
                 the directory is not empty and ``adopt`` is False.
         """
         for cleanup in self._metastore.pending_cleanups():
-            is_own = cleanup.table == table.name
+            is_own = cleanup.table == table.name and not cleanup.until
             if is_own and is_same(cleanup.location, table.location):
                 delete_dropped(self._metastore, cleanup)
         if adopt:  # otherwise ``free`` has chosen the directory

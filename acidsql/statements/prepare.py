@@ -15,7 +15,7 @@ from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said
+from acidsql.statements.said import Said, assignment_policy
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import need_versions
 
@@ -45,20 +45,13 @@ class Preparer:
     def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
-        planned: Prepared
         if isinstance(statement, st.AutoCdc):
             self._need_state_tables(statement, text)
-            planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
-        elif isinstance(statement, st.Undo):
-            planned = plan_undo(text, self._undone(statement, text))
-        else:
-            planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
-        for query in planned.queries:
-            if query.table.checks:
-                raise UnsupportedError(
-                    f"{query.table.name} has a CHECK constraint, and acidsql does not check rows.",
-                    condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
-                )
+            return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+        if isinstance(statement, st.Undo):
+            return plan_undo(text, self._undone(statement, text))
+        policy = assignment_policy(self._spark)
+        planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted, policy=policy)
         if planned.before is not None:
             self._need_to_alter(planned.before)
         return planned

@@ -1,45 +1,39 @@
-"""Statements without events: CREATE, DROP, ALTER, TRUNCATE, USE.
+"""Statements without events: CREATE, DROP, ALTER, USE.
 
-Each statement takes its locks in a transaction of its own. Only TRUNCATE may be part of a longer
-transaction. A statement first changes the store, then the files. If the process dies in between,
-the next statement that needs the directory finishes the work.
+Each statement takes its locks in a transaction of its own. A statement first changes the store,
+then the files. If the process dies in between, the next statement that needs the directory finishes
+the work.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from acidsql.acid import cdc
-from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
-from acidsql.metastore.interface import Database, LockComponent, Operation, RowChange
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
+from acidsql.metastore.interface import Database, LockComponent, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, overwriting, taking
+from acidsql.plan.locking import exclusive, exclusive_database, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
+from acidsql.statements.constraints import bound_checks
 from acidsql.statements.family import Context, Family, runs
-from acidsql.statements.partition_specs import Spec
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
-from acidsql.statements.work import Work
-from acidsql.storage.columns import quoted_path
 from acidsql.storage.files.filesystem import filesystem_for, real
-from acidsql.storage.writing.publish import Published
-from acidsql.storage.writing.save import Save, Writing
-from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
@@ -61,17 +55,40 @@ class TableStatements(Family):
         table = self.define(statement, text, name)
         with self._transactions.own(text) as transaction:
             files = taking(table.location) if statement.location is not None else []
-            transaction.txn.lock([exclusive(name), *files], agent_info=text)
-            if self.exists(statement, name):
+            if not self.lock_new(statement, name, files, transaction, text):
                 return None
-            notes = self._create(table, transaction, adopt=statement.location is not None)
+            adopt, replaces = statement.location is not None, statement.or_replace
+            notes = self._create(table, transaction, adopt=adopt, replaces=replaces)
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
-    def _create(self, table: Table, transaction: Transaction, *, adopt: bool) -> tuple[str, ...]:
+    def lock_new(
+        self,
+        statement: st.CreateTable,
+        name: TableName,
+        others: Sequence[LockComponent],
+        transaction: Transaction,
+        text: str,
+    ) -> bool:
+        """Lock the name of a new table, and take these other locks. False if the table exists, and
+        the statement has IF NOT EXISTS."""
+        transaction.txn.lock([exclusive(name), *others], agent_info=text)
+        if self.exists(statement, name):
+            return False
+        if statement.or_replace and (beside := self._beside(name)):
+            transaction.txn.lock([exclusive(one) for one in beside], agent_info=text)
+        return True
+
+    def _create(
+        self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
+    ) -> tuple[str, ...]:
         if not adopt:
             table, place = self.take_place(table, transaction)
-            empty = {table.name: {"": RowChange(0)}}
-            transaction.txn.commit(create_table=table, cleaned=place, row_changes=empty)
+            transaction.txn.commit(
+                create_table=table,
+                replaces=replaces,
+                cleaned=place,
+                row_changes={table.name: {"": RowChange(0)}},
+            )
             return ()
         found = self._places.prepare(table, adopt=True)
         self._places.make(table)
@@ -85,19 +102,20 @@ class TableStatements(Family):
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises as ``create.define_table``."""
+        """The table that a CREATE TABLE defines. Raises as ``define_table``, ``bound_checks``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
             return create.like(source, statement, text, name, location)
-        return create.define_table(
+        table = create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
+        return replace(table, checks=bound_checks(self._spark, table, statement.checks, text))
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
 
-        If another table owns the directory with the table's name, the table gets another directory.
+        If a table owns the directory with the table's name, the new table gets another directory.
 
         Until the commit, the directory is queued for deletion. So after a crash the next CREATE
         deletes the directory. If the metastore has no such queue, the directory stays after a
@@ -126,34 +144,11 @@ class TableStatements(Family):
             if beside := self._beside(name):
                 txn.lock([exclusive(one) for one in beside], agent_info=text)
             cleanup = self._metastore.drop_table(name, txn_id=txn.id)
-            pending = self._metastore.pending_cleanups()
-            self._clean(cleanup, *(one for one in pending if one.table in cdc.names_beside(name)))
+            self._clean(cleanup)
+            if beside:
+                self._clean_tables(beside)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
-
-    @runs(st.TruncateTable)
-    def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
-        name = table.name
-        self._matching(table, [statement.partition], text)  # a wrong text opens nothing
-        with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
-            self._lock_rows(transaction.txn, name, statement.partition, text)
-            table = self._again(name)
-            partitions = self._matching(table, [statement.partition], text)
-            transaction.refuse_hidden(table, partitions)
-            published = self._empty(transaction.txn, work, table, partitions)
-            self._transactions.end_of_statement(transaction)
-        return Receipt(text, txn_id=transaction.id, directories=published.directories)
-
-    def _lock_rows(
-        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
-    ) -> None:
-        """Lock the partition of which TRUNCATE names all columns, or else the table."""
-        table = self._again(name)
-        chosen = None
-        if spec and len(spec) == len(table.partition_columns):
-            chosen = self._matching(table, [spec], text)
-        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
 
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
@@ -206,11 +201,23 @@ class TableStatements(Family):
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
+    @runs(st.SetFileFormat)
+    def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
+        """Change nothing: the table has this format already, or the statement is refused."""
+        table = self._names.need(statement.name, text)
+        if statement.file_format.lower() != table.file_format:
+            raise UnsupportedError(
+                f"The files of {table.name} stay {table.file_format.upper()}. CREATE TABLE … "
+                f"STORED AS … AS SELECT * FROM {table.name} copies the rows into other files.",
+                text, statement.place.start, statement.place.end,
+                condition="UNSUPPORTED_FEATURE.FILE_FORMAT",
+            )  # fmt: skip
+
     @runs(st.RenameTable)
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
-        self._refuse_sparks_name(statement.new_name)
+        self._names.need_free(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
@@ -221,29 +228,6 @@ class TableStatements(Family):
             self._metastore.rename_table(name, new_name, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
-
-    @runs(st.DropPartitions)
-    def _drop_partitions(self, statement: st.DropPartitions, text: str) -> Receipt | None:
-        """Drop partitions. First each gets a base without rows, which hides the old rows even if
-        the partition is added again. The commit also removes the partition from the catalog. The
-        files are deleted after the commit, the base last."""
-        table = self._names.need(statement.name, text)
-        name = table.name
-        self._matching(table, statement.specs, text, statement.if_exists)
-        own = self._transactions.own(text)
-        with own as transaction, transaction.statement("DROP PARTITION", text) as work:
-            txn = transaction.txn
-            txn.lock([exclusive(name, Operation.OVERWRITE)], agent_info=text)
-            table = self._again(name)
-            partitions = self._matching(table, statement.specs, text, statement.if_exists)
-            if not partitions:
-                return None
-            old = self._places.directories(table, partitions)
-            published = self._empty(txn, work, table, partitions)
-            gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
-            txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
-        self._places.remove(table, partitions, [*old, *published.directories])
-        return Receipt(text, txn_id=txn.id, directories=published.directories)
 
     def _beside(self, name: TableName) -> list[TableName]:
         """The tables that AUTO CDC may have made beside a table. The store takes them along."""
@@ -316,21 +300,6 @@ class TableStatements(Family):
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        with self._txns.open(agent_info=text) as txn:
-            txn.lock(locks, agent_info=text)
-            yield txn
-
-    def _empty(self, txn: Txn, work: Work, table: Table, partitions: list[str]) -> Published:
-        """Put a base without rows into each directory."""
-        statement_id = txn.next_statement_id()
-        save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=True)
-        with Writing(filesystem_for(table.location), save) as writing:
-            for partition in partitions:
-                writing.empty(partition)
-            return work.publish(table, writing)
-
     # The store has decided, so the statement has happened. If deleting files fails now, the next
     # statement that needs the directory finishes the work. The locks end with a time-out.
 
@@ -341,41 +310,37 @@ class TableStatements(Family):
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
-    def _matching(
-        self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
-    ) -> list[str]:
-        """The directories that the PARTITION clauses name; [""] for an unpartitioned table."""
-        if not table.partition_columns and not any(specs):
-            return [""]
-        return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
-
-    def _again(self, name: TableName) -> Table:
-        """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
-        if table is None:
-            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
-        return table
-
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does."""
-        is_ours = self._metastore.get_table(name) is not None
+        """Whether the table, or a view of its name, exists; without IF NOT EXISTS, raise
+        CatalogError if it does.
+
+        With OR REPLACE, the table may exist, unless it is Spark's.
+        """
+        is_view = self._metastore.view(name) is not None
+        if statement.or_replace and not is_view:
+            self._refuse_to_replace(statement, name)
+            return False
+        is_ours = is_view or self._metastore.get_table(name) is not None
         if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
             return True
         if not is_ours:
-            self._refuse_sparks_name(statement.name)
+            self._names.need_free(statement.name)
             return False
         raise CatalogError(
-            f"There is an ACID table {name} already.",
+            f"There is {'a view' if is_view else 'an ACID table'} {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
 
-    def _refuse_sparks_name(self, name: st.Name) -> None:
-        if self._names.is_sparks(name.parts):
-            full = quoted_path(name.parts)
-            raise CatalogError(
-                f"Spark has a table or view {full} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
-            )  # fmt: skip
+    def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
+        if not self._metastore.abilities.replaces_tables:
+            raise UnsupportedError(
+                "CREATE OR REPLACE TABLE needs acidsql's own metastore. A Hive Metastore cannot "
+                "replace a table in one step, so others would find none in between. INSERT "
+                "OVERWRITE replaces the rows; DROP TABLE and CREATE TABLE replace the table.",
+                condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
+            )
+        if self._transactions.get_table(name) is None:
+            self._names.need_free(statement.name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:
@@ -387,6 +352,14 @@ class TableStatements(Family):
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
         return f"{real(database.location)}/{directory_name(name.name)}"
+
+    def _clean_tables(self, names: Sequence[TableName]) -> None:
+        try:
+            pending = self._metastore.pending_cleanups()
+        except AcidSqlError as error:
+            _log.warning("Dropped tables are still to be deleted: %s", error)
+            return
+        self._clean(*(one for one in pending if one.table in names and not one.until))
 
     def _type_of(self, text: str) -> Callable[[Span], HiveType]:
         def type_of(span: Span) -> HiveType:

@@ -99,6 +99,11 @@ class Transaction:
         return self.txn.id
 
     @property
+    def is_block(self) -> bool:
+        """True if BEGIN, or ``with acid.transaction()``, opened it."""
+        return self._several
+
+    @property
     def replayed(self) -> bool:
         """True if this transaction was committed before (see ``Session.transaction``)."""
         return self.replayed_entry is not None
@@ -146,6 +151,29 @@ class Transaction:
                     + ", and Hive's format cannot change it again under the same write id. COMMIT "
                     "first, or change it before INSERT OVERWRITE or TRUNCATE.",
                     condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
+                )
+
+    def refuse_overwritten(
+        self, table: Table, partitions: Iterable[str], *, overwrite: bool
+    ) -> None:
+        """Refuse a branch of a multi-insert that writes to a partition of an earlier branch, if one
+        of the two overwrites the partition: the base would hide the other's rows.
+
+        Raises:
+            UnsupportedError: There is such a partition.
+        """
+        earlier = {
+            partition
+            for changed, done in self.works[-1].published
+            if changed.name == table.name and (overwrite or done.overwrote)
+            for partition in done.partitions
+        }
+        for partition in partitions:
+            if partition in earlier:
+                raise UnsupportedError(
+                    f"Two branches write to {table.name}/{partition}, and INSERT OVERWRITE is one "
+                    "of them (Hive 10087). Let one branch give all rows of a partition.",
+                    condition="UNSUPPORTED_FEATURE.OVERWRITE_BESIDE_INSERT",
                 )
 
     # ── savepoints ───────────────────────────────────────────────────────────────────────────

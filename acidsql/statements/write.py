@@ -60,11 +60,16 @@ class Writer:
         for query, touched in targets:
             if not query.table.partition_columns:
                 transaction.refuse_hidden(query.table, [""])
+            overwrite = query.overwrite
+            if overwrite and query.static_partition is not None:
+                transaction.refuse_overwritten(query.table, touched or (), overwrite=overwrite)
             with self._writing(transaction.txn, query, touched) as writing:
                 with clock("do"):
                     self._write(writing, query, views, said)
                 with clock("keep"):
-                    transaction.refuse_hidden(query.table, writing.partitions)
+                    partitions = writing.partitions
+                    transaction.refuse_hidden(query.table, partitions)
+                    transaction.refuse_overwritten(query.table, partitions, overwrite=overwrite)
                     work.publish(query.table, writing)
 
     @property
@@ -92,6 +97,7 @@ class Writer:
         static = None if query.static_partition is None or not touched else next(iter(touched))
         # Rows that replace others stay in their directories.
         has_new_rows = query.overwrite or query.merge or not (query.deletes or static)
+        needs_names = has_new_rows and not query.makes_table
         first = txn.next_statement_id()
         return Writing(
             filesystem_for(table.location),
@@ -105,7 +111,7 @@ class Writer:
                 query.overwrite,
                 query.merge,
                 query.allow_duplicate_deletes,
-                self._context.partitions.names(table) if has_new_rows else None,
+                self._context.partitions.names(table) if needs_names else None,
                 settings.max_dynamic_partitions,
                 notes_replaced=query.notes_replaced,
                 is_fast=settings.fast_paths,
@@ -119,12 +125,14 @@ class Writer:
         events = self._reader.events(query, views, said)
         with events.unchanged(self._context.spark), lower.mapped_errors(query.query):
             rows, settings = query.literal_rows, self._context.txns.settings
+            new = lower.enforced(events.rows, query.table)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
-                writing.literal_rows(events.rows)
+                writing.literal_rows(new)
             else:
                 is_tiny = events.source is not None and events.source.is_tiny
                 few = self._few if query.maybe_few or is_tiny else 0
-                small, whole = query.if_small, events.otherwise
-                writing.events(events.rows, few, if_small=small, otherwise=whole)
+                whole = events.otherwise
+                again = whole and (lambda: lower.enforced(whole(), query.table))
+                writing.events(new, few, if_small=query.if_small, otherwise=again)
         if query.overwrite:
             writing.replace_all()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from acidsql.errors import TransientTxnError
+from acidsql.errors import TableChangedError, TransientTxnError
 
 _LONGEST_PAUSE_S = 0.2
 
@@ -19,14 +19,21 @@ def again(
 ) -> _Result:
     """The result of ``run``, which runs again after a TransientTxnError.
 
+    Once it also runs again after a TableChangedError: then it looks up its tables anew.
+
     Args:
         run: What to run; each time it takes a new snapshot.
         retries: How often to run again at most.
         may_repeat: Asked after a failure: False raises the error at once.
     """
+    looks_again = True
     while True:
         try:
             return run()
+        except TableChangedError:
+            if not looks_again or not may_repeat():
+                raise
+            looks_again = False
         except TransientTxnError:
             if retries <= 0 or not may_repeat():
                 raise

@@ -26,3 +26,5 @@ SHOW COMPACTIONS DATABASE type TYPE 'minor'
 SHOW COMPACTIONS status STATUS 'failed'
 -- case abort: compactions
 ABORT COMPACTIONS 1 2 3
+-- case compaction_order, compaction_column: the name of a column as a string
+SHOW COMPACTIONS ORDER BY 'tabname' DESC, partname

@@ -5,6 +5,12 @@ COMMENT 'c' PARTITIONED BY (p STRING COMMENT 'x', q INT) CLUSTERED BY (id) INTO 
 LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
 -- case create_table: transactional by name
 CREATE TRANSACTIONAL TABLE n (a INT)
+-- case create_table: Hive's MANAGED
+CREATE MANAGED TABLE n (a INT)
+-- case create_table: Spark's OR REPLACE
+CREATE OR REPLACE TABLE db.n (a INT) PARTITIONED BY (p STRING)
+-- case create_table, content: OR REPLACE, as a query
+CREATE OR REPLACE TRANSACTIONAL TABLE n PARTITIONED BY (p) AS SELECT a, p FROM n
 -- case content, table_clause: as a query, partitioned by names
 CREATE TABLE n PARTITIONED BY (p) STORED AS ORC AS SELECT a, p FROM s
 -- case table_clause: Parquet, of an insert-only table; the word is in any case
@@ -49,6 +55,10 @@ ALTER TABLE t CHANGE COLUMN a TYPE BIGINT
 ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'c' = 'd')
 -- case unset_properties, property_key: two, as a string and as a name
 ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a', b.c)
+-- case add_partitions: two, as in Hive without a comma
+ALTER TABLE t ADD IF NOT EXISTS PARTITION (p = 1, q = 'x') PARTITION (q = DATE'2024-01-02', p = NULL)
+-- case set_format: whether the table has this format is not for the parser to judge
+ALTER TABLE t SET FILEFORMAT orc
 -- case drop_partitions: two
 ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 -- case rename: to another name

@@ -273,3 +273,10 @@ def test_no_column_is_changed_in_a_transaction(acid):
         for what in ("CHANGE id x INT", "REPLACE COLUMNS (id INT)"):
             with pytest.raises(acidsql.AcidSqlError, match="OP_NOT_ALLOWED_IN_TXN"):
                 acid.sql(f"ALTER TABLE t {what}")
+
+
+def test_a_table_keeps_its_file_format(acid):
+    acid.sql("CREATE MANAGED TABLE t (id INT)")
+    acid.sql("ALTER TABLE t SET FILEFORMAT orc")
+    error = refused(acid, "ALTER TABLE t SET FILEFORMAT PARQUET", "UNSUPPORTED_FEATURE", "PARQUET")
+    assert "AS SELECT * FROM default.t" in str(error)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyorc
 import pytest
-from kit import clean, fill, ordered, refused, rows
+from kit import clean, fill, ordered, rows
 from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import AcidSqlError, AnalysisError, WriteConflictError, WriteError
@@ -241,8 +241,6 @@ def test_nothing_to_merge_is_refused_and_said_so(acid, caplog):
 def test_a_partitioned_table_is_compacted_partition_by_partition(acid):
     fill(acid, KINDS["partitioned"], "1, 'a', 1", "2, 'b', 2")
     acid.sql("INSERT INTO t VALUES (3, 'c', 1), (4, 'd', 2)")
-    error = refused(acid, "ALTER TABLE t COMPACT 'major'", "COMPACTION_NEEDS_PARTITION")
-    assert "acid.compact" in str(error)
     with pytest.raises(AnalysisError, match="no such partition"):
         acid.sql("ALTER TABLE t PARTITION (p = 3) COMPACT 'major'")
     found = acid.compact("t", wait=True).collect()
@@ -250,6 +248,38 @@ def test_a_partitioned_table_is_compacted_partition_by_partition(acid):
         ("p=1", "ready for cleaning"), ("p=2", "ready for cleaning"),
     ]  # fmt: skip
     assert directories(acid) == ["p=1/base_0000002", "p=2/base_0000002"]
+
+
+def test_without_partition_or_with_some_columns_all_of_the_partitions_are_compacted(acid):
+    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT, q STRING)")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")  # there is no partition yet
+    for id in (1, 2):
+        acid.sql(f"INSERT INTO t VALUES ({id}, 1, 'x'), ({id}, 1, NULL), ({id}, 2, 'a/b')")
+    acid.sql("INSERT INTO t VALUES (3, 3, 'one delta')")
+    plan = acid.sql("EXPLAIN ALTER TABLE t COMPACT 'major'").first()[0]
+    assert plan.count("writes base_0000002") == 3 and plan.count("nothing to merge") == 1
+    compact(acid, "major", partition="PARTITION (p = 1)")
+    assert str(acid.last).count("ready for cleaning") == 2
+    found = rows(acid, "SHOW COMPACTIONS t")
+    assert sorted(row[3] for row in found) == ["p=1/q=__HIVE_DEFAULT_PARTITION__", "p=1/q=x"]
+    acid.sql("ALTER TABLE t COMPACT 'minor' AND WAIT")
+    assert "refused" in str(acid.last) and "ready for cleaning" in str(acid.last)
+    assert {name for name in directories(acid) if "delta" in name} == {
+        "p=2/q=a%2Fb/delta_0000001_0000002", "p=3/q=one delta/delta_0000003_0000003_0000",
+    }  # fmt: skip
+
+
+def test_if_one_of_the_partitions_cannot_be_compacted_the_others_are(acid):
+    fill(acid, KINDS["partitioned"], "1, 'a', 1", "1, 'b', 2", "1, 'c', 3")
+    acid.sql("INSERT INTO t VALUES (2, 'a', 1), (2, 'b', 2), (2, 'c', 3)")
+    damaged = next(row.path for row in acid.files("t").where("partition = 'p=2'").collect())
+    Path(damaged).write_bytes(b"no ORC" * 100)
+    with pytest.raises(AcidSqlError, match="p=2"):
+        acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    shown = acid.sql("SHOW COMPACTIONS t").select("partname", "state").collect()
+    assert sorted(map(tuple, shown)) == [
+        ("p=1", "ready for cleaning"), ("p=2", "failed"), ("p=3", "ready for cleaning"),
+    ]  # fmt: skip
 
 
 def test_explain_says_what_would_be_done_and_does_nothing(t):

@@ -7,7 +7,7 @@ import time
 import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
 
-from acidsql.errors import AcidSqlError
+from acidsql.errors import AcidSqlError, UnsupportedError
 
 pytestmark = pytest.mark.usefixtures("by_jobs")
 
@@ -115,11 +115,17 @@ def test_columns_by_list_and_by_name(acid):
     acid.sql("INSERT INTO t (p, A) VALUES (1, 2)")
     acid.sql("INSERT INTO t BY NAME SELECT 3 AS p, 'n' AS B, 4 AS a")
     acid.sql("INSERT INTO t BY NAME SELECT 5 AS p, 6 AS a")
-    assert table(acid) == [(2, "d", 1), (4, "n", 3), (6, "d", 5)]
+    acid.sql("INSERT INTO t (a) SELECT 7")
+    acid.sql(
+        "MERGE INTO t USING (SELECT 8 AS i) ON a = i WHEN NOT MATCHED THEN INSERT (a) VALUES (i)"
+    )
+    expected = [(2, "d", 1), (4, "n", 3), (6, "d", 5), (7, "d", None), (8, "d", None)]
+    assert table(acid) == expected
+    acid.sql("INSERT OVERWRITE t (a) VALUES (9)")  # the partition of NULL
+    assert table(acid) == [*expected[:3], (9, "d", None)]
     refused(acid, "INSERT INTO t BY NAME SELECT 1 AS nope, 2 AS p", "INCOMPATIBLE_DATA_FOR_TABLE")
     refused(acid, "INSERT INTO t (a, a) VALUES (1, 2)", "DUPLICATE_ASSIGNMENTS", "a")
     refused(acid, "INSERT INTO t (a, nope) VALUES (1, 2)", "UNRESOLVED_COLUMN", "nope")
-    refused(acid, "INSERT INTO t (a) VALUES (1)", "NEED_PARTITION")
     refused(acid, "INSERT INTO t VALUES (1, 'x')", "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH")
     refused(acid, "INSERT INTO t VALUES (1, 'x', 2), (1, 'x', 2, 3)", "INVALID_INLINE_TABLE")
     refused(acid, "INSERT INTO t SELECT 1, 'x', 2, 3", "INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY")
@@ -145,6 +151,31 @@ def test_a_multi_insert_reads_one_evaluation_of_its_source(acid):
     assert sorted(low) == sorted(row[:2] for row in high if row[2] == 2)
     assert 0 < len(low) < 100
     assert not [name for name in directories(acid, "low") if "_tmp" in name]
+
+
+def test_a_multi_insert_overwrites_partitions_in_one_scan(acid):
+    fill(acid, "s (id INT, day STRING)", "1, 'a'", "2, 'b'", "3, NULL", "4, 'a/b'")
+    fill(acid, "t (id INT) PARTITIONED BY (d STRING)", "10, 'a'", "20, 'b'", "30, NULL", "40, 'z'")
+    acid.sql(
+        "FROM s INSERT OVERWRITE t PARTITION (d = 'a') SELECT id WHERE day = 'a' "
+        "INSERT OVERWRITE t PARTITION (d = 'b') SELECT id WHERE day = 'nope' "
+        "INSERT OVERWRITE t PARTITION (d) SELECT id, day WHERE day IS NULL OR day = 'a/b' "
+        "INSERT INTO t PARTITION (d = 'z') SELECT id WHERE id = 2"
+    )
+    expected = [(1, "a"), (2, "z"), (3, None), (4, "a/b"), (40, "z")]
+    assert table(acid) == expected
+    first = "FROM s INSERT OVERWRITE t PARTITION (d = 'a') SELECT id"
+    for second in (
+        "OVERWRITE t PARTITION (d = lower('A')) SELECT id",
+        "OVERWRITE t PARTITION (d) SELECT id, 'a'",
+        "INTO t PARTITION (d) SELECT id, 'a'",
+    ):
+        with pytest.raises(UnsupportedError, match="t/d=a, and INSERT OVERWRITE is one") as error:
+            acid.sql(f"{first} INSERT {second}")
+        assert error.value.condition == "UNSUPPORTED_FEATURE.OVERWRITE_BESIDE_INSERT"
+    assert table(acid) == expected
+    acid.sql("CREATE TABLE u (id INT)")
+    refused(acid, "FROM s INSERT OVERWRITE u SELECT id INSERT INTO u SELECT id", "UNSUPPORTED", "u")
 
 
 def test_a_multi_insert_of_any_source(acid):

@@ -159,6 +159,13 @@ KINDS = (
         _PROBE_P,
         by_jobs=True,
     ),
+    Kind(
+        "multi_overwrite",
+        "FROM s INSERT OVERWRITE p PARTITION (k = 1) SELECT id, v WHERE id < 7 "
+        "INSERT OVERWRITE p PARTITION (k = 9) SELECT id, upper(v) INSERT INTO t SELECT id + 50, v",
+        _PROBE_P,
+        by_jobs=True,
+    ),
     Kind("create_table", "CREATE TABLE n (id INT)", "INSERT INTO n VALUES (1)"),
     Kind(
         "create_table_on_files",
@@ -179,6 +186,19 @@ KINDS = (
         "create_partitioned_as_select",
         "CREATE TABLE n PARTITIONED BY (id) AS SELECT id, upper(v) AS v FROM s",
         "INSERT INTO n VALUES ('probe', 99)",
+    ),
+    Kind("create_view", "CREATE VIEW n AS SELECT * FROM t", "INSERT INTO s SELECT * FROM n"),
+    Kind("replace_table", "CREATE OR REPLACE TABLE p (v STRING)", "INSERT INTO p VALUES ('probe')"),
+    Kind(
+        "replace_as_select",
+        "CREATE OR REPLACE TABLE p PARTITIONED BY (k) AS SELECT id, upper(v) AS v, id + k k FROM p",
+        _PROBE_P,
+        by_jobs=True,
+    ),
+    Kind(
+        "replace_with_state_table",
+        "CREATE OR REPLACE TABLE d AS SELECT id FROM d",
+        "INSERT INTO d VALUES (99)",
     ),
     Kind("drop_table", "DROP TABLE t", "CREATE TABLE t (other INT)"),
     Kind("drop_partitioned_table", "DROP TABLE p", "CREATE TABLE p AS SELECT * FROM s"),
@@ -206,6 +226,7 @@ KINDS = (
         "INSERT INTO shop.y VALUES (99)",
     ),
     Kind("drop_a_renamed_table", "DROP TABLE shop.z", "CREATE TABLE shop.y (id INT)"),
+    Kind("add_partitions", "ALTER TABLE p ADD PARTITION (k = 55) PARTITION (k = 8)", _PROBE_P),
     Kind("drop_partition", "ALTER TABLE p DROP PARTITION (k = 1)", _PROBE_P),
     Kind("create_database", "CREATE DATABASE fresh", "CREATE TABLE fresh.z (id INT)"),
     Kind("drop_database", "DROP DATABASE bare", goes_on=True),

@@ -1,5 +1,8 @@
 """The contract of ``Catalog``: databases, tables, partitions, names that are used again."""
 
+from dataclasses import replace
+from unittest.mock import ANY
+
 import pytest
 from contract_base import ACID, T, U, begin, seen, table, write
 from over_hive import needs
@@ -8,7 +11,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
-from acidsql.metastore.owners import Owner
+from acidsql.metastore.owners import Owner, PendingCleanup
 
 SALES = Database("sales", "/wh/sales.db", "of the sales people")
 
@@ -377,6 +380,31 @@ class CatalogContract:
         assert first > lost
         assert seen(store).is_valid(first)
         assert not seen(store).is_valid(lost)
+
+    @needs("replaces_tables")
+    def test_a_commit_puts_a_table_in_the_place_of_another_one(self, store):
+        store.create_table(table(partitioned=True))
+        lost = write(store, commit=False)
+        txn = begin(store)
+        new = replace(table(), columns=(Column("b", "date"),), location="/wh/t_1")
+        place = store.queue_cleanup(T, "/wh/t_1", txn_id=txn)
+        first = store.allocate_write_id(txn, T)
+        assert store.get_table(T) == table(partitioned=True)
+        lease = begin(store)
+        store.commit_txn(txn, create_table=new, replaces=True, cleaned=place.id)
+        assert store.get_table(T) == new
+        assert store.partitions(T) == []
+        assert first > lost
+        assert seen(store).is_valid(first) and not seen(store).is_valid(lost)
+        # The old directory stays while a transaction of that time is open.
+        assert store.pending_cleanups() == [PendingCleanup(ANY, T, "/wh/t", until=lease)]
+        assert [one.has_readers for one in store.owners()] == [False, True]
+
+    @needs("replaces_tables")
+    def test_a_commit_that_replaces_a_table_needs_none(self, store):
+        store.commit_txn(begin(store), create_table=table(), replaces=True)
+        assert store.get_table(T) == table()
+        assert store.pending_cleanups() == []
 
     @needs("queues_cleanups")
     def test_an_aborted_creation_leaves_a_directory_to_be_cleaned_and_no_table(self, store):

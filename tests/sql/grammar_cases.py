@@ -57,7 +57,7 @@ _SAMPLES = {
     "merging": ["'minor'", "'MAJOR'"],
     "rebalancing": ["'Rebalance'"],
     "state": ["'initiated'", "'Ready for Cleaning'", "'did_not_initiate'"],
-    "compaction_column": ["compactionid", "HIGHESTWRITEID", "`duration`"],
+    "compaction_column": ["compactionid", "HIGHESTWRITEID", "`duration`", "'TabName'"],
     "setting": ["hive.txn.timeout", "`hive.txn.timeout`"],
     "rest": ["60s", "'60s'", "`a``b`", "/x?y=(z", "-1"],
     "type": ["INT", "DECIMAL(10, 2)", "MAP<STRING, ARRAY<INT>>", "STRUCT<a: INT, b: STRING>"],

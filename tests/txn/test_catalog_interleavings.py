@@ -15,6 +15,8 @@ from two_sessions import Announced, Other, Rows, Session, Warehouse
 
 from acidsql.acid.types import parse_type
 from acidsql.errors import AcidSqlError
+from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.storage.event_records import Task
 from acidsql.storage.files.filesystem import LocalFileSystem
@@ -65,6 +67,10 @@ CHANGES = {
         [DROP, ("commit_txn", says(CREATE)), INSERT_AGAIN],
         after({"t": None}, {"t": frozenset()}, {"t": {"n1"}}),
     ),
+    "replace, insert": (
+        [("commit_txn", says(CREATE.replace("CREATE", "CREATE OR REPLACE"))), INSERT_AGAIN],
+        after({"t": frozenset()}, {"t": {"n1"}}),
+    ),
     "rename": ([rename("t", "x")], after({"t": None, "x": A})),
     "swap": (
         [rename("t", "x"), rename("u", "t"), rename("x", "u")],
@@ -79,6 +85,10 @@ CHANGES = {
         after({"t": None, "u": None}),
     ),
     # These are none that a snapshot could mind.
+    "add partition": (
+        [("commit_txn", says("ALTER TABLE d.t ADD PARTITION (p = 9)"))],
+        after({}),
+    ),
     "truncate": ([("commit_txn", says("TRUNCATE TABLE d.t"))], after({"t": frozenset()})),
     "properties": (
         [("alter_table", says("ALTER TABLE d.t SET TBLPROPERTIES ('a' = 'b')"))],
@@ -93,7 +103,7 @@ CHANGES = {
         after({}),
     ),
 }
-HARMLESS = {"truncate", "properties", "insert", "compact and clean"}
+HARMLESS = {"add partition", "truncate", "properties", "insert", "compact and clean"}
 
 
 # ── what the transaction does ────────────────────────────────────────────────────────────────
@@ -124,7 +134,8 @@ def no_spark(monkeypatch):
 
     monkeypatch.setattr(compacting, "_run", run)
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))
-    monkeypatch.setattr(TableStatements, "_matching", matching)
+    monkeypatch.setattr(PartitionStatements, "_matching", matching)
+    monkeypatch.setattr(Partitions, "wholly_named", lambda *_: ["p=9"])
     monkeypatch.setattr(
         TableStatements,
         "_type_of",
@@ -231,7 +242,9 @@ def test_a_snapshot_shows_what_it_has_or_fails_by_name(warehouse, monkeypatch, c
     assert (failed > 0) == (change not in HARMLESS)
 
 
-@pytest.mark.parametrize("change", ["swap", "drop, create, insert", "drop partition, insert again"])
+@pytest.mark.parametrize(
+    "change", ["swap", "drop, create, insert", "replace, insert", "drop partition, insert again"]
+)
 def test_no_table_is_emptied_but_the_one_that_was_looked_at(warehouse, monkeypatch, change):
     ends = set()
     for run in orders(warehouse, monkeypatch, change, look_twice):

@@ -32,8 +32,9 @@ from acidsql.plan.names import Names
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.family import Context
+from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.partition_specs import Partitions
+from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.tables import TableStatements
@@ -124,7 +125,7 @@ class Session:
         databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
         known = store, self.txns, self.transactions, self.names, databases, partitions
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
-        self.handlers = TableStatements(context).handlers()
+        self.handlers = all_handlers([TableStatements(context), PartitionStatements(context)])
         self.tables = TableRows(context)
 
     def rows(self, name: str) -> frozenset[str] | None:

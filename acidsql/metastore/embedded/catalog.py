@@ -22,14 +22,17 @@ from acidsql.metastore.embedded import (
     rows,
     streams,
     tables,
+    views,
     write_ids,
 )
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
     DBS,
+    MANAGED_TABLE,
     TBLS,
     TXN_COMPONENTS,
+    VIRTUAL_VIEW,
     WRITE_SET,
 )
 from acidsql.metastore.embedded.txns import need_open
@@ -39,7 +42,7 @@ from acidsql.metastore.owners import Owner, PendingCleanup
 DEFAULT_DATABASE = "default"
 
 
-class EmbeddedCatalog:
+class EmbeddedCatalog(views.EmbeddedViews):
     """The ``Catalog`` of the embedded metastore; the methods are described there."""
 
     _store: Store
@@ -90,24 +93,23 @@ class EmbeddedCatalog:
             )
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, name)
-            left = (
-                connection.execute(
-                    select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
-                )
-                .scalars()
-                .all()
+            left, left_views = (
+                rows.names(connection, name, kind) for kind in (MANAGED_TABLE, VIRTUAL_VIEW)
             )
-            if left and not cascade:
+            if (left or left_views) and not cascade:
+                what = f"the table '{left[0]}'" if left else f"the view '{left_views[0]}'"
                 raise CatalogError(
-                    f"The database '{name}' is not empty: it has the table '{left[0]}'.",
+                    f"The database '{name}' is not empty: it has {what}.",
                     condition="SCHEMA_NOT_EMPTY",
                     sqlstate="2BP01",
                     schemaName=name,
                 )
             dropped = [
-                self._delete_later(connection, one, self._drop_table(connection, one, txn_id))
+                self._delete_later(connection, one, tables.remove(connection, one, txn_id))
                 for one in (TableName(name, table) for table in left)
             ]
+            for view in left_views:
+                views.drop(connection, TableName(name, view), txn_id)
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
             return dropped
 
@@ -115,8 +117,7 @@ class EmbeddedCatalog:
 
     def tables(self, database: str) -> list[str]:
         with self._store.read() as connection:
-            found = select(TBLS.c.TBL_NAME).join(DBS).where(DBS.c.NAME == database)
-            return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
+            return rows.names(connection, database, MANAGED_TABLE)
 
     def get_table(self, name: TableName) -> Table | None:
         with self._store.read() as connection:
@@ -139,29 +140,8 @@ class EmbeddedCatalog:
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> PendingCleanup | None:
         with self._write(txn_id) as connection:
-            location = self._drop_table(connection, name, txn_id)
-            for beside in cdc.names_beside(name):
-                if _is_beside(connection, beside):
-                    place = self._drop_table(connection, beside, txn_id)
-                    self._delete_later(connection, beside, place)
+            location = tables.drop(connection, name, txn_id, self._store.now_ms(connection))
             return self._delete_later(connection, name, location) if delete_data else None
-
-    def _drop_table(self, connection: Connection, name: TableName, txn_id: int | None) -> str:
-        """Remove a table, and return its location."""
-        table_id = rows.need_table(connection, name)
-        location: str = connection.execute(
-            select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
-        ).scalar_one()
-        # ON DELETE CASCADE deletes the table's columns, partitions and so on.
-        connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
-        for components, prefix in _COMPONENTS[:2]:
-            ours = write_ids.of_table(components, prefix, name)
-            connection.execute(delete(components).where(ours))
-        compaction_rows.forget_table(connection, name)
-        streams.drop(connection, name)
-        write_ids.leave(connection, name, location)
-        catalog_history.note(connection, txn_id, name)
-        return location
 
     def _delete_later(
         self, connection: Connection, name: TableName, location: str
@@ -175,7 +155,7 @@ class EmbeddedCatalog:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
             for beside, new_beside in pairs:
-                if _is_beside(connection, beside):
+                if tables.is_beside(connection, beside):
                     _rename_table(connection, beside, new_beside, txn_id)
 
     def alter_table(
@@ -235,7 +215,6 @@ class EmbeddedCatalog:
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
         with self._write(txn_id) as connection:
-            tables.need_no_table(connection, name)
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
             write_ids.take(connection, name, location)
@@ -273,18 +252,10 @@ def _rename_table(
         catalog_history.note(connection, txn_id, changed)
 
 
-def _is_beside(connection: Connection, name: TableName) -> bool:
-    """Whether there is such a table, and AUTO CDC has made it beside another one."""
-    table_id = rows.table_id(connection, name)
-    return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
-
-
 def _shown(table: Table) -> list[tuple[str, str]]:
     """The names and types of a table's columns. Queries depend on these."""
     return [(column.name, column.type) for column in table.columns]
 
 
-# RENAME renames the rows of all three tables, DROP deletes those of the first two. WRITE_SET stays,
-# so conflicts with a dropped table's writers are still found. Locks need no change: only the DROP
-# itself has a lock on the table.
+# Locks need no change: only the RENAME itself has a lock on the table.
 _COMPONENTS = ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC"), (WRITE_SET, "WS"))

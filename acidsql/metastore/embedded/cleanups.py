@@ -7,6 +7,8 @@ compaction: a compaction that somebody requested with a property ``location`` de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select
 
 from acidsql.acid.table import TableName
@@ -17,7 +19,7 @@ from acidsql.metastore.embedded.schema import COMPACTION_QUEUE, NEXT_COMPACTION_
 from acidsql.metastore.owners import PendingCleanup
 
 CQ = COMPACTION_QUEUE.c
-_LOCATION = "location"
+_LOCATION, _UNTIL = "location", "until"
 
 
 def is_cleanup() -> ColumnElement[bool]:
@@ -27,9 +29,12 @@ def is_cleanup() -> ColumnElement[bool]:
     )
 
 
-def enqueue(connection: Connection, name: TableName, location: str, now_ms: int) -> PendingCleanup:
-    """Queue a directory for deletion."""
+def enqueue(
+    connection: Connection, name: TableName, location: str, now_ms: int, until: int = 0
+) -> PendingCleanup:
+    """Queue a directory for deletion. ``until``: see ``PendingCleanup``."""
     number = next_number(connection, NEXT_COMPACTION_QUEUE_ID)
+    said = {_LOCATION: location} | ({_UNTIL: str(until)} if until else {})
     connection.execute(
         insert(COMPACTION_QUEUE).values(
             CQ_ID=number,
@@ -37,24 +42,25 @@ def enqueue(connection: Connection, name: TableName, location: str, now_ms: int)
             CQ_TABLE=name.name,
             CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
             CQ_TYPE=CompactionType.MAJOR.value,
-            CQ_TBLPROPERTIES=stringable_map.encode({_LOCATION: location}),
+            CQ_TBLPROPERTIES=stringable_map.encode(said),
             CQ_ENQUEUE_TIME=now_ms,
         )
     )
-    return PendingCleanup(number, name, location)
+    return PendingCleanup(number, name, location, until)
 
 
 def pending(connection: Connection) -> list[PendingCleanup]:
     """The queued directories, oldest first."""
     found = select(CQ.CQ_ID, CQ.CQ_DATABASE, CQ.CQ_TABLE, CQ.CQ_TBLPROPERTIES)
+    rows = connection.execute(found.where(is_cleanup()).order_by(CQ.CQ_ID))
     return [
-        PendingCleanup(
-            number, TableName(database, table), stringable_map.decode(properties)[_LOCATION]
-        )
-        for number, database, table, properties in connection.execute(
-            found.where(is_cleanup()).order_by(CQ.CQ_ID)
-        )
+        _pending(number, TableName(database, table), stringable_map.decode(properties))
+        for number, database, table, properties in rows
     ]
+
+
+def _pending(number: int, table: TableName, said: Mapping[str, str]) -> PendingCleanup:
+    return PendingCleanup(number, table, said[_LOCATION], int(said.get(_UNTIL, 0)))
 
 
 def remove(connection: Connection, cleanup_id: int) -> None:

@@ -1,16 +1,32 @@
-"""Creates a table: checks that name and location are free, and writes the rows."""
+"""Creates a table, after a check that name and location are free, and drops a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
+from acidsql.acid import cdc
 from acidsql.acid.paths import overlap
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.embedded import cleanups, rows, versions, write_ids
-from acidsql.metastore.embedded.schema import DBS, TBLS
+from acidsql.metastore.embedded import (
+    catalog_history,
+    cleanups,
+    compaction_rows,
+    rows,
+    streams,
+    versions,
+    write_ids,
+)
+from acidsql.metastore.embedded.schema import (
+    COMPLETED_TXN_COMPONENTS,
+    DBS,
+    MANAGED_TABLE,
+    NEXT_TXN_ID,
+    TBLS,
+    TXN_COMPONENTS,
+)
 from acidsql.metastore.owners import Owner
 
 
@@ -48,16 +64,70 @@ def create(
     versions.begin(connection, table.name)
 
 
+def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, now_ms: int) -> None:
+    """Drop a table, if it exists, which another one replaces.
+
+    Its directory is queued for deletion when all transactions of now have ended.
+    """
+    if rows.table_id(connection, name) is not None:
+        until = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
+        location = drop(connection, name, txn_id, now_ms, until)
+        cleanups.enqueue(connection, name, location, now_ms, until)
+
+
+def drop(
+    connection: Connection, name: TableName, txn_id: int | None, now_ms: int, until: int = 0
+) -> str:
+    """Remove a table, and return its location. The tables beside it are dropped, too.
+
+    ``until``: see ``PendingCleanup``.
+
+    Raises:
+        CatalogError: There is no such table.
+    """
+    location = remove(connection, name, txn_id)
+    for beside in cdc.names_beside(name):
+        if is_beside(connection, beside):
+            place = remove(connection, beside, txn_id)
+            cleanups.enqueue(connection, beside, place, now_ms, until)
+    return location
+
+
+def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
+    """As ``drop``, but the tables beside it stay."""
+    table_id = rows.need_table(connection, name)
+    location: str = connection.execute(
+        select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)
+    ).scalar_one()
+    # ON DELETE CASCADE deletes the table's columns, partitions and so on. WRITE_SET stays, so
+    # conflicts with a dropped table's writers are still found.
+    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == table_id))
+    for components, prefix in ((TXN_COMPONENTS, "TC"), (COMPLETED_TXN_COMPONENTS, "CTC")):
+        ours = write_ids.of_table(components, prefix, name)
+        connection.execute(delete(components).where(ours))
+    compaction_rows.forget_table(connection, name)
+    streams.drop(connection, name)
+    write_ids.leave(connection, name, location)
+    catalog_history.note(connection, txn_id, name)
+    return location
+
+
+def is_beside(connection: Connection, name: TableName) -> bool:
+    """Whether there is such a table, and AUTO CDC has made it beside another one."""
+    table_id = rows.table_id(connection, name)
+    return table_id is not None and cdc.is_beside(rows.read_table(connection, name, table_id))
+
+
 def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:
     """Give a table these data columns. Raises CatalogError if there is no such table."""
     rows.replace_columns(connection, rows.need_table(connection, name), columns)
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
-    """Raise CatalogError if a table of that name exists."""
-    if rows.table_id(connection, name) is not None:
+    """Raise CatalogError if a table or view of that name exists."""
+    if rows.table_id(connection, name, None) is not None:
         raise CatalogError(
-            f"The table '{name}' exists already.",
+            f"The table or view '{name}' exists already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             sqlstate="42P07",
             relationName=name,
@@ -77,11 +147,13 @@ def need_free_location(connection: Connection, location: str) -> None:
 def owners(connection: Connection) -> list[Owner]:
     """See ``Catalog.owners``."""
     found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
+    found = found.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [
         Owner(TableName(database, name), location)
         for database, name, location in connection.execute(found)
     ]
     dropped = [
-        Owner(gone.table, gone.location, is_dropped=True) for gone in cleanups.pending(connection)
+        Owner(gone.table, gone.location, is_dropped=True, has_readers=gone.until > 0)
+        for gone in cleanups.pending(connection)
     ]
     return tables + dropped

@@ -188,6 +188,7 @@ class EmbeddedTxns:
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        replaces: bool = False,
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
@@ -207,6 +208,8 @@ class EmbeddedTxns:
             if compacted is not None:
                 compaction_rows.commit(connection, txn_id, compacted, now_ms)
             if create_table is not None:
+                if replaces:
+                    tables.drop_if_there(connection, create_table.name, txn_id, now_ms)
                 tables.create(connection, create_table, first_write_id, txn_id)
                 catalog_history.note(connection, txn_id, create_table.name)
             for name, columns in (new_columns or {}).items():

@@ -184,6 +184,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         add_partitions: Mapping[TableName, Sequence[Partition]] | None = None,
         drop_partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]] | None = None,
         create_table: Table | None = None,
+        replaces: bool = False,
         first_write_id: int = 1,
         cleaned: int | None = None,
         compacted: Compacted | None = None,
@@ -194,6 +195,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
     ) -> None:
         """Not in one step: a table is created, and partitions are added, before the transaction
         commits, and partitions are dropped after it."""
+        assert not replaces, "see ``Abilities.replaces_tables``"
         own = self._of(txn_id)
         changes = row_changes or {}
         if create_table is not None:
