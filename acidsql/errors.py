@@ -99,6 +99,7 @@ class SqlError(AcidSqlError):
         **keywords: object,
     ) -> None:
         self.text, self.start, self.end = text, start, end
+        self.words = message
         if text is not None:
             message = f"{message} {point_at(text, start, end)}"
         super().__init__(message, **keywords)  # type: ignore[arg-type]

@@ -64,7 +64,8 @@ HOMES = {
     # The runner and the modules that it calls pass DataFrames on; the public API makes and shows
     # them.
     "pyspark": {
-        "storage/", "compaction/", "plan/lower.py", "plan/names.py", "statements/", "streams/",
+        "storage/", "compaction/", "statements/", "streams/",
+        "plan/lower.py", "plan/missing_names.py", "plan/names.py",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
         "dataframes/", "magic.py",
         "cli.py",
@@ -89,6 +90,7 @@ COLLECTS = {
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/partition_columns.py": "names of partitions",
+    "storage/spark/catalog_names.py": "names of tables",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/time_travel.py": "one time",
     "statements/existing_rows.py": "the number of rows that break a constraint, and one of them",

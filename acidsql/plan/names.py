@@ -5,12 +5,8 @@ A CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_name
@@ -24,8 +20,6 @@ from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark import jvm, temporary
-
-_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
 
 class Tables(Protocol):
@@ -128,26 +122,6 @@ class Names:
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
-
-    @contextmanager
-    def naming_foreign(self) -> Iterator[None]:
-        """If Spark does not find a table that the metastore has, say what the table is."""
-        try:
-            yield
-        except (AnalysisException, AnalysisError) as error:
-            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-                raise
-            found = self._foreign((error.getMessageParameters() or {}).get("relationName", ""))
-            if found is None:
-                raise
-            raise found.refused() from error
-
-    def _foreign(self, quoted: str) -> ForeignTable | None:
-        """The table that is not acidsql's, by its name as Spark's errors give it."""
-        parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
-        if parts[:1] == [jvm.OWN_CATALOG]:
-            del parts[0]
-        return self.foreign(tuple(parts)) if parts else None
 
     def foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
         """As ``Catalog.foreign_table``."""

@@ -25,6 +25,7 @@ from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import read_lock
+from acidsql.plan.missing_names import MissingNames
 from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
@@ -106,6 +107,7 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
+        self._missing = MissingNames(spark, metastore, self._names)
         context = Context(
             spark, metastore, self._txns, self.transactions, self._names,
             SparkDatabases(spark, metastore), Partitions(spark, self.transactions), host,
@@ -163,7 +165,7 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def once() -> DataFrame:
-            with file_errors(), self._names.naming_foreign(), self._background.statement():
+            with file_errors(), self._missing.told(text), self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
@@ -307,10 +309,8 @@ class Runner:
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         need_relations(text)
         result = self._handlers[type(statement)](statement, text)
-        if isinstance(result, DataFrame):
-            return result
-        if result is None:
-            return nothing(self._spark)
+        if result is None or isinstance(result, DataFrame):
+            return nothing(self._spark) if result is None else result
         self.last = result
         return showing(nothing(self._spark), result)
 

@@ -41,7 +41,7 @@ def test_a_table_of_sparks_is_made_in_the_current_database(spark, acid):
     assert rows(acid, "SELECT * FROM plain, ours") == [(1, 2)]
     assert rows(acid, "SELECT * FROM x.plain, x.ours") == [(1, 2)]
     acid.sql("USE default")
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(AnalysisError, match="TABLE_OR_VIEW_NOT_FOUND"):
         acid.sql("SELECT * FROM ours, plain")
 
 

@@ -211,6 +211,35 @@ def test_no_suggestion_names_a_column_of_our_own(acid, statement):
     assert "[]" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("statement", "at", "similar"),
+    [
+        ("SELECT * FROM plane p", "plane", "`planes`"),
+        ("SELECT 'plane' FROM default . `Plane`", "default . `Plane`", "`planes`"),
+        ("UPDATE plane SET id = 1", "plane", "`planes`"),
+        ("TRUNCATE TABLE plane", "plane", "`planes`"),
+        ("DROP TABLE plane", "plane", "`planes`"),
+        ("SELECT * FROM planes JOIN flihgts ON true", "flihgts", "`flights`"),
+        (
+            "MERGE INTO planes USING flihgts ON true WHEN MATCHED THEN DELETE",
+            "flihgts",
+            "`flights`",
+        ),
+        ("SELECT * FROM nowhere.planes", "nowhere.planes", None),
+        ("SELECT * FROM xyz", "xyz", None),
+    ],
+)
+def test_a_name_that_is_not_there_is_told_with_similar_names(acid, capfd, statement, at, similar):
+    """ACID tables and what Spark has, such as temporary views, alike."""
+    fill(acid, "planes (id INT)")
+    acid.sql("CREATE OR REPLACE TEMPORARY VIEW flights AS SELECT 1 AS id")
+    error = refused(acid, statement, "TABLE_OR_VIEW_NOT_FOUND", at)
+    assert ("Did you mean" in str(error)) == (similar is not None)
+    assert similar is None or f"Did you mean {similar}?" in str(error)
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
+    acid.sql("DROP VIEW flights")
+
+
 def test_a_drop_of_what_is_not_there_is_an_error_unless_it_is_to_be_ignored(acid):
     for what in ("TABLE", "VIEW"):
         error = refused(acid, f"DROP {what} nothing", "TABLE_OR_VIEW_NOT_FOUND", "nothing")

@@ -1,0 +1,110 @@
+"""Tells more about a name that a statement has, and no table or view: what the name means
+elsewhere, or which names are similar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.metastore.catalog import Catalog
+from acidsql.plan.lower import no_log
+from acidsql.plan.names import Names
+from acidsql.sql.tokens import Span, tokenize
+from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.spark.catalog_names import table_names
+from acidsql.storage.spark.jvm import OWN_CATALOG
+
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
+_SHOWN = 3  # similar names in an error
+
+
+class MissingNames:
+    """Names of one session's statements that mean nothing.
+
+    Args:
+        spark: The Spark session.
+        catalog: Has the names of the metastore's tables.
+        names: Resolves names.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: Catalog, names: Names) -> None:
+        self._spark, self._catalog, self._names = spark, catalog, names
+
+    @contextmanager
+    def told(self, text: str) -> Iterator[None]:
+        """If there is no table or view of a name, raise an error that tells more about the name.
+
+        Args:
+            text: The statement.
+
+        Raises:
+            UnsupportedError: The metastore has a table or view of this name that acidsql does not
+                read.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND, with a caret and with similar names.
+        """
+        try:
+            with no_log():  # an error is raised, so it need not be printed, too
+                yield
+        except (AnalysisException, AnalysisError) as error:
+            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+            parts = self._parts(error, text)
+            if (found := self._names.foreign(parts) if parts else None) is not None:
+                raise found.refused() from error
+            raise self._better(error, parts, text) from None
+
+    def _parts(self, error: AnalysisException | AnalysisError, text: str) -> tuple[str, ...]:
+        """The name, as Spark's error gives it, or as it stands in the text."""
+        if isinstance(error, AnalysisError):
+            stated = (error.text or text)[error.start : error.end]
+            parts = [token.value for token in tokenize(stated) if token.is_name]
+        else:
+            quoted = (error.getMessageParameters() or {}).get("relationName", "")
+            parts = [part.replace("``", "`") for part in _QUOTED.findall(quoted)]
+        return tuple(parts[1:] if parts[:1] == [OWN_CATALOG] else parts)
+
+    def _better(
+        self, error: AnalysisException | AnalysisError, parts: tuple[str, ...], text: str
+    ) -> AnalysisError:
+        """The error with a caret and with similar names."""
+        if isinstance(error, AnalysisError):
+            words, place = error.words, Span(error.start, error.end)
+            text = text if error.text is None else error.text
+        else:
+            words, place = f"There is no table or view {quoted_path(parts)}.", _place(parts, text)
+        similar = self._similar(parts) if parts else []
+        hint = f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
+        return AnalysisError(
+            words + hint,
+            text, place.start, place.end,
+            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
+        )  # fmt: skip
+
+    def _similar(self, parts: tuple[str, ...]) -> list[str]:
+        """Names of tables and views that are like a name, the most similar first."""
+        name = self._names.qualify(parts)
+        if name is None:
+            return []
+        known: set[str] = set()
+        with suppress(AcidSqlError):
+            known.update(self._catalog.tables(name.database))
+        with suppress(PySparkException):
+            known.update(table_names(self._spark, name.database))
+        return get_close_matches(name.name, sorted(known), _SHOWN)
+
+
+def _place(parts: tuple[str, ...], text: str) -> Span:
+    """The place of a name in the statement; the whole statement if it is not there."""
+    wanted = [part.lower() for part in parts]
+    tokens = [token for token in tokenize(text) if token.text != "."]
+    for at in range(len(tokens) - len(wanted) + 1):
+        chain = tokens[at : at + len(wanted)]
+        if [token.value.lower() for token in chain if token.is_name] == wanted:
+            return Span(chain[0].start, chain[-1].end)
+    return Span(0, len(text))
