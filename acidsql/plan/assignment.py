@@ -1,16 +1,24 @@
 """Store assignment: which type may be written to which column, and the SQL of the conversion.
 
-The rules are Spark's ANSI store assignment (``Cast.canANSIStoreAssign``). A column of a number type
-takes any number type, a string column any atomic type, a date or timestamp column any date or
-timestamp type. NULL goes into any column. A string does not go into an INT column, but a string
-literal does, if it is an INT: ``VALUES ('2024-01-01')`` is a date for a DATE column.
+The rules are those of ``spark.sql.storeAssignmentPolicy``:
 
-A value that is out of range is an error. CAST does not always raise this error: with
+* ANSI (``Cast.canANSIStoreAssign``): a column of a number type takes any number type, a string
+  column any atomic type, a date or timestamp column any date or timestamp type. NULL goes into any
+  column. A string does not go into an INT column, but a string literal does, if it is an INT:
+  ``VALUES ('2024-01-01')`` is a date for a DATE column.
+* STRICT (``Cast.canUpCast``): only types from which no value can be lost.
+* LEGACY: as ANSI, and also strings into number, date, timestamp, boolean and binary columns, and
+  numbers and booleans into each other. A text that is no such value becomes NULL, as in Hive.
+
+A value that is out of range is an error, whatever the policy. (Spark's LEGACY would wrap integers
+around.) CAST does not always raise this error: with
 ``spark.sql.ansi.enabled=false`` it wraps around. ``try_cast`` does not depend on the session, so
 each conversion that can fail is checked by a ``try_cast``.
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
@@ -24,6 +32,18 @@ _FLOATS = {"float", "double"}
 _DATETIMES = {"date", "timestamp", "timestamp_ltz"}
 _TEXTS = {"string", "char", "varchar"}
 _NESTED = {"array", "map", "struct"}
+_FROM_TEXT = frozenset(_INTEGERS) | _FLOATS | _DATETIMES | {"decimal", "boolean", "binary"}
+# The order of Spark's UpCastRule: no value is lost on the way to a later type.
+_UP = ["tinyint", "smallint", "int", "bigint", "float", "double"]
+
+
+class Policy(Enum):
+    """A value of ``spark.sql.storeAssignmentPolicy``."""
+
+    ANSI = "ANSI"
+    STRICT = "STRICT"
+    LEGACY = "LEGACY"
+
 
 # The prefix of our own raise_error texts, which the user's texts do not have. Condition, SQLSTATE
 # and message follow, each with a bar after it.
@@ -43,6 +63,7 @@ def assign(
     where: Span,
     *,
     is_literal: bool = False,
+    policy: Policy = Policy.ANSI,
 ) -> str:
     """SQL that converts a value of type ``source`` to a column's type.
 
@@ -54,16 +75,19 @@ def assign(
         text: The user's statement.
         where: The value's place in the statement.
         is_literal: The value is a literal.
+        policy: The session's policy.
 
     Raises:
         AnalysisError: INCOMPATIBLE_DATA_FOR_TABLE: the column takes no values of this type.
     """
     wanted = parse_type(target)
     is_said = is_literal and source.kind == "string" and takes_literals(wanted)
-    if not is_said and not can_assign(source, wanted):
+    if not can_assign(source, wanted, policy) and (not is_said or policy is Policy.STRICT):
+        strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
         raise AnalysisError(
             f"A value of type {_shown(source).upper()} cannot be written to column '{column}' of "
-            f"type {target.upper()}. Write CAST(… AS {target.upper()}) to convert the value.",
+            f"type {target.upper()}{strictly}. Write CAST(… AS {target.upper()}) to convert the "
+            "value.",
             text,
             where.start,
             where.end,
@@ -71,24 +95,61 @@ def assign(
             sqlstate="KD000",
             column=column,
         )
-    return _assigned(sql, source, wanted, column, 0)
+    return _Assignment(column, policy).sql(sql, source, wanted)
 
 
-def can_assign(source: HiveType, target: HiveType) -> bool:
-    """Whether a column takes values of a type, by Spark's ``Cast.canANSIStoreAssign``."""
+def can_assign(source: HiveType, target: HiveType, policy: Policy = Policy.ANSI) -> bool:
+    """Whether a column takes values of a type."""
     if source.kind == "void" or source == target:
         return True
     if source.kind in _NESTED or target.kind in _NESTED:
+        children = zip(source.children, target.children, strict=False)
         return (
             source.kind == target.kind
             and len(source.children) == len(target.children)
-            and all(map(can_assign, source.children, target.children))
+            and all(can_assign(one, other, policy) for one, other in children)
         )
+    if policy is Policy.STRICT:
+        return _loses_nothing(source, target)
+    if policy is Policy.LEGACY and _is_converted(source, target):
+        return True
     if target.kind in _TEXTS:
         return _is_atomic(source)
     return (_is_number(source) and _is_number(target)) or (
         source.kind in _DATETIMES and target.kind in _DATETIMES
     )
+
+
+def _loses_nothing(source: HiveType, target: HiveType) -> bool:
+    """Spark's ``Cast.canUpCast`` of atomic types."""
+    if target.kind in _TEXTS:
+        return _is_atomic(source)
+    if source.kind in _DATETIMES and target.kind in _DATETIMES:
+        return target.kind != "date" or source.kind == "date"
+    if source.kind in _UP and target.kind in _UP:
+        return _UP.index(source.kind) <= _UP.index(target.kind)
+    if target.kind == "decimal" and _is_number(source) and source.kind not in _FLOATS:
+        return _fraction(source) <= _fraction(target) and _digits_in(source) <= _digits_in(target)
+    # A DECIMAL without a fraction, and with fewer digits than the integer type.
+    whole = source.kind == "decimal" and target.kind in _INTEGERS and _fraction(source) == 0
+    return whole and _digits_in(source) < _digits_in(target)
+
+
+def _fraction(node: HiveType) -> int:
+    return node.parameters[1] if node.kind == "decimal" else 0
+
+
+def _digits_in(node: HiveType) -> int:
+    """As ``_digits``; Spark counts 20 digits of a BIGINT."""
+    return 20 if node.kind == "bigint" else _digits(node)
+
+
+def _is_converted(source: HiveType, target: HiveType) -> bool:
+    """Whether only the policy LEGACY converts these types into each other."""
+    if source.kind == "string":
+        return target.kind in _FROM_TEXT
+    pair = {source.kind, target.kind}
+    return "boolean" in pair and (_is_number(source) or _is_number(target))
 
 
 def takes_literals(target: HiveType) -> bool:
@@ -106,40 +167,77 @@ def as_read(sql: str, column: Column, *, is_partition: bool) -> str:
     return f"rpad({sql}, {kind.parameters[0]}, ' ')" if kind.kind == "char" else sql
 
 
-def _assigned(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:
-    if source.kind == "void":
-        return f"CAST({sql} AS {shown_type(str(target))})"
-    if target.kind in _NESTED:
-        return _nested(sql, source, target, column, depth)
-    if target.kind in ("char", "varchar"):
-        text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
-        return _fitted(text, target, column)
-    if source == target:
-        return sql
-    wanted = shown_type(str(target))
-    if source.kind == "string":
-        return _read(sql, target, wanted, column)
-    if _is_safe(source, target):
-        return f"CAST({sql} AS {wanted})"
-    failed = raise_sql(
-        "CAST_OVERFLOW_IN_TABLE_INSERT",
-        "22003",
-        f"A value is out of the range of column '{column}' of type {str(target).upper()}.",
-    )
-    cast = f"try_cast({sql} AS {wanted})"
-    return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failed} ELSE {cast} END"
+class _Assignment:
+    """Converts values to the type of a column.
 
+    Args:
+        column: The column's name, for messages.
+        policy: The session's policy.
+    """
 
-def _read(sql: str, target: HiveType, wanted: str, column: str) -> str:
-    """SQL that reads a text as a value of the target type."""
-    cast = f"try_cast({sql} AS {wanted})"
-    wrong = f"{cast} IS NULL"
-    if target.kind == "timestamp":
-        wrong = f"({wrong} OR {sql} RLIKE {literal(_HAS_ZONE)})"
-    kind = str(target).upper()
-    said = literal(f"This text is no {kind}, which column '{column}' takes: ")
-    failed = raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
-    return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {failed} ELSE {cast} END"
+    def __init__(self, column: str, policy: Policy) -> None:
+        self._column, self._policy = column, policy
+
+    def sql(self, sql: str, source: HiveType, target: HiveType, depth: int = 0) -> str:
+        """SQL of the converted value. ``depth``: how deep in the column's type it is."""
+        if source.kind == "void":
+            return f"CAST({sql} AS {shown_type(str(target))})"
+        if target.kind in _NESTED:
+            return self._nested(sql, source, target, depth)
+        if target.kind in ("char", "varchar"):
+            text = sql if source.kind == "string" else f"CAST({sql} AS STRING)"
+            return _fitted(text, target, self._column)
+        if source == target:
+            return sql
+        wanted = shown_type(str(target))
+        if source.kind == "string" and target.kind != "string":
+            return self._read(sql, target, wanted)
+        if _is_safe(source, target):
+            return f"CAST({sql} AS {wanted})"
+        failed = raise_sql(
+            "CAST_OVERFLOW_IN_TABLE_INSERT",
+            "22003",
+            f"A value is out of the range of column '{self._column}' of type "
+            f"{str(target).upper()}.",
+        )
+        cast = f"try_cast({sql} AS {wanted})"
+        return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failed} ELSE {cast} END"
+
+    def _read(self, sql: str, target: HiveType, wanted: str) -> str:
+        """SQL that reads a text as a value of the target type."""
+        cast = f"try_cast({sql} AS {wanted})"
+        if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
+            # As in Hive, '1.5' is 1, and '.5' is 0.
+            with_zero = f"regexp_replace({sql}, '^([ ]*[-+]?)[.](?=[0-9])', '$10.')"
+            cast = f"try_cast(regexp_replace({with_zero}, '[.][0-9]*[ ]*$', '') AS {wanted})"
+        wrong = f"{cast} IS NULL"
+        if target.kind == "timestamp":
+            wrong = f"({wrong} OR {sql} RLIKE {literal(_HAS_ZONE)})"
+        kind = str(target).upper()
+        said = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
+        failed = raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
+        if self._policy is Policy.LEGACY:
+            failed = "NULL"
+        return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {failed} ELSE {cast} END"
+
+    def _nested(self, sql: str, source: HiveType, target: HiveType, depth: int) -> str:
+        if _same_for_storage(source, target):
+            return sql
+        if source.kind == "struct":
+            from_names = source.names
+            parts = zip(target.names, from_names, source.children, target.children, strict=True)
+            fields = ", ".join(
+                f"{literal(to)}, {self.sql(f'{sql}.{quote(name)}', inner, outer, depth)}"
+                for to, name, inner, outer in parts
+            )
+            return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({fields}) END"
+        sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
+        return nested(
+            sql,
+            target,
+            lambda part, child, deeper: self.sql(part, sources[id(child)], child, deeper),
+            depth,
+        )
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:
@@ -151,26 +249,6 @@ def raise_told(condition: str, sqlstate: str, message: str) -> str:
     """As ``raise_sql``, but the message is SQL. Bars in it become slashes."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', '/'), '|'))"
-
-
-def _nested(sql: str, source: HiveType, target: HiveType, column: str, depth: int) -> str:
-    if _same_for_storage(source, target):
-        return sql
-    if source.kind == "struct":
-        from_names = source.names
-        parts = zip(target.names, from_names, source.children, target.children, strict=True)
-        fields = ", ".join(
-            f"{literal(to)}, {_assigned(f'{sql}.{quote(name)}', inner, outer, column, depth)}"
-            for to, name, inner, outer in parts
-        )
-        return f"CASE WHEN {sql} IS NOT NULL THEN named_struct({fields}) END"
-    sources = {id(child): source.children[i] for i, child in enumerate(target.children)}
-    return nested(
-        sql,
-        target,
-        lambda part, child, deeper: _assigned(part, sources[id(child)], child, column, deeper),
-        depth,
-    )
 
 
 def _fitted(sql: str, target: HiveType, column: str) -> str:
@@ -194,6 +272,8 @@ def _is_safe(source: HiveType, target: HiveType) -> bool:
         return True
     if source.kind in _FLOATS:
         return False
+    if "boolean" in (source.kind, target.kind):
+        return target.kind != "decimal"  # DECIMAL(1, 1) has no 1
     # The last digit of an integer type does not have its full range (a TINYINT ends at 127), and
     # rounding may carry into a new digit.
     must_be_wider = source.kind == "decimal" and (

@@ -12,7 +12,7 @@ from typing import Any
 from acidsql.acid.table import Column, Table
 from acidsql.acid.types import HiveType
 from acidsql.errors import UnsupportedError
-from acidsql.plan.assignment import assign
+from acidsql.plan.assignment import Policy, assign
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import default_sql
 from acidsql.sql.conditions import has_subquery, terms_about, window_function
@@ -127,6 +127,7 @@ class Planned:
         blank: An empty text over the statement, with the edits that replace ACID tables.
         analyse: Asks Spark for a query's columns.
         double_quoted: ``"…"`` is a name in this session, or may be one.
+        policy: The session's rules of store assignment.
     """
 
     text: str
@@ -135,6 +136,7 @@ class Planned:
     blank: Text
     analyse: Analyse
     double_quoted: bool = True
+    policy: Policy = Policy.ANSI
 
     def new(self) -> Text:
         """An empty text over the statement."""
@@ -155,7 +157,10 @@ def assigned(
     ``is_literal``: default: whether there is one literal at ``where``.
     """
     is_literal = is_text(planned, where) if is_literal is None else is_literal
-    return assign(sql, kind, column.name, column.type, planned.text, where, is_literal=is_literal)
+    return assign(
+        sql, kind, column.name, column.type, planned.text, where,
+        is_literal=is_literal, policy=planned.policy,
+    )  # fmt: skip
 
 
 def is_text(planned: Planned, where: Span) -> bool:

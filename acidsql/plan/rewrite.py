@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.plan import evolution
+from acidsql.plan.assignment import Policy
 from acidsql.plan.delete import plan_delete
 from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, may_be_few
 from acidsql.plan.insert import plan_insert, plan_source
@@ -105,7 +106,13 @@ def may_need_workers(text: str, statement: Dml | Undo) -> bool:
 
 
 def plan_dml(
-    text: str, statement: Dml, resolve: Resolve, analyse: AnalyseOver, *, double_quoted: bool
+    text: str,
+    statement: Dml,
+    resolve: Resolve,
+    analyse: AnalyseOver,
+    *,
+    double_quoted: bool,
+    policy: Policy,
 ) -> Prepared:
     """Rewrite a statement to event queries.
 
@@ -115,6 +122,7 @@ def plan_dml(
         resolve: Gives the ACID table of a name, or None.
         analyse: Asks Spark for the columns of a query.
         double_quoted: ``"…"`` is a name in this session.
+        policy: The session's rules of store assignment.
 
     Raises:
         SqlError: A name, a type or a number of values is wrong, or the statement contains
@@ -122,7 +130,7 @@ def plan_dml(
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _target(text, statement, resolve))
-        if plain is not None:
+        if plain is not None and policy is not Policy.STRICT:
             return Prepared((plain,), ())
         statement = _read_again(text, double_quoted)
     refuse_reserved_names(text)
@@ -132,22 +140,22 @@ def plan_dml(
         edits += star_edits(text, statement, resolve, double_quoted=double_quoted)
     blank = Text(text, edits)
     if isinstance(statement, MultiInsert):
-        return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins)
+        return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins, policy)
     table = _target(text, statement, resolve)
-    standins = rewritten.standins
-    view = ""
+    standins, view, source = rewritten.standins, "", None
     if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
         standins = (*standins, new_standin(table, row_id=True, is_target=True))
         view = standins[-1].view
-    if isinstance(statement, Insert) and statement.replacing is not None:
-        return _replacing(text, statement, table, standins, analyse, blank, double_quoted)
-    source = None
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)
-    planned = Planned(
-        text, table, view, blank, lambda query: analyse(query, standins, source), double_quoted
-    )
+
+    def analyse_here(query: Text) -> Fields:
+        return analyse(query, standins, source)
+
+    planned = Planned(text, table, view, blank, analyse_here, double_quoted, policy)
+    if isinstance(statement, Insert) and statement.replacing is not None:
+        return _replacing(statement, planned, standins, analyse)
     event_query = _plan(statement, planned, rewritten.source_view, source)
     returning = plan_returning(
         text, statement, event_query.table, lambda query, shown: analyse(query, shown, None),
@@ -182,22 +190,15 @@ def _plan(
 
 
 def _replacing(
-    text: str,
-    statement: Insert,
-    table: Table,
-    standins: tuple[StandIn, ...],
-    analyse: AnalyseOver,
-    blank: Text,
-    double_quoted: bool,
+    statement: Insert, planned: Planned, standins: tuple[StandIn, ...], analyse: AnalyseOver
 ) -> Prepared:
-    """Rewrite an INSERT … REPLACE, whose target is the last of the stand-ins."""
-
-    def over(query: Text, rows: Derived | None = None) -> Fields:
-        return analyse(query, standins, rows)
-
-    planned = Planned(text, table, standins[-1].view, blank, over, double_quoted)
-    query, rows = plan_replace(statement, evolution.for_insert(statement, planned), over)
-    return Prepared((query,), standins, rows, before=None if query.table == table else table)
+    """Rewrite an INSERT … REPLACE."""
+    evolved = evolution.for_insert(statement, planned)
+    query, rows = plan_replace(
+        statement, evolved, lambda *over: analyse(over[0], standins, over[1])
+    )
+    before = None if query.table == planned.table else planned.table
+    return Prepared((query,), standins, rows, before=before)
 
 
 def _multi_insert(
@@ -207,12 +208,17 @@ def _multi_insert(
     analyse: AnalyseOver,
     blank: Text,
     standins: tuple[StandIn, ...],
+    policy: Policy,
 ) -> Prepared:
     """Rewrite ``FROM s INSERT … INSERT …``. All branches read one evaluation of the source."""
     relation, alias = _relation(text, statement.source)
     source = _with_ctes(statement, blank).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
     derived = Derived(view, source)
+
+    def analyse_here(query: Text) -> Fields:
+        return analyse(query, standins, derived)
+
     queries: list[EventQuery] = []
     for branch in statement.branches:
         table = _target(text, branch, resolve)
@@ -221,7 +227,7 @@ def _multi_insert(
         if alias is not None:
             query.raw(f" AS {quote(alias)}")
         query.raw("\n").verbatim(branch.body)
-        planned = Planned(text, table, "", blank, lambda query: analyse(query, standins, derived))
+        planned = Planned(text, table, "", blank, analyse_here, policy=policy)
         bound = bind_insert(text, table, branch.columns, branch.partition)
         queries.append(plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite))
     return Prepared(tuple(queries), standins, derived)

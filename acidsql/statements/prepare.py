@@ -15,7 +15,7 @@ from acidsql.plan.undone import OfVersion, Since, Undone
 from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
-from acidsql.statements.said import Said
+from acidsql.statements.said import Said, assignment_policy
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.time_travel import need_versions
 
@@ -51,7 +51,10 @@ class Preparer:
         elif isinstance(statement, st.Undo):
             planned = plan_undo(text, self._undone(statement, text))
         else:
-            planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted)
+            policy = assignment_policy(self._spark)
+            planned = plan_dml(
+                text, statement, resolve, analyse, double_quoted=quoted, policy=policy
+            )
         for query in planned.queries:
             if query.table.checks:
                 raise UnsupportedError(

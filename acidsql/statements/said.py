@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from acidsql.plan.assignment import Policy
 from acidsql.plan.query import argument_name
 from acidsql.sql.frames import need_frames
 from acidsql.sql.statements import Merge, MultiInsert, SparkStatement, Statement
@@ -74,3 +75,8 @@ def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
 def is_utc(spark: SparkSession) -> bool:
     """Whether the session's time zone is one of the names that certainly mean UTC."""
     return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")
+
+
+def assignment_policy(spark: SparkSession) -> Policy:
+    """The session's rules of store assignment."""
+    return Policy(str(spark.conf.get("spark.sql.storeAssignmentPolicy")).upper())

@@ -8,7 +8,7 @@ from kit import refused
 
 from acidsql.acid.types import parse_type
 from acidsql.errors import ConstraintError, SqlError
-from acidsql.plan.assignment import can_assign
+from acidsql.plan.assignment import Policy, can_assign
 from acidsql.plan.lower import hive_type
 
 TARGETS = {
@@ -182,3 +182,57 @@ def test_a_text_literal_that_is_no_value_is_an_error(acid, conf, ansi, column, t
         acid.sql(f"INSERT INTO t VALUES (1, '{text}')")
     refused(acid, f"INSERT INTO t SELECT 1, '{text}'", "INCOMPATIBLE_DATA_FOR_TABLE")
     assert acid.table("t").count() == 0
+
+
+# ── spark.sql.storeAssignmentPolicy ──────────────────────────────────────────────────────────
+
+
+def test_strict_takes_the_types_that_sparks_up_cast_takes(spark):
+    jvm, kinds = spark._jvm, [*TARGETS.values(), "TIMESTAMP", "DECIMAL(3,0)", "DECIMAL(20,0)"]
+    kinds += ["DECIMAL(10,0)", "DECIMAL(6,3)"]
+    of_jvm = {kind: jvm.org.apache.spark.sql.types.DataType.fromDDL(kind) for kind in kinds}
+    schemas = {kind: spark.sql(f"SELECT CAST(NULL AS {kind})").schema[0].dataType for kind in kinds}
+    ours = {kind: hive_type(schema) for kind, schema in schemas.items()}
+    cast = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+    plain = [kind for kind in kinds if kind[0] not in "AMSCV" or kind in ("SMALLINT", "STRING")]
+    found = {(a, b) for a in plain for b in plain if can_assign(ours[a], ours[b], Policy.STRICT)}
+    sparks = {(a, b) for a in plain for b in plain if cast.canUpCast(of_jvm[a], of_jvm[b])}
+    # Spark takes a number of microseconds for a time here, which its ANSI rules do not.
+    assert found == sparks - {("BIGINT", "TIMESTAMP"), ("TIMESTAMP", "BIGINT")}
+
+
+def test_strict_refuses_what_could_lose_a_value_also_of_plain_literals(acid, conf):
+    conf("spark.sql.storeAssignmentPolicy", "strict")
+    acid.sql("CREATE TABLE t (s SMALLINT, b BIGINT, d DATE)")
+    error = refused(acid, "INSERT INTO t VALUES (1, 2, NULL)", "INCOMPATIBLE_DATA_FOR_TABLE")
+    assert "storeAssignmentPolicy is STRICT" in error.message
+    refused(acid, "INSERT INTO t (d) VALUES ('2024-01-01')", "INCOMPATIBLE_DATA_FOR_TABLE")
+    acid.sql("INSERT INTO t VALUES (CAST(1 AS SMALLINT), 2, DATE'2024-01-01')")
+    refused(acid, "UPDATE t SET s = b", "INCOMPATIBLE_DATA_FOR_TABLE")
+    acid.sql("UPDATE t SET b = s")
+    assert acid.sql("SELECT s, b FROM t").collect() == [(1, 1)]
+
+
+_TEXTS = ["12", " -7 ", "1.9", "-1.9", "1.", ".5", "-.5", "abc", "", "1e2", "99999999999", "true",
+          "F", "2024-02-29", "2024-13-01", "2024-02-29 12:30:00"]  # fmt: skip
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_legacy_reads_texts_as_sparks_legacy_cast_does(spark, acid, conf, ansi):
+    names = ["ti", "i", "bi", "d", "de", "bo", "da", "ts", "b"]
+    acid.sql(f"CREATE TABLE t (x STRING, {', '.join(f'{n} {TARGETS[n]}' for n in names)})".replace(
+        "_NTZ", ""))  # fmt: skip
+    rows = ", ".join(f"('{text}')" for text in _TEXTS)
+    conf("spark.sql.ansi.enabled", "false")
+    casts = ", ".join(f"CAST(x AS {TARGETS[name]}) AS {name}" for name in names)
+    expected = spark.sql(f"SELECT x, {casts} FROM VALUES {rows} AS s(x) ORDER BY x").collect()
+    conf("spark.sql.ansi.enabled", ansi)
+    conf("spark.sql.storeAssignmentPolicy", "LEGACY")
+    acid.sql(f"INSERT INTO t SELECT x{', x' * len(names)} FROM VALUES {rows} AS s(x)")
+    assert acid.sql("SELECT * FROM t ORDER BY x").collect() == expected
+    with pytest.raises(ConstraintError, match="CAST_OVERFLOW"):  # Spark would store -56
+        acid.sql("INSERT INTO t (ti) SELECT CAST(200 AS INT)")
+    acid.sql("INSERT OVERWRITE t (x, bo, de, i) SELECT 'n', 2, true, false")
+    assert acid.sql("SELECT bo, de, i FROM t").collect() == [(True, 1, 0)]
+    acid.sql("UPDATE t SET da = concat('2024-01-', '31'), i = concat(x, 'o')")
+    assert acid.sql("SELECT CAST(da AS STRING), i FROM t").collect() == [("2024-01-31", None)]
