@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table
@@ -60,7 +60,7 @@ class Holder:
         snapshot = txn.snapshot(prepared.reads)
         # If an earlier statement took the snapshot, newer partitions have no visible rows.
         is_whole = not is_first or self._covers(touched, prepared, said)
-        if is_whole and self._is_unchanged(prepared):
+        if is_whole and self.is_current(prepared.tables):
             return Held(prepared, touched, snapshot)
         if is_first:
             txn.forget_snapshot()
@@ -92,10 +92,10 @@ class Holder:
                     return False
         return True
 
-    def _is_unchanged(self, prepared: Prepared) -> bool:
+    def is_current(self, tables: Iterable[Table]) -> bool:
+        """Whether these tables are still as they were looked up."""
         get_table = self._context.transactions.get_table
-        tables = [table for table in prepared.tables if table.is_transactional]
-        return all(get_table(table.name) == table for table in tables)
+        return all(get_table(one.name) == one for one in tables if one.is_transactional)
 
 
 def _need_place(table: Table) -> None:

@@ -361,6 +361,11 @@ class Runner:
                 reads = [*map(read_lock, prepared.reads)]
                 if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
+                if not self._holder.is_current(one.table for one in prepared.standins):
+                    prepared = self._preparer.create_as_select(statement, said)
+                    reads = [*map(read_lock, prepared.reads)]
+                    transaction.txn.lock(reads, agent_info=said.text)
+                    table = prepared.queries[0].table
                 table, place = self._tables.take_place(table, transaction)
                 (query,) = prepared.queries
                 prepared = replace(prepared, queries=(replace(query, table=table),))
