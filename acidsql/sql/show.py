@@ -177,7 +177,8 @@ def create_database(c: Cursor) -> CreateDatabase:
     while not c.done:
         word = c.token.upper
         if c.at("WITH") or c.at("MANAGEDLOCATION"):
-            c.refuse(f"CREATE DATABASE … {word} is not supported")
+            what = "WITH DBPROPERTIES" if word == "WITH" else word
+            c.refuse(f"CREATE DATABASE … {what} is not supported: tables have properties")
         if word not in ("COMMENT", "LOCATION") or word in found:
             c.fail("Expected COMMENT, LOCATION or the end of the statement")
         c.take()

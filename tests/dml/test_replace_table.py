@@ -72,6 +72,16 @@ def test_a_dataframe_of_the_old_table_keeps_its_rows_until_its_session_ends(acid
 
 
 @replaces
+def test_the_compactor_of_a_session_deletes_the_old_directory(acid):
+    fill(acid, "t (id INT)", "1")
+    with beside(acid, compactor="inline") as session:
+        session.sql("CREATE OR REPLACE TABLE t AS SELECT 2 AS id")
+    assert acid.metastore.pending_cleanups() == []
+    assert [one for one in os.listdir(acid.warehouse) if one.startswith("t")] != ["t"]
+    assert table(acid) == [(2,)]
+
+
+@replaces
 def test_a_reader_that_finds_the_table_replaced_reads_the_new_one(acid, other, monkeypatch):
     fill(acid, "t (id INT)", "1")
     real = table_rows.read_rows
