@@ -136,10 +136,12 @@ class HistoryMethods:
         """The changes that a statement would make now, lazily. Nothing is written or locked.
 
         The same as ``EXPLAIN CHANGES statement``. Whether the statement would fail when it runs
-        (a NOT NULL column, a row that a MERGE matches twice, a conflict) is not checked.
+        (NOT NULL, CHECK, a row that a MERGE matches twice, a bad record of AUTO CDC, a conflict) is
+        not checked. An AUTO CDC shows its target's rows, not those of its state table.
 
         Args:
-            statement: INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT TRANSACTION, of one table.
+            statement: INSERT, UPDATE, DELETE, MERGE, AUTO CDC, RESTORE or REVERT TRANSACTION, of
+                one table.
             args: As for ``sql``.
             **frames: As for ``sql``.
 

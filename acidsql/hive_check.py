@@ -273,8 +273,6 @@ def _of_acid(survey: Survey, table: FoundTable) -> tuple[str, Level]:
                 f"refused until Hive has run a major compaction: {old} has changes in the layout "
                 "of Hive 2", Level.WARNING,
             )  # fmt: skip
-        if found.checks:
-            return "reads; refuses changes, because it has CHECK constraints", Level.WARNING
         entries = filesystem_for(found.location).list_if_there(found.location)
         left = sorted(one.name for one in left_by_the_dead(survey, table.name, entries))
     except (AcidSqlError, OSError) as error:

@@ -94,6 +94,7 @@ COLLECTS = {
     "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",
     "statements/auto_cdc.py": "the text of a plan",
+    "statements/waiting.py": "one record for each application and pending table",
     "statements/undo.py": "counts of ten versions",
     "statements/cdc_records.py": "counts, three keys that AUTO CDC refuses",
     "streams/upsert.py": "one key that an upsert refuses",

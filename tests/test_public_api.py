@@ -29,6 +29,7 @@ SIGNATURES = {
     "track_history_except_column_list=None, bad_records=None, commit_points=None, "
     "txn_app_id=None, retries=3)",
     "CommitPoints": "(ends, txn='_source_txn', place=None)",
+    "Session.transactions_from": "(self, format, rows)",
     "Session.changes_from": "(self, format, rows, schema=None, *, keys=None, sequence=None, "
     "absent='error')",
     "Session.update": "(self, table, set, where=None, args=None)",

@@ -8,9 +8,15 @@ visible exactly when its entry is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Protocol
+
+from acidsql.acid.table import TableName
+
+_SINK_MAX = 500  # characters: less than the width of STREAMS.SINK
+_BETWEEN, _MANY = ", ", " tables, "
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,20 @@ class StreamLedger(Protocol):
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
         """Delete the entries of an application, or its entry for one sink. *Idempotent.* Returns
         how many there were."""
+
+
+def sink_of(tables: Iterable[TableName]) -> str:
+    """The sink of a batch that changes several tables."""
+    names = sorted({str(table) for table in tables})
+    sink = _BETWEEN.join(names)
+    if len(sink) <= _SINK_MAX:
+        return sink
+    return f"{len(names)}{_MANY}{sha256(sink.encode()).hexdigest()[:32]}"
+
+
+def may_write_to(sink: str, table: TableName) -> bool:
+    """Whether a table is one of a sink's, as far as the sink's name tells."""
+    return _MANY in sink or str(table) in sink.split(_BETWEEN)
 
 
 def entry_of(ledger: StreamLedger, batch: Batch) -> StreamEntry | None:

@@ -46,8 +46,9 @@ class Policy(Enum):
 
 
 # The prefix of our own raise_error texts, which the user's texts do not have. Condition, SQLSTATE
-# and message follow, each with a bar after it.
+# and message follow, each with a bar after it. BAR stands for each bar in a message.
 RAISED = "acidsql|"
+BAR = "\u01c0"  # a letter that looks like a bar
 
 
 # A time with a zone behind it. A TIMESTAMP is a wall clock and has no zone.
@@ -246,9 +247,9 @@ def raise_sql(condition: str, sqlstate: str, message: str) -> str:
 
 
 def raise_told(condition: str, sqlstate: str, message: str) -> str:
-    """As ``raise_sql``, but the message is SQL. Bars in it become slashes."""
+    """As ``raise_sql``, but the message is SQL, whose text may have bars in it."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
-    return f"raise_error(concat({start}, translate({message}, '|', '/'), '|'))"
+    return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 
 
 def _fitted(sql: str, target: HiveType, column: str) -> str:

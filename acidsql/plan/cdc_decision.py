@@ -49,7 +49,7 @@ class Sides:
     """The views that the query reads, and the state table.
 
     ``folded`` is a view over ``files``, which is a view over the folded records' files. ``floor``
-    and ``state_view`` are views of the state table; each is read in its own way.
+    and ``state_view`` are relations of the state table; each is read in its own way.
     """
 
     files: str

@@ -25,15 +25,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.event import EVENT_COLUMNS
+from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
-from acidsql.plan.assignment import RAISED
+from acidsql.plan.assignment import BAR, RAISED
+from acidsql.plan.checks import INVALID, MEANING, checked
 from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
 from acidsql.storage.reading.orc_scan import kept_apart
-from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns
+from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select
 from acidsql.storage.spark.repeatable import source_changed
 from acidsql.storage.spark.views import temp_views
 
@@ -144,6 +146,34 @@ class Analysis:
         return fields(self._spark, query, used(query, views), self._args)
 
 
+def condition(spark: SparkSession, query: Text) -> DataFrame:
+    """The query of ``checks.condition_over``, analysed. Raises as ``frame``."""
+    with changed_conf(spark, MEANING):
+        return _analysed(spark, query, {}, None)
+
+
+def enforced(rows: DataFrame, table: Table) -> DataFrame:
+    """The events of a table, of which a row that breaks a CHECK constraint fails the job.
+
+    Raises:
+        AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
+            call a function that only Hive has.
+    """
+    columns = checked(table, rows.columns)
+    if columns is None:
+        return rows
+    try:
+        with changed_conf(rows.sparkSession, MEANING), _no_log():
+            return select(select(rows, *columns[0]), *columns[1])
+    except (AnalysisException, ParseException) as error:
+        names = ", ".join(map(repr, table.checks))
+        raise AnalysisError(
+            f"The CHECK constraints of {table.name} ({names}) cannot be evaluated in this session: "
+            f"{_words(error)}",
+            condition=INVALID, sqlstate="42621",
+        ) from None  # fmt: skip
+
+
 def derived_rows(
     spark: SparkSession, source: Derived, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:
@@ -226,16 +256,20 @@ def _no_log() -> Iterator[None]:
 
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
     place = _place(error, text) or Span(0, len(text.source))
-    message = _NOISE.sub("", str(error)).strip()
-    message = re.sub(r"^\[[\w.]+\]\s*", "", message)
     return kind(
-        _without_own_names(message),
+        _words(error),
         text.source,
         place.start,
         place.end,
         condition=error.getCondition(),
         sqlstate=error.getSqlState(),
     )
+
+
+def _words(error: Any) -> str:
+    """Spark's message, without what is about our text."""
+    message = _NOISE.sub("", str(error)).strip()
+    return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
 
 
 def _without_own_names(message: str) -> str:
@@ -266,7 +300,7 @@ def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
     message = str(error)
     if RAISED in message:
         condition, sqlstate, words = message.partition(RAISED)[2].split("|")[:3]
-        return ConstraintError(words, condition=condition, sqlstate=sqlstate)
+        return ConstraintError(words.replace(BAR, "|"), condition=condition, sqlstate=sqlstate)
     if found := _FROM_TASK.search(message):
         return WriteError(found[2], condition=found[1], sqlstate=found[3])
     if found := _OS_ERROR_IN_TASK.search(message):

@@ -57,8 +57,11 @@ def _check(c: Cursor, name: str | None) -> Check:
     c.expect("CHECK")
     if not c.at("("):
         c.fail("Expected '('")
-    brackets = c.skip_brackets()
-    check = Check(name, Span(brackets.start + 1, brackets.end - 1))
+    if c.peek().text == ")":
+        c.fail("Expected a condition", c.peek())
+    first = c.index + 1
+    c.skip_brackets()
+    check = Check(name, Span(c.tokens[first].start, c.tokens[c.index - 2].end))
     c.accept("ENFORCED")
     if c.at("NOT", "ENFORCED"):
         c.refuse("NOT ENFORCED is not supported: a CHECK always holds", c.token.span)

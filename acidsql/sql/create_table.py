@@ -314,12 +314,13 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
                 draft.like.span,
             )
     elif query is not None:
-        if draft.columns or draft.partitioned_by:
-            first = (*draft.columns, *draft.partitioned_by)[0]
+        if named := (*draft.columns, *draft.partitioned_by):
             c.refuse(
                 "CREATE TABLE … AS takes its columns from the query: name none here "
                 "(PARTITIONED BY takes names only)",
-                first.span,
+                named[0].span,
             )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
+    if draft.checks and not draft.columns:
+        c.refuse("CREATE TABLE … AS has no constraints", draft.checks[0].condition)

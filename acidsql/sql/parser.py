@@ -25,7 +25,7 @@ from acidsql.sql.plain_values import Plain, plain_insert
 from acidsql.sql.refusals import refuse_export, refuse_import
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
-from acidsql.sql.statements import Dml, Explain, Reads, SparkStatement, Statement, Undo
+from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
@@ -182,8 +182,9 @@ def _explain_changes(c: Cursor, is_acid: IsAcid) -> Explain:
     c.expect("CHANGES")
     first = c.token
     statement = None if c.done else _statement(c, is_acid)
-    if not isinstance(statement, Dml | Undo):
-        c.fail("Expected INSERT, UPDATE, DELETE, MERGE, RESTORE or REVERT of ACID tables", first)
+    if not isinstance(statement, Dml | AutoCdc | Undo):
+        known = "INSERT, UPDATE, DELETE, MERGE, AUTO CDC, RESTORE or REVERT"
+        c.fail(f"Expected {known} of ACID tables", first)
     return Explain("CHANGES", statement)
 
 

@@ -14,7 +14,7 @@ transaction of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -31,10 +31,11 @@ from acidsql.errors import (
     TxnError,
     UnsupportedError,
 )
+from acidsql.metastore.interface import LockComponent
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
-from acidsql.plan.event_query import Derived, EventQuery
+from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import reserving
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import Prepared
@@ -106,18 +107,12 @@ class AutoCdcStatements:
         done = replace(done, counts=(counts,), notes=(str(tally), *_warnings(prepared)))
         return done, self._frame(done, tally)
 
-    def explain(self, statement: AutoCdc, said: Said, mode: str | None) -> DataFrame:
+    def explain(
+        self, prepared: Prepared, said: Said, mode: str | None, locks: Iterable[LockComponent]
+    ) -> DataFrame:
         """EXPLAIN: the rules, the locks, and the plan of the decision over the folded records."""
-        prepared = self._preparer.change(statement, said)
         assert isinstance(prepared, PreparedCdc)
-        locks = self._holder.locks(statement, prepared, said)
-        shown = prepared.fold
-        if not prepared.is_new:
-            (decide,) = prepared.ways.join.queries
-            assert decide.source is not None
-            source = Derived(decide.source.view, shown.queries[0].query)
-            standins = (*shown.standins, *prepared.ways.join.standins)
-            shown = replace(shown, queries=(replace(decide, source=source),), standins=standins)
+        shown = prepared.unwritten(prepared.ways.join)
         (plan,) = self._reader.explain(shown, said, mode, locks).collect()
         return rows_frame(self._spark, "plan string", [(f"{_rules(prepared)}\n{plan[0]}",)])
 
@@ -175,13 +170,6 @@ class AutoCdcStatements:
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _prepared(self, statement: AutoCdc, said: Said, resolve: Resolve) -> PreparedCdc:
-        if not self._context.metastore.abilities.keeps_state_tables:
-            raise UnsupportedError(
-                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
-                "and its state table in one step.",
-                said.text, statement.target.span.start, statement.target.span.end,
-                condition="UNSUPPORTED_FEATURE.AUTO_CDC",
-            )  # fmt: skip
         prepared = self._preparer.at_a_glance(statement, said, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current

@@ -63,7 +63,7 @@ def define_table(
 
     Raises:
         AnalysisError: A column is defined twice, is named but not defined, or has an unknown type.
-        UnsupportedError: The statement has a CHECK, or a SORTED BY for a full-ACID table.
+        UnsupportedError: The statement has a SORTED BY for a full-ACID table.
     """
     _refuse(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
@@ -155,11 +155,6 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
 
 
 def _refuse(statement: CreateTable, text: str) -> None:
-    if statement.checks:
-        raise _unsupported(
-            "CHECK constraints are not supported: acidsql could not keep Hive and others from "
-            "breaking them.", text, statement.checks[0].condition, "CHECK_CONSTRAINT",
-        )  # fmt: skip
     insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
     if statement.sorted_by and not insert_only:
         first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span

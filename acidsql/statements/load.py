@@ -2,8 +2,8 @@
 
 As in Hive, copies of the files become a delta or, with OVERWRITE, a base. A row's row id comes from
 the file's number and the row's place in the file. If the files may not be what the table demands
-(buckets, NOT NULL), or if their last columns tell each row's partition because the statement has no
-PARTITION, the rows are inserted instead, as Hive does.
+(buckets, NOT NULL, CHECK), or if their last columns tell each row's partition because the statement
+has no PARTITION, the rows are inserted instead, as Hive does.
 
 The files are deleted from INPATH after the commit, not earlier. LOCAL files are never deleted.
 """
@@ -24,7 +24,7 @@ from acidsql.errors import AnalysisError, CatalogError, FormatError, Unsupported
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
-from acidsql.plan.lower import job_errors
+from acidsql.plan.lower import enforced, job_errors
 from acidsql.plan.sqltext import Text
 from acidsql.sql.statements import LoadData
 from acidsql.statements.family import Context, Family, runs
@@ -68,6 +68,7 @@ class _Load:
             self.table.is_bucketed
             or self.partition is None
             or any(not column.nullable for column in self.table.all_columns)
+            or bool(self.table.checks)
             or len(self.sources) > BUCKET_ID_MAX + 1
             # Python reads them in a full-ACID table, Spark in an insert-only one.
             or (self.table.is_insert_only and any(one.may_mislead for one in self.sources))
@@ -202,7 +203,7 @@ class LoadStatements(Family):
                 paths = [source.path for source in what.sources]
                 if statement.local:  # tasks do not see the driver's disk
                     paths = [copy.path for copy in self._copies(writing, statement, what)]
-                writing.events(self._rows(what, paths))
+                writing.events(enforced(self._rows(what, paths), table))
             if statement.overwrite:
                 writing.replace_all()
             transaction.refuse_hidden(table, writing.partitions)

@@ -281,10 +281,5 @@ def need_no_state(store: Metastore, table: Table) -> None:
 
 
 def _need_types(table: Table) -> None:
-    if table.checks:
-        raise UnsupportedError(
-            f"{table.name} has CHECK constraints, which acidsql would not check.",
-            condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
-        )
     for column in table.all_columns:
         parse_type(column.type)  # raises an error that names an unsupported type

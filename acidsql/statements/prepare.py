@@ -45,25 +45,25 @@ class Preparer:
     def _change(self, statement: Changing, said: Said, resolve: Resolve) -> Prepared:
         analyse = lower.Analysis(self._spark, said.args, self._reader.empty_views).fields
         text, quoted = said.text, said.double_quoted
-        planned: Prepared
         if isinstance(statement, st.AutoCdc):
-            planned = plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
-        elif isinstance(statement, st.Undo):
-            planned = plan_undo(text, self._undone(statement, text))
-        else:
-            policy = assignment_policy(self._spark)
-            planned = plan_dml(
-                text, statement, resolve, analyse, double_quoted=quoted, policy=policy
-            )
-        for query in planned.queries:
-            if query.table.checks:
-                raise UnsupportedError(
-                    f"{query.table.name} has a CHECK constraint, and acidsql does not check rows.",
-                    condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
-                )
+            self._need_state_tables(statement, text)
+            return plan_auto_cdc(text, statement, resolve, analyse, double_quoted=quoted)
+        if isinstance(statement, st.Undo):
+            return plan_undo(text, self._undone(statement, text))
+        policy = assignment_policy(self._spark)
+        planned = plan_dml(text, statement, resolve, analyse, double_quoted=quoted, policy=policy)
         if planned.before is not None:
             self._need_to_alter(planned.before)
         return planned
+
+    def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        if not self._metastore.abilities.keeps_state_tables:
+            raise UnsupportedError(
+                "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
+                "and its state table in one step.",
+                text, statement.target.span.start, statement.target.span.end,
+                condition="UNSUPPORTED_FEATURE.AUTO_CDC",
+            )  # fmt: skip
 
     def _need_to_alter(self, table: Table) -> None:
         """Refuse a statement that gives a table other columns, if its COMMIT could not do so."""

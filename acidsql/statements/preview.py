@@ -11,10 +11,11 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
-from acidsql.plan.assignment import as_read
+from acidsql.plan.cdc import PreparedCdc
+from acidsql.plan.checks import new_values, partition_value
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.query import StandIn, view_name
 from acidsql.plan.rewrite import Prepared
@@ -23,7 +24,7 @@ from acidsql.statements.reader import Reader, Views
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import as_char, quote, shown, shown_type
+from acidsql.storage.columns import as_char, quote, shown_type
 from acidsql.storage.reading.change_columns import (
     CHANGE_TYPE,
     DELETE,
@@ -50,9 +51,13 @@ class Previewer:
     def changes(self, prepared: Prepared, said: Said) -> DataFrame:
         """The changes, lazily: the table's columns, ``_change_type``, ``row__id``.
 
+        An AUTO CDC shows the rows of its target, not those of its state table.
+
         Raises:
             UnsupportedError: The statement changes several tables.
         """
+        if isinstance(prepared, PreparedCdc):
+            return self._of_records(prepared, said)
         table, *others = {query.table.name: query.table for query in prepared.queries}.values()
         if others:
             raise UnsupportedError(
@@ -68,6 +73,17 @@ class Previewer:
         before = prepared.before or table
         parts = [self._changes(query, views, snapshot, said, before) for query in prepared.queries]
         return as_char(reduce(DataFrame.unionAll, parts), table)
+
+    def _of_records(self, prepared: PreparedCdc, said: Said) -> DataFrame:
+        """What AUTO CDC would change in its target. Its fold and decision stay queries."""
+        events, table = prepared.queries[0], prepared.queries[0].table
+        need_names(table)
+        # Only the records tell whether one truncates. If none does, both ways decide alike.
+        way = prepared.unwritten(prepared.ways.truncate or prepared.ways.join)
+        snapshot = self._transactions.look([*way.reads, table.name])
+        views = self._reader.views(way, snapshot, said)
+        views[prepared.decided] = self._reader.events(way.queries[0], views, said).rows
+        return as_char(self._changes(events, views, snapshot, said, table), table)
 
     def _changes(
         self, query: EventQuery, views: Views, snapshot: Snapshot, said: Said, before: Table
@@ -100,7 +116,7 @@ class Previewer:
                 named = lower.frame(self._spark, query.static_partition, {}, said.args)
                 replaced = named.toDF(*values)
             same = " AND ".join(
-                f"{quote(column.name)} <=> {_partition_value(column, i)}"
+                f"{quote(column.name)} <=> {partition_value(column, i)}"
                 for i, column in enumerate(table.partition_columns)
             )
             live = live.join(replaced.selectExpr(*values).distinct(), F.expr(same), "left_semi")
@@ -138,7 +154,7 @@ def _changed(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
     """One row for each change: an update gives two."""
     deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
     has_new = all(column.name in events.columns for column in table.columns)
-    new = _new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
+    new = new_values(table) if has_new else [_null(column.type) for column in table.all_columns]
     old = [quote(_OLD + column.name) for column in table.all_columns] if has_old else new
     key = _ROW_ID_OF.format(row_id_sql())
     one = _struct(table, old, f"IF({inserts}, '{PREIMAGE}', '{DELETE}')", key)
@@ -159,27 +175,13 @@ def _struct(table: Table, values: list[str], kind: str, row_id: str) -> str:
 
 
 def _added(events: DataFrame, table: Table) -> DataFrame:
-    pairs = zip(_new_values(table), table.all_columns, strict=True)
+    pairs = zip(new_values(table), table.all_columns, strict=True)
     return jvm.select(
         events,
         *(f"{value} AS {quote(column.name)}" for value, column in pairs),
         f"'{INSERT}' AS {CHANGE_TYPE}",
         f"{_ROW_ID_OF.format('NULL')} AS {ROW__ID}",
     )
-
-
-def _new_values(table: Table) -> list[str]:
-    """SQL of the values of a new row, as readers will see them."""
-    own = [
-        shown(quote(column.name), column.type, zone_offset_micros=None) for column in table.columns
-    ]
-    return own + [_partition_value(column, i) for i, column in enumerate(table.partition_columns)]
-
-
-def _partition_value(column: Column, ordinal: int) -> str:
-    """SQL of a new row's partition value, which events have as the text in the name."""
-    value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
-    return as_read(value, column, is_partition=True)
 
 
 def _null(hive_type: str) -> str:

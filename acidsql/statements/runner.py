@@ -311,14 +311,13 @@ class Runner:
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
-        if isinstance(statement, st.AutoCdc):
-            return self.auto_cdc.explain(statement, said, explain.mode)
-        if isinstance(statement, st.Dml | st.Undo):
+        if isinstance(statement, Changing):
             prepared = self._preparer.change(statement, said)
             if explain.mode == "CHANGES":
                 return self._previewer.changes(prepared, said)
             locks = self._holder.locks(statement, prepared, said)
-            return self._reader.explain(prepared, said, explain.mode, locks)
+            explains = self.auto_cdc if isinstance(statement, st.AutoCdc) else self._reader
+            return explains.explain(prepared, said, explain.mode, locks)
         if isinstance(statement, st.CompactTable):
             return self.compactions.explain(statement, said.text)
         # Spark, too, explains its commands by name, because they run no job.

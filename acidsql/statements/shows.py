@@ -22,8 +22,9 @@ from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
 from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
-from acidsql.statements.family import Family, runs
+from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
+from acidsql.statements.waiting import WaitingRecords
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
@@ -33,7 +34,8 @@ from acidsql.storage.spark import jvm
 _OURS = "acidsql"
 _STREAMS = (
     "txnAppId string, sink string, txnVersion bigint, txnId bigint, numRows bigint, "
-    "committed bigint, queryId string, runId string, user string, host string"
+    "committed bigint, queryId string, runId string, user string, host string, "
+    "numWaiting bigint, oldestWaitingTxn string"
 )
 _LOCKS = (
     "lockid string, database string, table string, partition string, lock_state string, "
@@ -44,6 +46,10 @@ _LOCKS = (
 
 class ShowStatements(Family):
     """Answers these statements for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._waiting = WaitingRecords(context)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
@@ -188,17 +194,20 @@ class ShowStatements(Family):
 
     @runs(st.ShowStreams)
     def _stream_rows(self, _: st.ShowStreams, __: str) -> DataFrame:
+        entries = self._metastore.streams()
         rows = [
             (
                 entry.batch.app_id, entry.batch.sink or None, entry.batch.version, entry.txn_id,
                 entry.batch.rows, entry.committed_ms, entry.batch.query_id or None,
                 entry.batch.run_id or None, entry.user, entry.host,
+                *((None, None) if waiting is None else (waiting.records, waiting.oldest)),
             )
-            for entry in self._metastore.streams()
+            for entry, waiting in zip(entries, self._waiting.of(entries), strict=True)
         ]  # fmt: skip
         return self._frame(_STREAMS, rows).selectExpr(
             "txnAppId", "sink", "txnVersion", "txnId", "numRows",
             "timestamp_millis(committed) AS committedAt", "queryId", "runId", "user", "host",
+            "numWaiting", "oldestWaitingTxn",
         )  # fmt: skip
 
     @runs(st.ShowLocks)
@@ -252,7 +261,9 @@ class ShowStatements(Family):
 
 def create_statement(table: Table) -> str:
     """A CREATE TABLE statement that creates a table like this one."""
-    columns = ",\n  ".join(_column_sql(column) for column in table.columns)
+    elements = [_column_sql(column) for column in table.columns]
+    elements += [f"CONSTRAINT {quote(n)} CHECK ({sql})" for n, sql in table.checks.items()]
+    columns = ",\n  ".join(elements)
     lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")

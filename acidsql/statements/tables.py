@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from acidsql.acid import cdc
@@ -28,6 +29,7 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
+from acidsql.statements.constraints import bound_checks
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
@@ -103,14 +105,15 @@ class TableStatements(Family):
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises as ``create.define_table``."""
+        """The table that a CREATE TABLE defines. Raises as ``define_table``, ``bound_checks``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
             return create.like(source, statement, text, name, location)
-        return create.define_table(
+        table = create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
+        return replace(table, checks=bound_checks(self._spark, table, statement.checks, text))
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.

@@ -125,12 +125,14 @@ class Writer:
         events = self._reader.events(query, views, said)
         with events.unchanged(self._context.spark), lower.mapped_errors(query.query):
             rows, settings = query.literal_rows, self._context.txns.settings
+            new = lower.enforced(events.rows, query.table)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
-                writing.literal_rows(events.rows)
+                writing.literal_rows(new)
             else:
                 is_tiny = events.source is not None and events.source.is_tiny
                 few = self._few if query.maybe_few or is_tiny else 0
-                small, whole = query.if_small, events.otherwise
-                writing.events(events.rows, few, if_small=small, otherwise=whole)
+                whole = events.otherwise
+                again = whole and (lambda: lower.enforced(whole(), query.table))
+                writing.events(new, few, if_small=query.if_small, otherwise=again)
         if query.overwrite:
             writing.replace_all()

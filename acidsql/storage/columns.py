@@ -120,5 +120,7 @@ def as_char(rows: DataFrame, table: Table) -> DataFrame:
     """
     for column in table.all_columns:
         if column.type.startswith("char") and column.name in rows.columns:
-            rows = rows.withMetadata(column.name, {_CHAR_TYPE: column.type})
+            metadata = {_CHAR_TYPE: column.type}
+            marked = rows[quote(column.name)].alias(column.name, metadata=metadata)
+            rows = rows.withColumns({column.name: marked})
     return rows

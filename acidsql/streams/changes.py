@@ -71,7 +71,7 @@ def changes(
         )
     if sequence is not None and not is_expression(sequence):
         raise SettingError(f"sequence={sequence!r} is not one SQL expression.", name="sequence")
-    rows, fields = _fields(format, rows)
+    rows, fields = fields_of(format, rows)
     found: Envelope = FORMATS[format].envelope(fields)
     columns = _columns(format, found, schema)
     named = [_named(columns, key) for key in keys or ()]
@@ -85,7 +85,7 @@ def changes(
         f"{found.txn} AS _source_txn",
         f"{'CAST(NULL AS STRING)' if sequence else found.fault} AS {_PREFIX}fault",
         f"left({TEXT if fields.is_text else 'CAST(NULL AS STRING)'}, 200) AS {_PREFIX}excerpt",
-        f"{_unparsed(fields)} AS {_PREFIX}unparsed",
+        f"{unparsed(fields)} AS {_PREFIX}unparsed",
         f"{fields.has_long_numbers()} AS {_PREFIX}long",
     )
     held = {name: Image(f"{_PREFIX}{name}", one.kind) for name, one in images.items()}
@@ -108,7 +108,7 @@ def changes(
 # ── what is given ────────────────────────────────────────────────────────────────────────────
 
 
-def _fields(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
+def fields_of(format: str, rows: DataFrame) -> tuple[DataFrame, Fields]:
     """The rows, with their texts parsed, and the fields of their records.
 
     Raises:
@@ -188,7 +188,7 @@ def _images(found: Envelope) -> dict[str, Image]:
     return images if found.same is None else images | {"same": found.same}
 
 
-def _unparsed(fields: Fields) -> str:
+def unparsed(fields: Fields) -> str:
     """SQL: whether a text is no JSON."""
     return f"{_PARSED} IS NULL" if fields.is_text else "false"
 
@@ -322,9 +322,14 @@ def _is_good(format: str, absent: str) -> str:
     )  # fmt: skip
     fault = f"coalesce({_PREFIX}fault, {_PREFIX}before.bad, {_PREFIX}row.r.bad)"
     record = f"coalesce(concat(': ', {_PREFIX}excerpt), '')"
-    start = literal(f"A record of {format} cannot be read: ")
-    told = f"concat({start}, {fault}, {literal(advice)}, {record})"
+    told = f"concat({fault}, {literal(advice)}, {record})"
     return (
         f"CASE WHEN {_PREFIX}op = '' THEN false WHEN {fault} IS NOT NULL "
-        f"THEN {raise_told('CHANGE_RECORD_MALFORMED', '22023', told)} ELSE true END"
+        f"THEN {malformed(format, told)} ELSE true END"
     )
+
+
+def malformed(format: str, told: str) -> str:
+    """SQL that fails the query at a record. ``told``: SQL of what is wrong."""
+    start = literal(f"A record of {format} cannot be read: ")
+    return raise_told("CHANGE_RECORD_MALFORMED", "22023", f"concat({start}, {told})")

@@ -79,7 +79,8 @@ class CommitPoints:
     Attributes:
         ends: SQL over a record: the number of records of its transaction, or whether it is the last
             one. NULL: it does not tell.
-        txn: SQL of the transaction's id. The default is the column of ``Session.changes_from``.
+        txn: SQL of the transaction's id. The default is the column of ``Session.changes_from`` and
+            ``Session.transactions_from``.
         place: SQL of the record's place in its transaction, to tell a record that was sent twice.
             Default: records of which any column differs are different ones.
     """

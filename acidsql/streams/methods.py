@@ -23,6 +23,7 @@ from acidsql.streams.commit_points import CommitPoints, WholeTransactions, by_co
 from acidsql.streams.identity import check_app_id, numbered
 from acidsql.streams.several import SeveralCdc, Transform, by_value
 from acidsql.streams.sink import MODES, Sink
+from acidsql.streams.source_transactions import source_transactions
 from acidsql.streams.writer import AcidStreamWriter
 from acidsql.txn.retry import again
 
@@ -205,6 +206,33 @@ class StreamMethods:
         self._need_open()
         return changes(format, rows, schema, keys=_listed(keys), sequence=sequence, absent=absent)
 
+    def transactions_from(self, format: str, rows: DataFrame) -> DataFrame:
+        """The records of several tables, with what ``commit_points`` needs to know, lazily.
+
+        Records that are neither changes nor commit points are left out. A record that cannot be
+        read fails the query that reads it; so does a change without a transaction, other than a row
+        of a snapshot.
+
+        Args:
+            format: ``debezium`` (with ``provide.transaction.metadata``; ``rows`` has the topic of
+                transactions, too) or ``maxwell``.
+            rows: As for ``changes_from``, which makes the rows of a table of the result's records:
+                in ``transform`` of ``auto_cdc``.
+
+        Returns:
+            The columns of ``rows``, and ``_table`` string (as ``changes_from`` gives it; NULL: the
+            record is a commit point and no change), ``_source_txn`` string, ``_place`` string (the
+            place in the transaction: Debezium's ``total_order``, Maxwell's ``xoffset`` or
+            ``last``), ``_is_last`` boolean (Maxwell's ``commit``; else NULL), ``_num_records``
+            bigint (the ``event_count`` of Debezium's END; else NULL).
+
+        Raises:
+            SettingError: The format is another one.
+            AnalysisError: The rows are no records of this format, or have such a column.
+        """
+        self._need_open()
+        return source_transactions(format, rows)
+
     def write_stream(
         self,
         rows: DataFrame,
@@ -239,7 +267,10 @@ class StreamMethods:
             One row for each application and sink, in this order: ``txnAppId`` string, ``sink``
             string (the table; NULL for ``acid.transaction``), ``txnVersion`` bigint (the batch id),
             ``txnId`` bigint, ``numRows`` bigint (inserted, updated and deleted), ``committedAt``
-            timestamp, ``queryId`` string, ``runId`` string, ``user`` string, ``host`` string.
+            timestamp, ``queryId`` string, ``runId`` string, ``user`` string, ``host`` string,
+            ``numWaiting`` bigint (the records that wait at commit points, with repeated ones;
+            NULL: no records can wait beside the sink's tables), ``oldestWaitingTxn`` string (the
+            source's transaction that has waited longest).
         """
         self._need_open()
         return self._runner.run("SHOW STREAMS", None, 0)

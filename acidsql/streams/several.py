@@ -7,13 +7,13 @@ ledger: a reader sees all of a batch, or nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, SettingError, WriteError
+from acidsql.metastore.streams import sink_of
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -25,7 +25,6 @@ from acidsql.streams.batches import Setup
 
 Transform = Callable[[str, DataFrame], DataFrame]
 
-_SINK_MAX = 500  # characters: less than the width of STREAMS.SINK
 _UNKNOWN = "CDC_UNKNOWN_TARGET"
 _NAMED = 10  # unknown values that an error names
 
@@ -64,10 +63,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return {value: one.target(runner) for value, one in self._targets.items()}
 
     def _sink(self, target: Mapping[str, Table]) -> str:
-        names = ", ".join(sorted({str(table.name) for table in target.values()}))
-        if len(names) <= _SINK_MAX:
-            return names
-        return f"{len(target)} tables, {sha256(names.encode()).hexdigest()[:32]}"
+        return sink_of(table.name for table in target.values())
 
     def tables(self, target: Mapping[str, Table]) -> Sequence[Table]:
         return list(target.values())

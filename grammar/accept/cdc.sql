@@ -11,6 +11,8 @@ AUTO CDC INTO t FROM s keys KEYS (id) SEQUENCE BY keys.sequence
 AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN sequence = 1 OR s.apply IS NULL SEQUENCE BY sequence
 -- case explained: what it will do
 EXPLAIN AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n
+-- case explain: the rows that it would change
+EXPLAIN CHANGES AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n
 -- case auto_cdc: a record deletes all rows
 AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' APPLY AS TRUNCATE WHEN op = 't' SEQUENCE BY n
 -- case auto_cdc: a NULL leaves a column as it is

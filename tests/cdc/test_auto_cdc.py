@@ -129,9 +129,10 @@ def test_a_target_whose_rows_cannot_change_is_refused(target):
 def test_a_metastore_without_state_tables_is_told_at_once(target, monkeypatch):
     less = replace(target.metastore.abilities, keeps_state_tables=False)
     monkeypatch.setattr(type(target.metastore), "abilities", property(lambda _: less))
-    with pytest.raises(UnsupportedError) as caught:
-        target.sql(CDC)
-    assert caught.value.condition == "UNSUPPORTED_FEATURE.AUTO_CDC"
+    for text in (CDC, f"EXPLAIN CHANGES {CDC}"):
+        with pytest.raises(UnsupportedError) as caught:
+            target.sql(text)
+        assert caught.value.condition == "UNSUPPORTED_FEATURE.AUTO_CDC"
 
 
 # ── declarations ─────────────────────────────────────────────────────────────────────────────

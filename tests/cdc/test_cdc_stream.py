@@ -56,6 +56,7 @@ def test_a_stream_of_changes_is_applied_once_and_noted_in_the_ledger(acid, cdc, 
     assert live(acid) == {1: ("b", "x")} and deleted(acid) == {2}
     (entry,) = acid.streams().collect()
     assert (entry.txnAppId, entry.sink, entry.txnVersion) == (query.id, "default.t", 1)
+    assert entry.numWaiting is None  # it has no commit points
     assert entry.numRows == 2
     # As after a crash between COMMIT and Spark's note that the batch is done.
     for path in (tmp_path / "checkpoint" / "commits").glob("*1*"):

@@ -52,6 +52,12 @@ def waiting(acid, *names):
     return sorted(found)
 
 
+def shown(acid):
+    """What SHOW STREAMS says of the records that wait."""
+    found = acid.sql("SHOW STREAMS").collect()
+    return [(one.txnAppId, one.numWaiting, one.oldestWaitingTxn) for one in found]
+
+
 def appliers(acid):
     for name in ("a", "b"):
         acid.sql(f"CREATE TABLE {name} (id INT, v STRING)")
@@ -88,12 +94,16 @@ def test_all_tables_of_a_transaction_change_together_whatever_comes_first(acid, 
     both.apply(first, txn_app_id="app", txn_version=2)
     assert rows(acid, "a") == rows(acid, "b") == []
     assert acid.streams().first().numRows == 0
-    done = both.apply(frame(acid, one("b", 2, 3, "x")), txn_app_id="app", txn_version=3)
+    assert shown(acid) == [("app", 3, "x")]  # one of them came twice
+    both.apply(frame(acid, one("a", 7, 7, "y")), txn_app_id="app", txn_version=3)
+    last = frame(acid, one("b", 2, 3, "x"), one("b", 8, 8, "new"))
+    done = both.apply(last, txn_app_id="app", txn_version=4)
     assert (rows(acid, "a"), rows(acid, "b")) == ([(1, "v2")], [(1, "v1"), (2, "v3")])
-    assert waiting(acid, "a", "b") == []
+    assert waiting(acid, "a", "b") == [("new", "record", 8), ("y", "record", 7)]
+    assert shown(acid) == [("app", 2, "y")]  # though the table of 'new' has lower write ids
     assert {acid.history(name, 1).first().txnId for name in "ab"} == {done.txn_id}
-    again = both.apply(frame(acid, one("b", 2, 3, "x")), txn_app_id="app", txn_version=3)
-    assert "skipped" in str(again) and waiting(acid, "a", "b") == []
+    again = both.apply(last, txn_app_id="app", txn_version=4)
+    assert "skipped" in str(again) and shown(acid) == [("app", 2, "y")]
 
 
 class Model:
@@ -220,17 +230,20 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
     clauses = {"keys": "id", "sequence_by": "_sequence", "apply_as_deletes": "_op = 'delete'"}
 
     def read(_, of):
-        return acid.changes_from("debezium", of.select("value"), "id INT, v STRING")
+        return acid.changes_from("debezium", of, "id INT, v STRING")
 
+    targets = {
+        f"s.{name}": acid.auto_cdc(name, column_list=["id", "v"], **clauses) for name in "ab"
+    }
     cdc = acid.auto_cdc(
-        [acid.auto_cdc(name, column_list=["id", "v"], **clauses) for name in "ab"],
-        by="tbl",
+        targets,
+        by="_table",
         transform=read,
-        commit_points=acidsql.CommitPoints("num", txn="txn", place="place"),
+        commit_points=acidsql.CommitPoints("_num_records", place="_place"),
     )
 
     def change(table, key, lsn, txn=None, place=None, sent=1):
-        source = {"connector": "postgresql", "lsn": lsn, "txId": 555, "table": table}
+        source = {"connector": "postgresql", "lsn": lsn, "txId": 5, "schema": "s", "table": table}
         block = txn and {"id": txn, "total_order": place, "data_collection_order": place}
         after = {"id": key, "v": f"v{lsn}"}
         return {"op": "c" if txn else "r", "before": None, "after": after, "source": source,
@@ -238,15 +251,8 @@ def test_debezium_s_transactions_are_applied_as_a_whole(acid):
 
     def apply(*records):
         texts = [(None if one is None else json.dumps(one),) for one in records]
-        text = "get_json_object(value, '$.{}')".format
-        cdc.apply(
-            acid.spark.createDataFrame(texts, "value STRING").selectExpr(
-                "value", f"{text('source.table')} AS tbl",
-                f"coalesce({text('transaction.id')}, {text('id')}) AS txn",
-                f"{text('transaction.total_order')} AS place",
-                f"CAST({text('event_count')} AS INT) AS num",
-            ).where("tbl IS NOT NULL OR num IS NOT NULL")
-        )  # fmt: skip
+        topics = acid.spark.createDataFrame(texts, "value STRING")
+        cdc.apply(acid.transactions_from("debezium", topics))
 
     begin = {"status": "BEGIN", "id": "571:1", "event_count": None, "ts_ms": 1}
     end_event = {"status": "END", "id": "571:1", "event_count": 2, "ts_ms": 1}
@@ -324,6 +330,10 @@ def test_applications_do_not_mix_their_transactions_and_the_table_takes_them_alo
     other = frame(acid, one("a", 2, 2, "x", num=2))
     both.apply(other, txn_app_id="other", txn_version=1)
     assert rows(acid, "a") == [] and len(waiting(acid, "a")) == 3
+    assert shown(acid) == [("app", 1, "x"), ("other", 1, "x")]
+    whole = frame(acid, one("b", 7, 7, None), one("b", 8, 8, "x", num=1))
+    both.apply(whole, txn_app_id="third", txn_version=1)
+    assert shown(acid)[2] == ("third", 0, None)
     assert {row.tableName for row in acid.sql("SHOW TABLES").collect()} == {"a", "b"}
     with pytest.raises(UnsupportedError, match="a pending table"):
         acid.sql("AUTO CDC INTO a__acidsql_pending FROM a KEYS (record) SEQUENCE BY id")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 Row = tuple[int | None, str | None, int | None, str | None]  # id, v, n, p
 COLUMNS = ("id", "v", "n", "p")
+CHECK = "n < 4 OR p <> 'x'"
 
 
 def text(value: object) -> str:
@@ -53,12 +54,19 @@ class Model:
 
     Attributes:
         touched: The values of ``p`` in rows that were changed since the table was last emptied.
+        checked: There is a CHECK: ``CHECK``.
     """
 
-    def __init__(self, partitioned: bool) -> None:
-        self.partitioned = partitioned
+    def __init__(self, partitioned: bool, checked: bool = False) -> None:
+        self.partitioned, self.checked = partitioned, checked
         self.rows: list[Row] = []
         self.touched: set[str | None] = set()
+
+    def is_broken(self) -> bool:
+        """Whether the CHECK is false for a row. NULL is not false."""
+        return self.checked and any(
+            row[2] is not None and row[2] >= 4 and row[3] == "x" for row in self.rows
+        )
 
     def stored(self, row: Row) -> Row:
         """NULL and the empty text share the partition of NULL."""

@@ -63,7 +63,7 @@ def _forget(hive3_metastore):
 
 
 def test_rows_are_inserted_changed_deleted_and_merged(acid, connect, ask):
-    acid.sql("CREATE TABLE t (id INT NOT NULL, name STRING DEFAULT 'x')")
+    acid.sql("CREATE TABLE t (id INT NOT NULL CHECK (id <> 5), name STRING DEFAULT 'x')")
     acid.sql("INSERT INTO t VALUES (1, 'it''s'), (2, 'b\\\\c')")
     nothing_is_left(connect, ask)
     acid.sql("INSERT INTO t (id) VALUES (3)")
@@ -84,8 +84,9 @@ def test_rows_are_inserted_changed_deleted_and_merged(acid, connect, ask):
         ["t", None, str(number), changes]
         for number, changes in enumerate("NNYYYYY", start=1)
     ]  # fmt: skip
-    with pytest.raises(ConstraintError):
-        acid.sql("INSERT INTO t VALUES (NULL, 'a')")
+    for id_ in ("NULL", 5):
+        with pytest.raises(ConstraintError):
+            acid.sql(f"INSERT INTO t VALUES ({id_}, 'a')")
     nothing_is_left(connect, ask)
 
 

@@ -192,6 +192,21 @@ def _require(acid, database, table, column):
     acid.metastore._call("add_not_null_constraint", request)
 
 
+def test_a_check_is_a_constraint_of_the_server(acid, connect):
+    acid.sql("CREATE TABLE t (a INT CHECK (a > 0), b INT, CONSTRAINT Both CHECK (a < b))")
+    with connect() as other:
+        other.sql("INSERT INTO t VALUES (1, 2), (NULL, 1)")
+        for values, name in {"(0, 1)": "t_chk_1", "(3, 2)": "both"}.items():
+            with pytest.raises(acidsql.errors.ConstraintError, match=f"'{name}'"):
+                other.sql(f"INSERT INTO t VALUES {values}")
+    assert rows(acid, "SELECT coalesce(a, 0), b FROM t") == [(0, 1), (1, 2)]
+    about = hive.CheckConstraintsRequest(catName="hive", db_name=connect.database, tbl_name="t")
+    kept = acid.metastore._call("get_check_constraints", about).checkConstraints
+    assert {(one.dc_name, one.check_expression, one.enable_cstr) for one in kept} == {
+        ("t_chk_1", "a > 0", True), ("both", "a < b", True)
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("by", ["", " PARTITIONED BY (p INT NOT NULL)"], ids=["whole", "parts"])
 def test_not_null_and_default_outlive_a_change_of_columns(acid, by):
     """The server forgets the constraints of a table whose columns change."""

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit import counts, ordered, row_ids_are_unique, table
-from model import Clause, Condition, Model, text, values
+from model import CHECK, Clause, Condition, Model, text, values
 
-from acidsql.errors import MergeCardinalityError
+from acidsql.errors import ConstraintError, MergeCardinalityError
 from acidsql.storage.reading import read
 
 EXAMPLES = int(os.environ.get("ACIDSQL_ORACLE_EXAMPLES", "12"))
@@ -26,6 +26,7 @@ LAYOUTS = {
     "both": "id INT, v STRING, n INT) PARTITIONED BY (p STRING) "
     "CLUSTERED BY (id) INTO 2 BUCKETS --",
 }
+CHECKED = {"bucketed", "partitioned"}
 
 ids = st.none() | st.integers(0, 5)
 some_rows = st.lists(
@@ -86,17 +87,33 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_
     @given(some_rows, st.lists(or_compactions, min_size=4, max_size=7))
     def run(start, sequence):
         name = f"t{next(_numbers)}"
-        acid.sql(f"CREATE TABLE {name} ({LAYOUTS[layout]}\n)".replace("--\n)", ""))
-        model = Model("PARTITIONED" in LAYOUTS[layout])
+        check = f"CHECK ({CHECK}), " if layout in CHECKED else ""
+        acid.sql(f"CREATE TABLE {name} ({check}{LAYOUTS[layout]}\n)".replace("--\n)", ""))
+        model = Model("PARTITIONED" in LAYOUTS[layout], layout in CHECKED)
         for number, statement in enumerate([("values", start), *sequence]):
             few = (3, 1000)[number % 2] if by_the_driver else 0
             acid.sql(f"SET acidsql.driver.max.rows = {few}")
-            expected, found = step(acid, model, name, statement)
+            expected, found = checked_step(acid, model, name, statement)
             assert found == expected, statement
             assert table(acid, name) == ordered(model.rows), statement
         row_ids_are_unique(acid, name, ("p",))
 
     run()
+
+
+def checked_step(acid, model, name, statement):
+    """As ``step``. If a row breaks the CHECK, neither side changes."""
+    before = model.rows, model.touched
+    try:
+        expected, found = step(acid, model, name, statement)
+    except ConstraintError as error:
+        assert error.condition == "CHECK_CONSTRAINT_VIOLATION"
+        expected, found = model.is_broken(), True
+    else:
+        assert not model.is_broken()
+    if found is True:
+        model.rows, model.touched = before
+    return expected, found
 
 
 def step(acid, model, name, statement):
@@ -114,11 +131,16 @@ def step(acid, model, name, statement):
         source, clauses = what
         sql = f"MERGE INTO {name} AS t USING (VALUES {values(source)}) AS s(id, v, n, p) " \
               f"ON t.id = s.id {' '.join(clause.sql() for clause in clauses)}"  # fmt: skip
+        expected = model.merge(source, clauses)
         try:
             found = counts(acid, sql)
         except MergeCardinalityError:
             found = None
-        return model.merge(source, clauses), found
+        except ConstraintError:
+            if expected is not None:
+                raise
+            found = None  # a row breaks the CHECK, too
+        return expected, found
     if kind == "multi":
         return multi_insert(acid, model, name, *what)
     if kind == "delete":
@@ -155,12 +177,12 @@ def ids_of(acid, name):
 
 def multi_insert(acid, model, name, rows, one, two):
     """A multi-insert with two branches into one table, with one row of counts each."""
+    first = [row for row in rows if one.of(row) is True]
+    second = [(row[0], "second", row[2], row[3]) for row in rows if two.of(row) is True]
+    expected = [model.insert(first), model.insert(second)]
     done = acid.sql(
         f"FROM (SELECT * FROM VALUES {values(rows)} AS s(id, v, n, p)) AS s "
         f"INSERT INTO {name} SELECT * WHERE {one.sql()} "
         f"INSERT INTO {name} SELECT id, 'second', n, p WHERE {two.sql()}"
     ).collect()
-    first = [row for row in rows if one.of(row) is True]
-    second = [(row[0], "second", row[2], row[3]) for row in rows if two.of(row) is True]
-    expected = [model.insert(first), model.insert(second)]
     return expected, [(r.num_inserted_rows, r.num_updated_rows, r.num_deleted_rows) for r in done]

@@ -179,6 +179,7 @@ class HiveCatalog(Calls):
             envContext=keeping_statistics(),
             notNullConstraints=convert.not_null(table.name, table.all_columns, self._catalog),
             defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),
+            checkConstraints=convert.checks(table, self._catalog),
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )

@@ -84,7 +84,11 @@ def table_of(raw: Any, constraints: Any) -> Table:
     sd, parameters = raw.sd, dict(raw.parameters or {})
     required = {one.column_name for one in constraints.notNullConstraints or () if one.enable_cstr}
     defaults = {one.column_name: one.default_value for one in constraints.defaultConstraints or ()}
-    checks = {one.dc_name: one.check_expression for one in constraints.checkConstraints or ()}
+    checks = {
+        one.dc_name: one.check_expression
+        for one in constraints.checkConstraints or ()
+        if one.enable_cstr
+    }
 
     def columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
         return tuple(
@@ -193,6 +197,16 @@ def defaults(name: TableName, columns: Sequence[Column], catalog: str) -> list[A
         )
         for column in columns
         if column.default is not None
+    ]
+
+
+def checks(table: Table, catalog: str) -> list[Any]:
+    """The CHECK constraints of a table."""
+    return [
+        hive.SQLCheckConstraint(
+            check_expression=condition, dc_name=name, **_constraint(table.name, catalog)
+        )
+        for name, condition in table.checks.items()
     ]
 
 

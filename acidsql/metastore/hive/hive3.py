@@ -98,6 +98,7 @@ def _create_table(client: Client, request: Any) -> None:
         table,
         request.notNullConstraints or None,
         request.defaultConstraints or None,
+        request.checkConstraints or None,
     )
 
 

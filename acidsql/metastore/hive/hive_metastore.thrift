@@ -937,7 +937,7 @@ service ThriftHiveMetastore {
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
   void create_database(1: Database database)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
-  void create_table_with_constraints(1: Table tbl, 5: list<SQLNotNullConstraint> notNullConstraints, 6: list<SQLDefaultConstraint> defaultConstraints)
+  void create_table_with_constraints(1: Table tbl, 5: list<SQLNotNullConstraint> notNullConstraints, 6: list<SQLDefaultConstraint> defaultConstraints, 7: list<SQLCheckConstraint> checkConstraints)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
   void alter_table_with_environment_context(1: string dbname, 2: string tbl_name, 3: Table new_tbl, 4: EnvironmentContext environment_context)
       throws (1: InvalidOperationException o1, 2: MetaException o2),

@@ -7,6 +7,7 @@ from acidsql.streams.envelopes.parts import (
     IMAGE,
     ROOT,
     TEXT,
+    Ends,
     Envelope,
     Fields,
     file_number,
@@ -62,6 +63,21 @@ def envelope(fields: Fields) -> Envelope:
         fault=fault,
         unavailable=_UNAVAILABLE,
         days=True,
+        ends=_ends(fields),
+    )
+
+
+def _ends(fields: Fields) -> Ends:
+    """Where ``provide.transaction.metadata`` is on, END tells how many events there were."""
+    op, txn = fields.text("op"), fields.text("transaction", "id")
+    return Ends(
+        txn=f"coalesce({txn}, {fields.text('id')})",
+        place=fields.text("transaction", "total_order"),
+        num_records=f"CAST({fields.number('event_count')} AS BIGINT)",
+        is_point=f"{fields.text('status')} = 'END'",
+        # Rows of a snapshot have no transaction.
+        fault=f"CASE WHEN {op} <> 'r' AND {txn} IS NULL THEN 'it has no block transaction: set "
+        "provide.transaction.metadata=true' END",
     )
 
 
@@ -98,17 +114,19 @@ def _places(
 def _is_no_change(fields: Fields) -> str:
     """SQL: whether a record is a tombstone, a heartbeat, the begin or end of a transaction, or DDL.
 
-    A record that was parsed by somebody else is none of these: its NULLs may be a failed parse.
+    Of records that were parsed by somebody else, only the begin and the end of a transaction are
+    known: the NULLs of other ones may be a failed parse.
     """
+    is_border = f"{fields.text('status')} IN ('BEGIN', 'END')"
     if not fields.is_text:
-        return "false"
+        return f"coalesce({fields.text('op')} IS NULL AND {is_border}, false)"
     tombstone = f"({TEXT} IS NULL OR is_variant_null({ROOT}))"
     keys = f"map_keys(try_cast({ROOT} AS {IMAGE}))"
     kinds = " OR ".join(
         f"({mark} AND size(array_except({keys}, array({', '.join(map(literal, names))}))) = 0)"
         for mark, names in (
             (fields.has("ts_ms"), _TIMES),  # a heartbeat
-            (f"{fields.text('status')} IN ('BEGIN', 'END')", (*_OF_TRANSACTIONS, *_TIMES)),
+            (is_border, (*_OF_TRANSACTIONS, *_TIMES)),
             (fields.has("databaseName"), (*_OF_DDL, *_TIMES)),
         )
     )

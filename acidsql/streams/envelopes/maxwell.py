@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acidsql.streams.envelopes.parts import (
+    Ends,
     Envelope,
     Fields,
     file_number,
@@ -48,4 +49,18 @@ def envelope(fields: Fields) -> Envelope:
         # The rows of one event have one position, and UPDATE … SET id = id + 1 changes keys twice.
         f"WHEN NOT ({fields.has('xoffset')} OR {fields.has('commit')}) "
         "THEN 'it has no xoffset: set output_xoffset=true, or pass sequence=…' END END",
+        ends=_ends(fields),
+    )
+
+
+def _ends(fields: Fields) -> Ends:
+    """The last row of a transaction has ``commit``, and the others have an ``xoffset``."""
+    xid, is_last = fields.text("xid"), f"coalesce({fields.text('commit')} = 'true', false)"
+    return Ends(
+        txn=xid,
+        place=f"CASE WHEN {is_last} THEN 'last' ELSE {fields.text('xoffset')} END",
+        is_last=is_last,
+        # Rows of a bootstrap have no transaction.
+        fault=f"CASE WHEN {fields.text('type')} <> 'bootstrap-insert' AND {xid} IS NULL "
+        "THEN 'it has no xid: set output_commit_info=true' END",
     )

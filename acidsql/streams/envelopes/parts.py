@@ -137,6 +137,27 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Ends:
+    """What a format's records tell of the source's transactions, as SQL over ``Fields``.
+
+    Attributes:
+        txn: The transaction of a change or of a commit point; NULL: a change that has none.
+        place: The place of a change in its transaction.
+        is_last: Whether a change is the last one of its transaction.
+        num_records: The number of changes of the transaction.
+        is_point: Whether a record that is no change is a commit point.
+        fault: What a change lacks, or NULL.
+    """
+
+    txn: str
+    place: str
+    fault: str
+    is_last: str = "CAST(NULL AS BOOLEAN)"
+    num_records: str = "CAST(NULL AS BIGINT)"
+    is_point: str = "false"
+
+
+@dataclass(frozen=True, slots=True)
 class Envelope:
     """A format's records, as SQL over ``Fields``.
 
@@ -153,6 +174,7 @@ class Envelope:
         unavailable: The text that stands for a value that the tool does not know; "" if none does.
         days: Whether a whole number for a DATE is the days since 1970.
         binary: How a text has bytes: ``base64`` or ``hex``.
+        ends: How the end of the source's transactions is known; None: it is not.
     """
 
     op: str
@@ -166,6 +188,7 @@ class Envelope:
     unavailable: str = ""
     days: bool = False
     binary: str = "base64"
+    ends: Ends | None = None
 
 
 def words(sql: str, known: dict[str, str]) -> str:

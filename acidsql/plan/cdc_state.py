@@ -1,0 +1,156 @@
+"""The state table of AUTO CDC: the one that is there, checked, or the one that will be made."""
+
+from __future__ import annotations
+
+from acidsql.acid import cdc
+from acidsql.acid.paths import is_name
+from acidsql.acid.table import (
+    BUCKETING_VERSION,
+    FULL_ACID,
+    TRANSACTIONAL,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    Table,
+)
+from acidsql.acid.types import parse_type
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.cdc_fold import Fold
+from acidsql.plan.cdc_rules import Rules
+from acidsql.plan.event_query import Planned
+from acidsql.plan.query import Resolve
+from acidsql.sql.statements import AutoCdc
+from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE
+
+_BUCKETS = 4  # of the state table of a target without buckets
+
+
+def state_of(
+    planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold, resolve: Resolve
+) -> tuple[Table, bool]:
+    """The state table, and whether it is yet to be created."""
+    name = cdc.state_name(planned.table.name)
+    wanted = _new_state(planned, statement, rules, folded)
+    found = resolve((name.database, name.name))
+    if found is None:
+        return wanted, True
+    if not cdc.is_state(found) or not _has_form(found):
+        raise _drift(planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC.")
+    order = "order values of type"
+    facts = [
+        ("SCD_TYPE_DRIFT", found.properties.get(cdc.SCD_TYPE, "1"), str(statement.scd_type),
+         "SCD type"),
+        ("KEYS_DRIFT", _types(cdc.keys_of(found)), _types(cdc.keys_of(wanted)), "keys"),
+        ("SEQUENCE_DRIFT", *(cdc.state_columns(one)[0].type for one in (found, wanted)), order),
+        ("SEQUENCE_DRIFT", found.properties[cdc.ORDER], wanted.properties[cdc.ORDER],
+         "order values in the columns"),
+    ]  # fmt: skip
+    for condition, before, now, what in facts:
+        if before != now:
+            message = f"Earlier records of {planned.table.name} had {what} {before or 'none'}, "
+            raise _drift(planned, statement, condition, f"{message}these have {now or 'none'}.")
+    _check_values(planned, statement, found, wanted)
+    return found, False
+
+
+def _has_form(state: Table) -> bool:
+    """Whether a table has the columns of a state table: others may have made or changed it."""
+    try:
+        _, deleted, at = cdc.state_columns(state)
+    except ValueError:
+        return False
+    return bool(cdc.keys_of(state)) and (deleted.type, at.type) == ("boolean", "timestamp")
+
+
+def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Table) -> None:
+    """Refuse records with other columns than those that the state table of versions has."""
+
+    def error(message: str) -> AnalysisError:
+        return AnalysisError(
+            f"{found.name} keeps earlier records, which had {message}",
+            planned.text, statement.target.span.start, statement.target.span.end,
+            condition="AUTOCDC_INVALID_STATE.COLUMNS_DRIFT", sqlstate="55000",
+        )  # fmt: skip
+
+    known = {column.name: column for column in cdc.values_of(found)}
+    for column in cdc.values_of(wanted):
+        before = known.pop(column.name, None)
+        if before is None or before.type != column.type:
+            name, alter = quote(column.name), f"ALTER TABLE {found.name}"
+            what = f"{name} {column.type.upper()}"
+            way = f"CHANGE COLUMN {name} {what}."
+            if before is None:
+                way = f"ADD COLUMNS ({what}); or, if it was renamed, {alter} CHANGE COLUMN …."
+            raise error(f"no column {what}. Give the table this column first: {alter} {way}")
+    for name in map(quote, known):
+        # The versions that a late record splits would lose the column's values.
+        raise error(f"a column {name}. Give these records one, too, perhaps NULL AS {name}.")
+
+
+def _types(columns: tuple[Column, ...]) -> str:
+    return ", ".join(sorted(f"{column.name} {column.type}" for column in columns))
+
+
+def _new_state(planned: Planned, statement: AutoCdc, rules: Rules, folded: Fold) -> Table:
+    target = planned.table
+    name = cdc.state_name(target.name)
+    if not is_name(name.name):
+        raise UnsupportedError(
+            f"The name of {target.name} is too long: AUTO CDC needs a table {name} beside it.",
+            planned.text, statement.target.span.start, statement.target.span.end,
+        )  # fmt: skip
+    keys = tuple(Column(key.name, key.type) for key in rules.keys)
+    values: tuple[Column, ...] = ()
+    properties = {
+        TRANSACTIONAL: "true",
+        TRANSACTIONAL_PROPERTIES: FULL_ACID,
+        BUCKETING_VERSION: "2",
+        cdc.ORDER: ", ".join(quote(column.name) for column in rules.order),
+    }
+    if rules.history is not None:
+        values = tuple(Column(column.name, column.type) for column in rules.columns)
+        properties |= {cdc.SCD_TYPE: "2", cdc.NUM_KEYS: str(len(keys))}
+    taken = {column.name for column in (*keys, *values)}
+    sequence, deleted, at = (_free(one, taken) for one in ("sequence", "deleted", "at"))
+    buckets = tuple(key.name for key in keys if parse_type(key.type).kind != "binary")
+    return Table(
+        name,
+        "",  # its directory is chosen when it is created
+        (
+            *keys,
+            Column(sequence, str(folded.sequence)),
+            Column(deleted, "boolean"),
+            Column(at, "timestamp"),
+            *values,
+        ),
+        bucket_columns=buckets,
+        num_buckets=max(target.num_buckets, _BUCKETS) if buckets else -1,
+        properties=properties,
+        comment=f"Order values of the keys of {target.name.name}, for AUTO CDC",
+    )
+
+
+def no_rows(state: Table) -> str:
+    """A relation in place of a state table that does not exist yet."""
+    types = {column.name: shown_type(column.type) for column in state.columns}
+    types[ROW__ID] = ROW__ID_TYPE
+    nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
+    return f"(SELECT {', '.join(nulls)} WHERE false)"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _drift(planned: Planned, statement: AutoCdc, what: str, message: str) -> AnalysisError:
+    name, place = cdc.state_name(planned.table.name), statement.target.span
+    return AnalysisError(
+        f"{message} DROP TABLE {name} forgets all order values: then late records may bring "
+        f"deleted rows back. If the first AUTO CDC failed, there are none yet. To keep them, "
+        f"rename {name}, run AUTO CDC without records, and insert the renamed table's rows into "
+        f"the new {name}.",
+        planned.text, place.start, place.end,
+        condition=f"AUTOCDC_INVALID_STATE.{what}", sqlstate="55000",
+    )  # fmt: skip

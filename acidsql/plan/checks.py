@@ -1,0 +1,127 @@
+"""CHECK constraints: which text a condition has, and how the events of a statement are checked.
+
+A row breaks a constraint if the condition is false for the row; NULL is not false. The check is a
+part of the one query that yields the events (I9). So it sees each row as readers will see it, with
+all defaults and conversions, and a row that breaks a constraint fails the job before anything is
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acidsql.acid.table import Column, Table
+from acidsql.acid.types import parse_type
+from acidsql.plan.assignment import as_read, raise_told
+from acidsql.plan.sqltext import Edit, Text
+from acidsql.sql.conditions import mentioned
+from acidsql.sql.tokens import Kind, Span, tokenize
+from acidsql.storage import event_records as ew
+from acidsql.storage.columns import literal, quote, shown, shown_type
+
+# A condition means the same in every session: the settings are Hive's, and a wrong number is an
+# error instead of a NULL, for which the condition would hold.
+MEANING = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+}
+INVALID = "INVALID_CHECK_CONSTRAINT"  # a condition that cannot be evaluated
+_WRITTEN = f"{ew.PREFIX}w"  # + ordinal: a data column as it is written
+_SHOWN_CHARACTERS = 100  # of a value in an error
+
+
+def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> list[Edit]:
+    """Edits that put names of a condition in backticks which stand in ``"…"``.
+
+    ``double_quoted``: ``"…"`` is a name in this session. In a constraint it is a string.
+    """
+    tokens = tokenize(condition.of(text), double_quoted_identifiers=double_quoted)
+    return [
+        Edit(condition.start + token.start, condition.start + token.end, quote(token.value))
+        for token in tokens
+        if token.kind is Kind.QUOTED and token.text.startswith('"')
+    ]
+
+
+def condition_over(table: Table, condition: Text) -> Text:
+    """A query that Spark analyses if a condition is one over the columns of a table."""
+    columns = (
+        f"CAST(NULL AS {shown_type(column.type)}) AS {quote(column.name)}"
+        for column in table.all_columns
+    )
+    query = condition.new().raw("SELECT (").add(condition)
+    query.raw(f"\n)\nFROM (SELECT {', '.join(columns)})\nWHERE (")
+    return query.add(condition).raw("\n)")
+
+
+def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
+    """The columns that a condition names. A field of a struct with a column's name counts, too."""
+    names = {part for chain in mentioned(condition, Span(0, len(condition))) for part in chain}
+    return [column for column in columns if column.name in names]
+
+
+def new_values(table: Table) -> list[str]:
+    """SQL of the values of a new row, as readers will see them, over the columns of events."""
+    own = [
+        shown(quote(column.name), column.type, zone_offset_micros=None) for column in table.columns
+    ]
+    return own + [partition_value(column, i) for i, column in enumerate(table.partition_columns)]
+
+
+def partition_value(column: Column, ordinal: int) -> str:
+    """SQL of a new row's partition value, which events have as the text in the name."""
+    value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
+    return as_read(value, column, is_partition=True)
+
+
+def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """What to select from events, and then from this selection, so that broken rows fail the job.
+
+    Args:
+        table: The target.
+        columns: The columns of the events.
+
+    Returns:
+        None if there is nothing to check: no constraint, or no new rows.
+    """
+    if not table.checks or ew.are_keys_alone(columns):
+        return None
+    beside = [name for name in columns if name.startswith(ew.PREFIX)]
+    written = [f"{quote(c.name)} AS {_WRITTEN}{i}" for i, c in enumerate(table.columns)]
+    names = [quote(column.name) for column in table.all_columns]
+    read = [f"{sql} AS {name}" for sql, name in zip(new_values(table), names, strict=True)]
+    is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
+    broken = "".join(
+        f" WHEN {is_new}NOT ({condition}\n) THEN {_failed(table, name, condition)}"
+        for name, condition in table.checks.items()
+    )
+    # The first column is in every new row, so Spark never leaves the check out.
+    values = [f"CASE{broken} ELSE {_WRITTEN}0 END", *(f"{_WRITTEN}{i}" for i in _rest(table))]
+    new = [f"{value} AS {name}" for value, name in zip(values, names, strict=False)]
+    return [*beside, *written, *read], [*beside, *new]
+
+
+def _rest(table: Table) -> range:
+    return range(1, len(table.columns))
+
+
+def _failed(table: Table, name: str, condition: str) -> str:
+    """SQL that fails the job, with the values that the condition is about."""
+    named = columns_of(condition, table.all_columns)
+    what = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
+    words = [literal(f"{what} for " if named else what)]
+    for number, column in enumerate(named):
+        words += [literal(f"{', ' if number else ''}{column.name} = "), _example(column)]
+    message = f"concat({', '.join([*words, literal('.')])})"
+    return raise_told("CHECK_CONSTRAINT_VIOLATION", "23001", message)
+
+
+def _example(column: Column) -> str:
+    name, kind = quote(column.name), parse_type(column.type)
+    if kind.kind == "binary":
+        text = f"concat('0x', hex({name}))"
+    else:
+        text = f"CAST({name} AS STRING)"
+        text = f"concat('''', {text}, '''')" if kind.kind in ("string", "char", "varchar") else text
+    return f"coalesce(left({text}, {_SHOWN_CHARACTERS}), 'NULL')"

@@ -1,0 +1,168 @@
+"""CHECK constraints: no statement writes a row for which a condition is false."""
+
+from __future__ import annotations
+
+import pytest
+from kit import counts, directories, fill, refused, table
+
+from acidsql.errors import ConstraintError
+
+ODD = "`a``b.c d`"
+
+
+@pytest.fixture(params=["fast", "jobs"])
+def paths(request, acid):
+    if request.param == "jobs":
+        acid.sql("SET acidsql.fast.paths = false")
+    return acid
+
+
+def broken(acid, statement, constraint, *words, args=None, of="t"):
+    """Check that a statement fails for a constraint, and leaves the table and its directory."""
+    before, files = table(acid, of), directories(acid, of)
+    with pytest.raises(ConstraintError) as caught:
+        acid.sql(statement, args)
+    error = caught.value
+    assert (error.condition, error.sqlstate) == ("CHECK_CONSTRAINT_VIOLATION", "23001"), error
+    for word in (f"'{constraint}'", f"default.{of}", *words):
+        assert word in error.message, error
+    assert table(acid, of) == before
+    assert directories(acid, of) == files
+
+
+def test_every_statement_that_writes_rows_keeps_the_condition(paths):
+    acid = paths
+    fill(
+        acid,
+        "t (id INT, n INT CHECK (n > 0), s STRING, "
+        "CONSTRAINT Both CHECK (n < 10 || '' OR s = 'a|b')) PARTITIONED BY (p STRING)",
+        "1, 1, 'a', 'x'", "2, NULL, NULL, 'x'", "3, 20, 'a|b', NULL",
+    )  # fmt: skip
+    broken(acid, "INSERT INTO t VALUES (4, 1, 'a', 'x'), (5, -1, 'b', 'y')", "t_chk_1",
+           "n > 0 is false for n = -1")  # fmt: skip
+    broken(acid, "INSERT INTO t SELECT id + 10, n * 10, s, p FROM t WHERE id = 1", "both",
+           "n < 10 || '' OR s = 'a|b' is false for n = 10, s = 'a'")  # fmt: skip
+    broken(acid, "INSERT OVERWRITE t PARTITION (p = 'x') SELECT 1, 0, 's'", "t_chk_1")
+    broken(acid, "UPDATE t SET n = n - 1 WHERE p = 'x'", "t_chk_1", "n = 0")
+    broken(acid, "UPDATE t SET n = :n WHERE id = 1", "t_chk_1", "n = -7", args={"n": -7})
+    broken(acid, "UPDATE t SET s = 'c' RETURNING *", "both", "n = 20, s = 'c'")
+    broken(acid, "MERGE INTO t USING (VALUES (1, -2), (9, 2)) AS s(k, v) ON id = k "
+           "WHEN MATCHED THEN UPDATE SET n = v "
+           "WHEN NOT MATCHED THEN INSERT (id, n, p) VALUES (k, v, 'x')",
+           "t_chk_1", "n = -2")  # fmt: skip
+    broken(acid, "MERGE INTO t USING (VALUES (8, -3)) AS s(k, v) ON id = k "
+           "WHEN NOT MATCHED THEN INSERT (id, n, p) VALUES (k, v, 'x')", "t_chk_1")  # fmt: skip
+    broken(acid, "FROM (SELECT 1 AS i, 0 AS j) AS s INSERT INTO t SELECT i, 1, 's', 'x' "
+           "INSERT INTO t SELECT i, j, 's', 'x'", "t_chk_1", "n = 0")  # fmt: skip
+    # NULL passes; a deleted row, and a row that no clause changes, is not checked.
+    assert counts(acid, "INSERT INTO t VALUES (6, NULL, 'z', 'x'), (7, 9, NULL, NULL)") == (2, 0, 0)
+    assert counts(acid, "UPDATE t SET n = NULL WHERE id = 1") == (0, 1, 0)
+    assert counts(
+        acid,
+        "MERGE INTO t USING (VALUES (2, -5), (6, 5)) AS s(k, v) ON id = k "
+        "WHEN MATCHED AND v > 0 THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT (id, n, p) VALUES (k, v, 'x')",
+    ) == (0, 0, 1)
+    assert counts(acid, "DELETE FROM t WHERE id < 3") == (0, 0, 2)
+    assert table(acid) == [(3, 20, "a|b", None), (7, 9, None, None)]
+
+
+def test_a_condition_sees_a_row_as_readers_will_see_it(acid):
+    fill(
+        acid,
+        f"t (id INT, {ODD} CHAR(4) CHECK (length({ODD}) = 4), st STRUCT<n: INT, `x.y`: STRING>, "
+        "d DATE DEFAULT DATE'2024-01-01', ts TIMESTAMP, b BINARY, m MAP<STRING, INT>, "
+        "CHECK (st.n IS NULL OR st.`x.y` LIKE 'a%'), "
+        "CONSTRAINT `d of ``t` CHECK (d > '2000-01-01'), "
+        "CONSTRAINT zone CHECK (ts < TIMESTAMP_NTZ'2024-03-31 02:30:00'), CHECK (p % 2 = 0), "
+        "CONSTRAINT bytes CHECK (b <> X'01' -- 'no'\n), CHECK (m[\"k\"] >= 0)) "
+        "PARTITIONED BY (p INT)",
+    )
+    good = "INSERT INTO t (id, {}, p) VALUES (1, {}, {})"
+    acid.sql(good.format(ODD, "'a'", 2))
+    acid.sql(good.format("ts", "TIMESTAMP_NTZ'2024-03-31 02:29:59'", "'4'"))
+    bad = {
+        "t_chk_2": ("st", "named_struct('n', 1, 'x.y', 'b')", 2, "st = {1, b}"),
+        "d of `t": ("d", "DATE'1999-12-31'", 2, "d = 1999-12-31"),
+        "zone": ("ts", "TIMESTAMP_NTZ'2024-03-31 02:30:00'", 2, "ts = 2024-03-31 02:30:00"),
+        "t_chk_3": ("id", "1", 3, "p = 3"),
+        "bytes": ("b", "X'01'", 2, "b = 0x01"),
+        "t_chk_4": ("m", "map('k', -1)", 2, "m = {k -> -1}"),
+    }
+    for name, (column, value, p, words) in bad.items():
+        columns = f"({column}, p)" if column != "id" else "(id, p)"
+        broken(acid, f"INSERT INTO t {columns} VALUES ({value}, {p})", name, words)
+    made = acid.sql("SHOW CREATE TABLE t").collect()[0][0]
+    acid.sql("DROP TABLE t")
+    acid.sql(made)
+    assert acid.sql("SHOW CREATE TABLE t").collect()[0][0] == made
+    broken(acid, f"INSERT INTO t ({bad['bytes'][0]}, p) VALUES (X'01', 2)", "bytes")
+
+
+def test_a_condition_means_the_same_in_every_session(acid, conf):
+    conf("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    conf("spark.sql.caseSensitive", "true")
+    fill(acid, "t (s STRING, CHECK (\"s\" <> 's' AND CAST(S AS INT) > 0))", "'1'")
+    conf("spark.sql.ansi.doubleQuotedIdentifiers", "false")
+    conf("spark.sql.ansi.enabled", "false")
+    broken(acid, "INSERT INTO t SELECT '-1'", "t_chk_1", "s = '-1'")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        acid.sql("INSERT INTO t SELECT 'no number'")
+    assert table(acid) == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("element", "condition", "at"),
+    [
+        ("CHECK (b > 0)", "UNRESOLVED_COLUMN", "b"),
+        ("CHECK (t.a > 0)", "UNRESOLVED_COLUMN", "t.a"),
+        ("CHECK (a)", "INVALID_CHECK_CONSTRAINT", "a"),
+        ("CHECK (a > 0, true)", "INVALID_CHECK_CONSTRAINT", "a > 0, true"),
+        ("CHECK (a > 0 AND rand() < 1)", "NON_DETERMINISTIC", "a > 0 AND rand() < 1"),
+        ("CHECK (a > (SELECT 1))", "INVALID_CHECK_CONSTRAINT", "a > (SELECT 1)"),
+        ("CHECK (sum(a) > 1)", "INVALID_CHECK_CONSTRAINT", "sum(a) > 1"),
+        ("CHECK (row_number() OVER (ORDER BY a) > 1)", "INVALID_CHECK_CONSTRAINT", None),
+        ("CHECK (explode(array(a)) > 1)", "INVALID_CHECK_CONSTRAINT", None),
+        ("CHECK (session_own(a) > 1)", "INVALID_CHECK_CONSTRAINT", "session_own(a) > 1"),
+        ("CHECK (a > session_variable)", "INVALID_CHECK_CONSTRAINT", "a > session_variable"),
+        ("CHECK (row__id.writeid > 1)", "UNRESOLVED_COLUMN", "row__id.writeid"),
+        ("CHECK (a > )", "PARSE_SYNTAX_ERROR", None),
+        ("CONSTRAINT x CHECK (a > 0), CONSTRAINT X CHECK (a > 1)", "CONSTRAINT_ALREADY", "a > 1"),
+        (f"CONSTRAINT {'x' * 129} CHECK (a > 0)", "INVALID_IDENTIFIER", "a > 0"),
+    ],
+)  # fmt: skip
+def test_a_condition_that_no_constraint_can_have_is_refused(acid, spark, element, condition, at):
+    spark.udf.register("session_own", lambda a: a, "int")
+    spark.sql("DECLARE OR REPLACE VARIABLE session_variable INT DEFAULT 3")
+    try:
+        refused(acid, f"CREATE TABLE t (a INT, {element})", condition, at)
+    finally:
+        spark.sql("DROP TEMPORARY FUNCTION session_own")
+        spark.sql("DROP TEMPORARY VARIABLE session_variable")
+
+
+def test_loads_and_undone_changes_keep_the_condition(acid, spark, tmp_path):
+    fill(acid, "t (id INT, n INT)", "1, -1", "2, 2")
+    acid.sql("DELETE FROM t WHERE n < 0")
+    with pytest.raises(ConstraintError, match="'positive'"):
+        fill(acid, "u (id INT, n INT, CONSTRAINT positive CHECK (n > 0))", "1, -1")
+    for name, n in {"good": 5, "bad": -5}.items():
+        spark.range(3).selectExpr("CAST(id AS INT) id", f"{n} AS n").write.orc(f"{tmp_path}/{name}")
+    with pytest.raises(ConstraintError, match="'positive' of default.u: n > 0 is false for n = -5"):
+        acid.sql(f"LOAD DATA INPATH '{tmp_path}/bad' INTO TABLE u")
+    assert len(list(tmp_path.glob("bad/*.orc"))) > 0  # the files stay where they were
+    acid.sql(f"LOAD DATA INPATH '{tmp_path}/good' OVERWRITE INTO TABLE u")
+    assert counts(acid, "UPDATE u SET n = n + 1") == (0, 3, 0)
+    broken(acid, "INSERT INTO u REPLACE WHERE id = 0 VALUES (0, -4)", "positive", of="u")
+    acid.sql("INSERT INTO u REPLACE USING (id) VALUES (0, 4)")
+    acid.sql("BEGIN")
+    acid.sql("DELETE FROM u WHERE id = 1")
+    broken(acid, "MERGE INTO u USING t ON u.id = t.id WHEN MATCHED THEN UPDATE SET n = -t.n",
+           "positive", of="u")  # fmt: skip
+    acid.sql("INSERT INTO u VALUES (9, 9)")
+    acid.sql("COMMIT")
+    assert table(acid, "u") == [(0, 4), (2, 6), (9, 9)]
+    changes = acid.preview("UPDATE u SET n = 0 WHERE id = 9").collect()
+    assert [(row.n, row._change_type) for row in changes if "post" in row._change_type] == [
+        (0, "update_postimage")
+    ]
