@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.sql.parameters import sql_values
+from acidsql.sql.parts import parts_of
 from acidsql.statements.frames import named_frames
 from acidsql.statements.runner import Runner
 
@@ -33,9 +34,9 @@ class HistoryMethods:
         version: int | None = None,
         timestamp: datetime | str | None = None,
     ) -> DataFrame:
-        """The live rows of a table in one snapshot, lazily.
+        """The live rows of a table or view in one snapshot, lazily.
 
-        The columns are always those of today: columns correspond by position.
+        The columns of a table are always those of today: columns correspond by position.
 
         Args:
             name: ``table`` or ``database.table``.
@@ -52,10 +53,10 @@ class HistoryMethods:
             SnapshotTooOldError: Files of this version were deleted, for example after a
                 compaction.
             UnsupportedError: ``row_id`` is true, and the table is insert-only; or a version is
-                given, and the metastore does not keep versions.
+                given, and the metastore does not keep versions; or either is, for a view.
         """
         return self._runner.read_table(
-            self._table(name), row_id=row_id, version=version, timestamp=timestamp
+            parts_of(name), row_id=row_id, version=version, timestamp=timestamp
         )
 
     @contextmanager

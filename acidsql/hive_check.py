@@ -301,6 +301,8 @@ def _old_delta(places: Sequence[str]) -> str | None:
 
 
 def _of_other(survey: Survey, table: FoundTable) -> str:
+    if table.kind.name == "VIEW":
+        return "reads in queries, if Spark understands its text"
     try:
         found = survey.foreign_table(table.name)
     except AcidSqlError as error:

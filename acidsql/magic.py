@@ -37,7 +37,8 @@ from IPython.display import display
 from pyspark.errors import PySparkException
 
 from acidsql.errors import AcidSqlError
-from acidsql.render import Changes, Rows, first_changes, first_rows
+from acidsql.plan.lower import no_log
+from acidsql.render import Changes, Rows, first_changes, first_rows, with_times
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
@@ -84,7 +85,8 @@ class AcidSqlMagics(Magics):
                 if outcome is not None:
                     display(outcome)  # type: ignore[no-untyped-call]
                 place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
-                outcome = self._run(session, statement, options)
+                with no_log():  # the error is shown below
+                    outcome = self._run(session, statement, options)
         except (AcidSqlError, PySparkException) as error:
             # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
             raise UsageError(f"{place}{error}") from None
@@ -107,7 +109,7 @@ class AcidSqlMagics(Magics):
             self.shell.user_ns[options.out] = frame
         if assigned or options.quiet or not frame.columns:
             return None
-        return first_rows(frame, options.limit)
+        return first_rows(with_times(frame) if _has_times(text) else frame, options.limit)
 
     def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
         frame = session.preview(text, self._arguments(text, options.params) or None)
@@ -153,6 +155,12 @@ def _parse_options(line: str) -> tuple[_Options, str]:
     if unknown := _UNKNOWN.match(line):
         raise UsageError(f"%acidsql: no option '{unknown[1]}', or no value for it")
     return options, line
+
+
+def _has_times(text: str) -> bool:
+    """Whether Hive's milliseconds are in the rows of a statement."""
+    words = [token.upper for token in tokenize(text)[:2]]
+    return words in (["SHOW", "TRANSACTIONS"], ["SHOW", "LOCKS"], ["SHOW", "COMPACTIONS"])
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

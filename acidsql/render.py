@@ -22,6 +22,14 @@ from pyspark.sql.types import (
 )
 
 WIDEST_CELL = 60
+_LEFT, _RIGHT = "text-align: left", "text-align: right"
+# The columns of SHOW TRANSACTIONS, LOCKS and COMPACTIONS with a time, as Hive shows it.
+_MILLISECONDS = frozenset(
+    {
+        "startedtime", "lastheartbeattime", "last_heartbeat", "acquired_at", "enqueuetime",
+        "starttime", "committime",
+    }
+)  # fmt: skip
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 # Both to the microsecond. An instant has its offset from UTC, with seconds: before about 1900
 # offsets need them.
@@ -59,7 +67,18 @@ class Rows:
             return f"the first {number:,} rows; there are more"
         return f"{number:,} row{'s' * (number != 1)}"
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the rows are texts of several lines, such as a plan."""
+        return len(self.columns) == 1 and any("\n" in (row[0] or "") for row in self.rows)
+
+    @property
+    def _text(self) -> str:
+        return "\n".join(row[0] or "NULL" for row in self.rows)
+
     def __str__(self) -> str:
+        if self.is_text:
+            return self._text
         lines = _lines(self.columns, (tuple(map(_short, row)) for row in self.rows), self.numeric)
         return "\n".join([*lines, f"({self.summary})"])
 
@@ -67,8 +86,11 @@ class Rows:
         return str(self)
 
     def _repr_html_(self) -> str:
+        if self.is_text:
+            text = html.escape(self._text)
+            return f'<pre class="acidsql-text" style="{_LEFT}; overflow-x: auto">{text}</pre>'
         rows = ("".join(map(_cell, row, self.numeric)) for row in self.rows)
-        return _html("acidsql-rows", self.columns, rows, self.summary)
+        return _html("acidsql-rows", self.columns, rows, self.summary, self.numeric)
 
 
 Image = tuple[str | None, ...]  # the values of a row
@@ -113,7 +135,8 @@ class Changes:
 
     def _repr_html_(self) -> str:
         rows = (
-            f"<td>{_change(old, new)}</td>{''.join(map(_marked, _pairs(old, new)))}"
+            f'<td style="{_LEFT}">{_change(old, new)}</td>'
+            + f"{''.join(map(_marked, _pairs(old, new)))}"
             for old, new in self.rows
         )
         return _html("acidsql-changes", ("", *self.columns), rows, self.summary)
@@ -166,12 +189,22 @@ def _side_by_side(old: str | None, new: str | None) -> str:
 
 def _marked(pair: tuple[str | None, str | None]) -> str:
     old, new = (html.escape(_short(value)) for value in pair)
-    return f"<td>{new}</td>" if pair[0] == pair[1] else f"<td><del>{old}</del> <b>{new}</b></td>"
+    shown = new if pair[0] == pair[1] else f"<del>{old}</del> <b>{new}</b>"
+    return f'<td style="{_LEFT}">{shown}</td>'
 
 
-def _html(kind: str, columns: Iterable[str], rows: Iterable[str], summary: str) -> str:
-    """A table as HTML. ``rows``: the cells of each row, as HTML."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+def _html(
+    kind: str,
+    columns: Sequence[str],
+    rows: Iterable[str],
+    summary: str,
+    numeric: Sequence[bool] = (),
+) -> str:
+    """A table as HTML. ``rows``: the cells of each row, as HTML. A notebook would align texts to
+    the right."""
+    sides = [_RIGHT if number else _LEFT for number in numeric] or [_LEFT] * len(columns)
+    pairs = zip(columns, sides, strict=True)
+    head = "".join(f'<th style="{side}">{html.escape(name)}</th>' for name, side in pairs)
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)
     return (
         f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
@@ -194,6 +227,18 @@ def _lines(
 
     first, *others = map(line, table)
     return [first, "  ".join("─" * width for width in widths), *others]
+
+
+def with_times(frame: DataFrame) -> DataFrame:
+    """The rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times instead of milliseconds."""
+    columns = (field.name for field in frame.schema.fields)
+    return frame.select([_time(name) if name in _MILLISECONDS else F.col(name) for name in columns])
+
+
+def _time(name: str) -> Column:
+    millis = F.expr(f"try_cast(`{name}` AS BIGINT)")
+    time = F.date_format(F.timestamp_millis(millis), "yyyy-MM-dd HH:mm:ss")
+    return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
 
 
 def first_rows(frame: DataFrame, limit: int) -> Rows:
@@ -309,7 +354,5 @@ def _short(value: str | None) -> str:
 
 
 def _cell(value: Any, number: bool) -> str:
-    if value is None:
-        return "<td><i>NULL</i></td>"
-    align = ' style="text-align:right"' if number else ""
-    return f"<td{align}>{html.escape(value)}</td>"
+    shown = "<i>NULL</i>" if value is None else html.escape(value)
+    return f'<td style="{_RIGHT if number else _LEFT}">{shown}</td>'

@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.compaction.service import Service
 from acidsql.dataframes.methods import DataFrameMethods
-from acidsql.errors import CatalogError, SettingError
+from acidsql.errors import SettingError
 from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.migration import Migration
 from acidsql.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
+from acidsql.plan.names import need_acid_table
 from acidsql.settings import Settings
 from acidsql.sql.parameters import sql_values
 from acidsql.sql.parts import parts_of
@@ -351,6 +352,12 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
             self._runner.close()
             self.metastore.close()
 
+    def __repr__(self) -> str:
+        current = self._runner.transactions.current
+        txn = "" if current is None else f", in txn {current.id}"
+        state = "closed" if self._closed else f"Spark {self.spark.version}{txn}"
+        return f"Session({self.warehouse}, {self.metastore.url}, {state})"
+
     def __enter__(self) -> Session:
         return self
 
@@ -367,10 +374,8 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
             raise SettingError("The session is closed. Open a new one with acidsql.connect().")
 
     def _table(self, name: str) -> Table:
-        table = self._runner.resolve(parts_of(name))
-        if table is None:
-            raise CatalogError(f"There is no ACID table '{name}'.", table=name)
-        return table
+        parts = parts_of(name)
+        return need_acid_table(self._runner.resolve(parts), parts)
 
 
 def newest() -> Session | None:

@@ -74,6 +74,7 @@ JVM = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc"}
 JVM_HOMES = (
     "storage/spark/jvm.py",
     "storage/spark/streaming.py",
+    "storage/spark/temporary.py",
     "storage/spark/repeatable.py",
     "storage/spark/column_sql.py",
     "storage/reading/sargs.py",

@@ -15,6 +15,7 @@ from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
+from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
     TableStatements,
@@ -24,6 +25,7 @@ FAMILIES = [
     CompactionStatements,
     ShowStatements,
     HistoryStatements,
+    ViewStatements,
 ]
 THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain, st.SparkStatement}
 

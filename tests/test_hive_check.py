@@ -119,8 +119,7 @@ def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metast
         "seq": ["external", SEQUENCE, f"refused: it has files of the format {SEQUENCE}, which "
                 "acidsql does not read. Read them by a Spark session with Hive support, or by "
                 "Hive."],
-        "view": ["view", "",
-                 "refused: it is a view of Hive's: query the tables that it names."],
+        "view": ["view", "", "reads in queries, if Spark understands its text"],
         **{name: ["another engine's", engine,
                   f"refused: it is a table of {engine}, whose files mean nothing without {engine}: "
                   f"use {engine} for Spark."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -188,11 +189,54 @@ def test_rows_as_text_and_html():
     assert str(rows).splitlines() == [
         "name   n", "────  ──", "a<b    1", "NULL  22", "(the first 2 rows; there are more)",
     ]  # fmt: skip
-    assert "<td>a&lt;b</td>" in rows._repr_html_()
+    assert '<td style="text-align: left">a&lt;b</td>' in rows._repr_html_()
+    assert '<td style="text-align: right">22</td>' in rows._repr_html_()
+    assert '<th style="text-align: right">n</th>' in rows._repr_html_()
     assert "<i>NULL</i>" in rows._repr_html_()
 
 
-def test_with_a_real_session(shell, acid):
+def test_a_text_of_several_lines_is_shown_as_it_is():
+    plan = "== Plan ==\n  Scan <t>" + " " * 100 + "wide"
+    shown = Rows(None, ("plan",), ((plan,),), False, (False,))
+    assert str(shown) == plan
+    assert "  Scan &lt;t&gt;" + " " * 100 + "wide</pre>" in shown._repr_html_()
+
+
+def test_a_statement_at_the_end_of_a_cell_is_shown_as_its_receipt(shell, acid, capsys):
+    made = acid.sql("CREATE TABLE t (id INT)")
+    assert str(acid.last) == repr(made)
+    assert made.columns == []
+    with acid.transaction():
+        acid.sql("INSERT INTO t VALUES (1), (2)")
+        shell.user_ns["done"] = acid.sql("UPDATE t SET id = 3 WHERE id = 2")
+        number = acid.last.txn_id
+        assert repr(acid).endswith(f"in txn {number})")
+        shell.run_cell("done")
+    shown = capsys.readouterr().out
+    assert f"default.t: 1 updated · in txn {number}, 2 statements" in shown
+    done = shell.user_ns["done"]
+    assert "1 updated" in done._repr_html_()
+    assert [tuple(row)[:3] for row in done.collect()] == [(1, 0, 1)]
+    assert "receipt" not in repr(done.select("txn_id"))  # a DataFrame as any other
+    assert repr(acid) == f"Session({acid.warehouse}, {acid.metastore.url}, Spark " + (
+        f"{acid.spark.version})"
+    )
+
+
+def test_times_are_shown_as_times(shell, acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    with acid.transaction():
+        acid.sql("INSERT INTO t VALUES (2)")
+        for statement in ("SHOW TRANSACTIONS", "show locks t", "SHOW COMPACTIONS"):
+            shown = shell.run_line_magic("acidsql", statement)
+            times = [value for row in shown.rows for value in row if value and value[:2] == "20"]
+            assert times
+            assert all(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", one) for one in times)
+
+
+def test_with_a_real_session(shell, acid, capfd):
     assert acidsql.session.newest() is acid
     shell.user_ns["least"] = 2
     rows = shell.run_cell_magic(
@@ -208,3 +252,4 @@ def test_with_a_real_session(shell, acid):
     assert sorted(row.n for row in shell.user_ns["big"].collect()) == [2, 3]
     with pytest.raises(UsageError, match="TABLE_OR_VIEW_NOT_FOUND"):
         shell.run_line_magic("acidsql", "SELECT * FROM nowhere")
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err  # Spark's log of the same error

@@ -56,8 +56,22 @@ class SortColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewText:
+    """The query of a view.
+
+    Attributes:
+        original: As its author wrote it.
+        expanded: The same query with the database of each table, and no ``*`` that could get other
+            columns. So it means the same in every session.
+    """
+
+    original: str
+    expanded: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the metastore has it.
+    """A table or view as the metastore has it.
 
     Attributes:
         name: The table's qualified name.
@@ -74,8 +88,9 @@ class Table:
         file_format: ``orc``, or ``parquet`` (only for insert-only tables).
         identity: The metastore's own number of the table, by which a later table of the same name
             is another table. Empty if a metastore tells such tables apart otherwise.
-        is_transactional: False for a plain table of Hive's, which queries can read. Only then may
-            ``file_format`` be ``text``.
+        is_transactional: False for a view, and for a plain table of Hive's, which queries can read.
+            Only then may ``file_format`` be ``text``.
+        view: The query of a view, which has no directory; None for a table.
     """
 
     name: TableName
@@ -91,6 +106,7 @@ class Table:
     file_format: str = ORC
     identity: str = ""
     is_transactional: bool = True
+    view: ViewText | None = None
 
     @property
     def is_insert_only(self) -> bool:

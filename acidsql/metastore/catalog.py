@@ -32,6 +32,10 @@ class Catalog(Protocol):
     other session uses the store, and the method checks no transaction.
     """
 
+    @property
+    def url(self) -> str:
+        """Where the metastore is, without a password."""
+
     def databases(self) -> list[Database]:
         """All databases, by name. *Read-only.*"""
 
@@ -44,7 +48,7 @@ class Catalog(Protocol):
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
-        """Remove an empty database, or with ``cascade`` all of its tables too, in one step.
+        """Remove an empty database, or with ``cascade`` its tables and views too, in one step.
         *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
 
     def tables(self, database: str) -> list[str]:
@@ -54,8 +58,8 @@ class Catalog(Protocol):
         """One table, or None. *Read-only.*"""
 
     def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """A table or view that is no ACID table, or None. *Read-only.* A metastore that has only
-        ACID tables knows none."""
+        """A table that is no ACID table, or a materialized view, or None. *Read-only.* A metastore
+        that has only ACID tables and views knows none."""
 
     def glance(self, name: TableName) -> Table | None:
         """As ``get_table``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
@@ -107,6 +111,25 @@ class Catalog(Protocol):
         ``bucket_columns`` the bucketing columns; None keeps them. ``add_columns`` are appended.
         Raises CatalogError if the table is missing, or would have a column twice
         (COLUMN_ALREADY_EXISTS, 42711)."""
+
+    def views(self, database: str) -> list[str]:
+        """Names of a database's views, in alphabetical order. *Read-only.*"""
+
+    def view(self, name: TableName) -> Table | None:
+        """One view, or None. *Read-only.*"""
+
+    def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
+        """Add a view. With ``replace``, it takes the place of a view of its name, in one step.
+        *Cannot-retry.* Raises CatalogError TABLE_OR_VIEW_ALREADY_EXISTS (42P07), or
+        SCHEMA_NOT_FOUND (42704)."""
+
+    def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
+        """Remove a view. *Cannot-retry.* Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
+
+    def rename_view(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
+        """Change a view's name. *Cannot-retry.* Raises as ``drop_view`` and ``create_view``."""
 
     def partitions(self, name: TableName) -> list[Partition]:
         """All partitions, by values. *Read-only.*"""

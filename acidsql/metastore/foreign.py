@@ -1,4 +1,4 @@
-"""Tables and views of a metastore that are not ACID tables: values, as queries need them."""
+"""Tables of a metastore that are not ACID tables: values, as queries need them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TextFormat:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A plain or external table of Hive's, a view, or a table of another engine.
+    """A plain or external table of Hive's, a materialized view, or a table of another engine.
 
     Attributes:
         name: Its name.
@@ -31,7 +31,6 @@ class ForeignTable:
         partitions: Its partitions, which may lie anywhere.
         text: How to read its text files.
         refusal: Why acidsql cannot read it, and what to do.
-        view_text: The query of a view.
     """
 
     name: TableName
@@ -39,7 +38,6 @@ class ForeignTable:
     partitions: tuple[Partition, ...] = ()
     text: TextFormat = TextFormat()
     refusal: str = ""
-    view_text: str | None = None
 
     def need_table(self) -> Table:
         """The table to read. Raises UnsupportedError if acidsql cannot read it."""

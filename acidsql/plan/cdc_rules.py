@@ -16,6 +16,7 @@ from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.cdc_order import keeps_order
 from acidsql.plan.event_query import Fields, Planned, refuse_window, single
 from acidsql.plan.sqltext import Text
+from acidsql.plan.view_text import need_table
 from acidsql.sql.cdc_statements import EVERY, Choice
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.cursor import Cursor
@@ -379,6 +380,7 @@ def _error(
 
 def refuse_target(table: Table, target: Name, text: str) -> None:
     """Refuse a target whose rows cannot be changed, and a table beside a target."""
+    need_table(table, target, text)
     what = "an insert-only table (Hive 10414)"
     if not table.is_insert_only:
         what = "a state table" if cdc.is_state(table) else "a pending table"

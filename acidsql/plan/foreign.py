@@ -42,8 +42,8 @@ def refuse_acid_tables(
         if target is not None and not resolve(target.parts) and not is_sparks(target.parts):
             raise _not_found(text, target)
         raise UnsupportedError(
-            f"{table.name} is an ACID table, and Spark alone would misread it: this "
-            "statement is not supported for ACID tables.",
+            f"{table.name} is {'an ACID table' if table.view is None else 'a view of ACID tables'}"
+            ", and Spark alone would misread it: this statement is not supported for it.",
             text, reference.span.start, reference.span.end,
             condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
         )  # fmt: skip

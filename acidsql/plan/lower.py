@@ -163,7 +163,7 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
     if columns is None:
         return rows
     try:
-        with changed_conf(rows.sparkSession, MEANING), _no_log():
+        with changed_conf(rows.sparkSession, MEANING), no_log():
             return select(select(rows, *columns[0]), *columns[1])
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
@@ -217,7 +217,7 @@ def mapped_errors(text: Text) -> Iterator[None]:
     The failure of a job is raised as by ``job_errors``.
     """
     try:
-        with _no_log():
+        with no_log():
             yield
     except ParseException as error:
         raise _sql_error(SqlSyntaxError, error, text) from None
@@ -237,10 +237,9 @@ def job_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _no_log() -> Iterator[None]:
-    """Keep PySpark from logging this thread's errors, which show the composed text.
-
-    The same error is raised as ours. Other threads still log their errors.
+def no_log() -> Iterator[None]:
+    """Keep PySpark from logging this thread's errors, which show the composed text, or which the
+    caller shows. Other threads still log their errors.
     """
     logger, thread = PySparkLogger.getLogger("SQLQueryContextLogger"), threading.get_ident()
 

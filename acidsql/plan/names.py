@@ -15,14 +15,15 @@ from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.plan.query import VIEW_PREFIX, no_acid_table
+from acidsql.plan.view_text import InView, need_table
 from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import jvm, temporary
 
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
@@ -33,8 +34,11 @@ class Tables(Protocol):
     def get_table(self, name: TableName) -> Table | None:
         """The ACID table of this name, or None."""
 
+    def view(self, name: TableName) -> Table | None:
+        """The view of this name, or None."""
+
     def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """The table or view of this name that is no ACID table, or None."""
+        """As ``Catalog.foreign_table``."""
 
     def glance(self, name: TableName) -> Table | None:
         """As ``Catalog.glance``."""
@@ -62,40 +66,48 @@ class Names:
         return None if name is None else self._tables.glance(name)
 
     def _ours(self, parts: tuple[str, ...]) -> TableName | None:
-        if is_frame(parts) or (len(parts) == 1 and jvm.is_temp_view(self._spark, parts[0])):
+        if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
             return None
         return self.qualify(parts)
 
+    def known(self, parts: tuple[str, ...]) -> Table | None:
+        """The ACID table, at a glance, or the view of ACID tables, of a name."""
+        return self.glance(parts) or self.view(parts)
+
+    def view(self, parts: tuple[str, ...]) -> Table | None:
+        """The view of a name in the metastore; None if Spark has it, too, and reads it right."""
+        name = self._ours(parts)
+        view = None if name is None else self._tables.view(name)
+        if view is None or (self.is_sparks(parts) and not self._names_acid_tables(view, set())):
+            return None
+        return view
+
     def readable(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID or plain table that a query reads; None for what Spark itself has.
+        """The ACID table, plain table or view that a query reads; None for what Spark itself has.
 
         Raises:
-            UnsupportedError: The name is that of a view of Hive's or of another engine's table, and
-                Spark does not have it; or Spark has the view, but would misread what it names.
+            UnsupportedError: The name is that of a materialized view or of another engine's table,
+                and Spark does not have it.
         """
         name = self._ours(parts)
         if name is None:
             return None
-        table = self._tables.get_table(name)
+        table = self._tables.get_table(name) or self.view(parts)
         if table is not None:
             return table
         found = self._tables.foreign_table(name)
-        if found is None:
-            return None
-        if self.is_sparks(parts) and not self._names_acid_tables(found.view_text or ""):
-            return None
-        return found.need_table()
+        return None if found is None or self.is_sparks(parts) else found.need_table()
 
-    def _names_acid_tables(self, view: str) -> bool:
+    def _names_acid_tables(self, view: Table, seen: set[TableName]) -> bool:
         """Whether a view's query names ACID tables, or other views that do."""
-        for reference in mentioned_tables(view, double_quoted_identifiers=False):
-            name = self.qualify(reference.parts)
-            if name is None:
-                continue
+        seen.add(view.name)
+        inside = InView(view)
+        found = mentioned_tables(inside.text, double_quoted_identifiers=inside.double_quoted)
+        for name in filter(None, (self.qualify(reference.parts) for reference in found)):
             if self._tables.get_table(name) is not None:
                 return True
-            inner = self._tables.foreign_table(name)
-            if inner is not None and self._names_acid_tables(inner.view_text or ""):
+            inner = None if name in seen else self._tables.view(name)
+            if inner is not None and self._names_acid_tables(inner, seen):
                 return True
         return False
 
@@ -103,9 +115,16 @@ class Names:
         """The ACID table that a statement names.
 
         Raises:
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or it is
+                the name of a view.
         """
-        table = self.resolve(name.parts)
+        table = self.need_any(name, text)
+        need_table(table, name, text)
+        return table
+
+    def need_any(self, name: Name, text: str) -> Table:
+        """The ACID table or view that a statement names. Raises AnalysisError: there is none."""
+        table = self.resolve(name.parts) or self.view(name.parts)
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
@@ -131,7 +150,7 @@ class Names:
         return self.foreign(tuple(parts)) if parts else None
 
     def foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
-        """The table or view of a name that the metastore has, and that is no ACID table."""
+        """As ``Catalog.foreign_table``."""
         name = self.qualify(parts)
         return None if name is None else self._tables.foreign_table(name)
 
@@ -142,6 +161,15 @@ class Names:
     def is_sparks(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""
         return self._spark.catalog.tableExists(quoted_path(parts))
+
+    def need_free(self, name: Name) -> None:
+        """Raise CatalogError if Spark has a table or view of the name of a new one."""
+        if self.is_sparks(name.parts):
+            full = quoted_path(name.parts)
+            raise CatalogError(
+                f"Spark has a table or view {full} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
+            )  # fmt: skip
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name in lower case.
@@ -174,6 +202,14 @@ class Names:
             )  # fmt: skip
         need_name(found.name, name, text)
         return found
+
+
+def need_acid_table(table: Table | None, parts: tuple[str, ...]) -> Table:
+    """The table of a name in a method's argument. Raises CatalogError if there is none."""
+    if table is None:
+        name = ".".join(parts)
+        raise CatalogError(f"There is no ACID table '{name}'.", table=name)
+    return table
 
 
 def need_name(part: str, name: Name, text: str) -> None:

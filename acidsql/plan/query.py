@@ -1,29 +1,32 @@
 """Replaces the ACID tables in the user's queries by stand-ins: views that Spark can read.
 
+A view of the metastore is replaced by a stand-in, too: its query, with the tables replaced in turn.
 Only the names of the tables are replaced; the rest stays the user's text. A stand-in has the
 column ``row__id`` only if the text names this column. Then every ``*`` gets an EXCEPT that leaves
-``row__id`` out. If this is not certain to be right, the statement is refused.
+``row__id`` out. If this is not certain to be right, the statement is refused. This module also
+exports ``standins``' names.
 """
 
 from __future__ import annotations
 
-import itertools
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.namesakes import Namesakes, hidden
-from acidsql.plan.sqltext import Edit
-from acidsql.plan.undone import Undone
+from acidsql.plan.row_ids import without_row_ids
+from acidsql.plan.sqltext import Edit, Text
+from acidsql.plan.standins import VIEW_PREFIX as VIEW_PREFIX
+from acidsql.plan.standins import StandIn as StandIn
+from acidsql.plan.standins import acid_tables as acid_tables
+from acidsql.plan.standins import new_standin as new_standin
+from acidsql.plan.standins import view_name as view_name
+from acidsql.plan.view_text import InView, circle, unreadable
 from acidsql.sql.frames import frame_name, is_frame, need_relations, relation
 from acidsql.sql.references import (
-    Obstacle,
     Reference,
     References,
-    Star,
-    StarKind,
     cte_names,
     references,
 )
@@ -37,41 +40,14 @@ from acidsql.sql.statements import (
     Update,
     UpdateAction,
 )
-from acidsql.sql.table_changes import TableChanges, table_changes
+from acidsql.sql.table_changes import table_changes
 from acidsql.sql.time_travel import AsOf, time_travel
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
-from acidsql.storage.reading.returned import Returned
 
 Resolve = Callable[[tuple[str, ...]], Table | None]
 
-VIEW_PREFIX = "__acidsql_"
-_unique = itertools.count()
-_process = uuid.uuid4().hex[:8]
-
-
-@dataclass(frozen=True, slots=True)
-class StandIn:
-    """A view that takes the place of one reference to an ACID table.
-
-    Attributes:
-        view: The view's name, unique in the Spark session.
-        table: The table whose rows the view shows.
-        row_id: The view's first column is ``row__id``.
-        is_target: The view has all columns of ``reading.scan``, because the statement changes the
-            table.
-        as_of: The view shows an older version. None: what the transaction sees.
-        changes: The view shows changes of the table, and not its rows.
-        returned: The view shows the rows that a statement has changed, and not the table's rows.
-    """
-
-    view: str
-    table: Table
-    row_id: bool = False
-    is_target: bool = False
-    as_of: AsOf | None = None
-    changes: TableChanges | Undone | None = None
-    returned: Returned | None = None
+_DEEPEST = 100  # views in views, as Spark's spark.sql.view.maxNestedViewDepth
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +61,6 @@ class Rewritten:
     edits: tuple[Edit, ...]
     standins: tuple[StandIn, ...]
     source_view: str | None = None
-
-
-def new_standin(
-    table: Table, *, row_id: bool = False, is_target: bool = False, as_of: AsOf | None = None
-) -> StandIn:
-    """A stand-in under a new name. It has ``row__id`` only if the table is full-ACID."""
-    return StandIn(view_name(), table, row_id and table.has_row_ids, is_target, as_of)
-
-
-def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
-    """The ACID tables among those that stand-ins show, by name."""
-    tables = (standin.table for standin in standins)
-    return {table.name: table for table in tables if table.is_transactional}
-
-
-def view_name() -> str:
-    """A name for a temporary view, unique in the Spark session."""
-    return f"{VIEW_PREFIX}{_process}_{next(_unique)}"
 
 
 def rewrite(
@@ -123,10 +81,9 @@ def rewrite(
         UnsupportedError: The statement travels in time in a table without versions, or names
             ``row__id`` beside something from which ``row__id`` cannot be left out.
     """
-    edits: list[Edit] = []
-    standins: list[StandIn] = []
+    draft = _Draft(text, resolve)
     parts = [
-        _rewrite_slice(text, found, resolve, edits, standins, _taken(statement))
+        draft.rewrite(found, _taken(statement))
         for found in _references(text, statement, double_quoted)
     ]
     source_view = None
@@ -134,14 +91,22 @@ def rewrite(
         table = resolve(statement.source_name.parts)
         if is_frame(statement.source_name.parts):
             span = statement.source_name.span
-            edits.append(Edit(span.start, span.end, relation(text, span)))
+            draft.edits.append(Edit(span.start, span.end, relation(text, span)))
         elif table is not None:
-            standins.append(new_standin(table, row_id=_mentions_row_id(text)))
-            source_view = standins[-1].view
+            source_view = draft.stand_in(table, row_id=_mentions_row_id(text))
+    edits = draft.edits
     if isinstance(statement, Update | Delete | Merge):
         edits += _database_prefixes(text, statement, resolve, edits, parts)
     need_relations(text, {edit.start for edit in edits}, double_quoted=double_quoted)
-    return Rewritten(tuple(edits), tuple(standins), source_view)
+    return Rewritten(tuple(edits), tuple(draft.standins), source_view)
+
+
+def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
+    """The stand-in of a view, and before it those of all that the view reads. Raises as
+    ``rewrite``."""
+    draft = _Draft("", resolve)
+    draft.stand_in(view)
+    return tuple(draft.standins)
 
 
 def placeholders(text: str) -> list[Edit]:
@@ -261,59 +226,93 @@ def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
     return (value for value in values if isinstance(value, Span))
 
 
-def _rewrite_slice(
-    text: str,
-    found: References,
-    resolve: Resolve,
-    edits: list[Edit],
-    standins: list[StandIn],
-    taken: Collection[str],
-) -> Namesakes:
-    shown = found.shows_row_id()
-    visible: dict[int, list[Reference]] = {}
-    resolved = {one.span.start: resolve(one.parts) for one in found.references}
-    tables = {place: table for place, table in resolved.items() if table is not None}
-    namesakes = Namesakes(text, found, tables, taken)
-    for reference in found.references:
-        table = tables.get(reference.span.start)
-        if is_frame(reference.parts):
-            edits += _named(reference, relation(text, reference.span), frame_name(reference.parts))
-        if table is None:
-            continue
-        row_id = reference.block in shown and table.has_row_ids
-        as_of = _as_of(text, table, reference)
-        standins.append(new_standin(table, row_id=row_id, as_of=as_of))
-        alias = namesakes.alias(reference)
-        edits += _replaced(reference, standins[-1].view, alias)
-        if row_id:
-            called = reference if alias is None else replace(reference, alias=alias)
-            visible.setdefault(reference.block, []).append(called)
-    for span in found.changes:
-        edits.append(_changes(text, span, resolve, standins))
-    edits += namesakes.edits()
-    for doubt in found.doubts:
-        if doubt.block in visible and doubt.obstacle is not Obstacle.IDENTIFIER:
+@dataclass
+class _Draft:
+    """A text in which stand-ins are put into the places of tables and views.
+
+    Attributes:
+        text: The user's statement, or the query of a view.
+        resolve: Gives the ACID table, or view, of a name, or None.
+        within: The views whose queries are being read, the innermost last.
+        standins: The stand-ins of the statement so far; those that a view reads come before it.
+        edits: The edits of the text so far.
+    """
+
+    text: str
+    resolve: Resolve
+    within: tuple[InView, ...] = ()
+    standins: list[StandIn] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+
+    def rewrite(self, found: References, taken: Collection[str] = ()) -> Namesakes:
+        """Put stand-ins into a slice of the text. ``taken``: see ``Namesakes``."""
+        shown, text = found.shows_row_id(), self.text
+        visible: dict[int, list[Reference]] = {}
+        resolved = {one.span.start: self.resolve(one.parts) for one in found.references}
+        tables = {place: table for place, table in resolved.items() if table is not None}
+        namesakes = Namesakes(text, found, tables, taken)
+        for reference in found.references:
+            table = tables.get(reference.span.start)
+            if is_frame(reference.parts):
+                new, name = relation(text, reference.span), frame_name(reference.parts)
+                self.edits += _named(reference, new, name)
+            if table is None:
+                continue
+            row_id = reference.block in shown and table.has_row_ids
+            view = self.stand_in(table, row_id=row_id, as_of=_as_of(text, table, reference))
+            alias = namesakes.alias(reference)
+            self.edits += _replaced(reference, view, alias)
+            if row_id:
+                called = reference if alias is None else replace(reference, alias=alias)
+                visible.setdefault(reference.block, []).append(called)
+        self.edits += [self._changes(span) for span in found.changes]
+        self.edits += namesakes.edits()
+        self.edits += without_row_ids(text, found, visible)
+        return namesakes
+
+    def stand_in(self, table: Table, *, row_id: bool = False, as_of: AsOf | None = None) -> str:
+        """Add a stand-in for a table or view, and return its name."""
+        if table.view is not None:
+            return self._view(table)
+        within = self.within[-1] if self.within else None
+        made = new_standin(table, row_id=row_id, as_of=as_of, within=within)
+        self.standins.append(made)
+        return made.view
+
+    def _view(self, view: Table) -> str:
+        """Add the stand-in for a view, after those of the tables and views that it reads. A view
+        that is read twice has one stand-in, so that views of views do not become too many."""
+        around = [one.view.name for one in self.within]
+        if view.name in around:
+            raise circle(view.name, around)
+        if len(around) >= _DEEPEST:
             raise UnsupportedError(
-                f"row__id cannot be kept out of the table's columns beside "
-                f"{doubt.obstacle.value}. Name the columns instead.",
-                text, doubt.span.start, doubt.span.end,
-                condition="UNSUPPORTED_FEATURE.ROW_ID",
+                f"More than {_DEEPEST} views read each other: {around[0]} is one of them.",
+                condition="VIEW_EXCEED_MAX_NESTED_DEPTH", sqlstate="54K00", view=around[0],
             )  # fmt: skip
-    for block in found.blocks:
-        for star in block.stars:
-            if block.id in visible and star.kind is not StarKind.ARGUMENT:
-                edits += _without_row_id(star, visible[block.id])
-    return namesakes
+        for one in self.standins:
+            if one.query is not None and one.table == view:
+                return one.view
+        inside = InView(view)
+        try:
+            text, double_quoted = inside.text, inside.double_quoted
+            draft = _Draft(text, self.resolve, (*self.within, inside), self.standins)
+            draft.rewrite(references(text, double_quoted_identifiers=double_quoted))
+        except SqlError as error:
+            raise unreadable(view.name, error) from None
+        query = Text(text, draft.edits).verbatim(Span(0, len(text)))
+        self.standins.append(StandIn(view_name(), view, query=query))
+        return self.standins[-1].view
 
-
-def _changes(text: str, span: Span, resolve: Resolve, standins: list[StandIn]) -> Edit:
-    """The edit that replaces a call of ``table_changes`` by a new stand-in."""
-    call = table_changes(text, span)
-    table = resolve(call.parts)
-    if table is None or not table.is_transactional:
-        raise no_acid_table(call.name, text, call.name_span)
-    standins.append(StandIn(view_name(), table, changes=call))
-    return Edit(span.start, span.end, standins[-1].view)
+    def _changes(self, span: Span) -> Edit:
+        """The edit that replaces a call of ``table_changes`` by a new stand-in."""
+        call = table_changes(self.text, span)
+        table = self.resolve(call.parts)
+        if table is None or not table.is_transactional:
+            raise no_acid_table(call.name, self.text, call.name_span)
+        within = self.within[-1] if self.within else None
+        self.standins.append(StandIn(view_name(), table, changes=call, within=within))
+        return Edit(span.start, span.end, self.standins[-1].view)
 
 
 def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
@@ -352,25 +351,6 @@ def _taken(statement: Statement) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _without_row_id(star: Star, tables: Sequence[Reference]) -> list[Edit]:
-    aliases = [reference.alias or reference.parts[-1] for reference in tables]
-    if star.qualifier is not None:
-        known = {name.lower() for one in tables for name in (one.alias or "", one.parts[-1])}
-        if star.qualifier[-1].lower() not in known:
-            return []
-        names = ["row__id"]
-    else:
-        names = [f"{quote(alias)}.row__id" for alias in aliases]
-    return [left_out(star, ", ".join(names))]
-
-
-def left_out(star: Star, names: str) -> Edit:
-    """The edit that adds columns to a ``*``'s EXCEPT list, or adds the list."""
-    if star.excepted is not None:
-        return Edit(star.excepted.end, star.excepted.end, f", {names}")
-    return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")
-
-
 def _as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
     if (span := reference.options) is not None:
         raise UnsupportedError(
@@ -381,8 +361,13 @@ def _as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
     if (span := reference.time_travel) is None:
         return None
     if not table.is_transactional:
+        why = (
+            "is no ACID table, so it has no older versions"
+            if table.view is None
+            else "is a view. acid.snapshot(timestamp=…) shows the tables beneath at a time"
+        )
         raise UnsupportedError(
-            f"{table.name} is no ACID table, so it has no older versions.",
+            f"{table.name} {why}.",
             text, span.start, span.end,
             condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
         )  # fmt: skip

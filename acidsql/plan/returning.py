@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError, UnsupportedError
-from acidsql.plan.query import StandIn, left_out, placeholders, view_name, without_database
+from acidsql.plan.query import StandIn, placeholders, view_name, without_database
+from acidsql.plan.row_ids import left_out
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update

@@ -32,6 +32,7 @@ from acidsql.plan.returning import ReturningQuery, plan_returning
 from acidsql.plan.sqltext import Text
 from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
+from acidsql.plan.view_text import need_table
 from acidsql.sql.binder import bind_insert
 from acidsql.sql.frames import frame_name
 from acidsql.sql.parser import parse
@@ -60,7 +61,8 @@ class Prepared:
 
     Attributes:
         queries: One event query for each target; a multi-insert has one for each branch.
-        standins: The views that the queries read, in no order.
+        standins: The views that the queries read. A stand-in for a view comes after those of what
+            the view reads; else they are in no order.
         source: What is evaluated once and read several times: the source of a multi-insert, or the
             new rows of REPLACE USING.
         before: The target as it is now, if the statement gives it other columns, by WITH SCHEMA
@@ -276,6 +278,7 @@ def _target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table
     if table is None:
         # The parser found this table, so it was dropped after that.
         raise CatalogError(f"There is no ACID table '{'.'.join(statement.target.parts)}'.")
+    need_table(table, statement.target, text)
     return table
 
 

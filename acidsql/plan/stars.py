@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from acidsql.errors import UnsupportedError
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.query import Resolve, expressions, left_out
+from acidsql.plan.query import Resolve, expressions
+from acidsql.plan.row_ids import left_out
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update

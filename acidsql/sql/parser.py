@@ -22,13 +22,14 @@ from acidsql.sql.load import load_data
 from acidsql.sql.modify import delete, merge, update
 from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
-from acidsql.sql.refusals import refuse_export, refuse_import
+from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refuse_of_others
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
+from acidsql.sql.views import alter_view, create_view, drop_view
 
 __all__ = ["IsAcid", "IsSetting", "Plain", "parse"]
 
@@ -49,7 +50,8 @@ def parse(
 
     Args:
         text: The statement, with at most one ``;`` at its end.
-        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table.
+        is_acid: Whether a name (unquoted, perhaps qualified) is that of an ACID table, or of a view
+            of ACID tables.
         is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
         plain: If given, an INSERT of plain literals gets a source of type ``Literals``, without
@@ -209,7 +211,10 @@ def _create(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     temporary = bool({"TEMP", "TEMPORARY"} & set(leading))
     if what == "VIEW" and temporary:
         return SparkStatement(whole, Reads.QUERY)
-    return SparkStatement(whole, Reads.NOTHING)
+    view = (
+        create_view(c, is_acid) if what == "VIEW" and leading in ([], ["OR", "REPLACE"]) else None
+    )
+    return view or SparkStatement(whole, Reads.NOTHING)
 
 
 _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSACTIONAL")
@@ -218,6 +223,8 @@ _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSAC
 def _drop(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     if c.peek().upper in DATABASE_WORDS:
         return drop_database(c)
+    if c.peek().upper == "VIEW":
+        return drop_view(c, is_acid)
     return drop_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
 
@@ -229,7 +236,13 @@ def _import(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
     refuse_import(c)
 
 
+def _of_others(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
+    refuse_of_others(c, is_acid)
+
+
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
+    if c.peek().upper == "VIEW":
+        return alter_view(c, is_acid)
     return alter_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
 
@@ -292,6 +305,7 @@ _WITH_READERS: dict[str, Callable[[Cursor, IsAcid, Span | None], Statement | Non
     "FROM": with_returning(multi_insert),
 }
 _READERS: dict[str, _Reader] = {
+    **dict.fromkeys(FIRST_WORDS, _of_others),
     **{word: _plain(read) for word, read in _WITH_READERS.items()},
     "WITH": _with,
     "EXPLAIN": _explain,

@@ -14,7 +14,8 @@ from enum import Enum
 from acidsql.errors import SqlSyntaxError
 from acidsql.sql.lookahead import Found
 from acidsql.sql.scanner import StatementScanner
-from acidsql.sql.tokens import Span, tokenize
+from acidsql.sql.table_changes import table_changes
+from acidsql.sql.tokens import Span, Token, tokenize
 
 
 class StarKind(Enum):
@@ -199,6 +200,22 @@ def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False)
     """The lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
     scanner = _scanner(text, span, double_quoted_identifiers)
     return scanner.with_clause(0, scanner.block(None), frozenset())[1]
+
+
+def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
+    """The names of the tables that a query names, those in ``table_changes('t', …)`` included.
+
+    Args:
+        text: The user's text.
+        tokens: The tokens of the query.
+    """
+    scanner = StatementScanner(text, tokens)
+    try:
+        scanner.statement(frozenset())
+    except RecursionError:
+        return []  # whoever reads the query refuses it
+    changed = [table_changes(text, span).parts for span in scanner.changes]
+    return [one.parts for one in scanner.found] + changed
 
 
 def mentioned_tables(

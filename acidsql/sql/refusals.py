@@ -1,4 +1,4 @@
-"""Refuses statements of Hive's about ACID tables by name, and says what serves instead."""
+"""Refuses statements of other systems about ACID tables by name, and says what serves instead."""
 
 from __future__ import annotations
 
@@ -22,6 +22,34 @@ _INSTEAD = {
     "TOUCH": "there are no hooks that it would call",
     "UPDATE STATISTICS": "acidsql reads statistics from the files themselves",
 }
+
+
+# What serves instead, by the first words of statements that Delta Lake, Snowflake and others have.
+_OF_OTHERS = {
+    "VACUUM": "acid.clean() deletes what nobody needs any more, as the compactor does by itself",
+    "OPTIMIZE": "ALTER TABLE … COMPACT 'major' makes few files of many",
+    "REORG TABLE": "ALTER TABLE … COMPACT 'major' writes the live rows into new files",
+    "UPSERT INTO": "MERGE INTO … WHEN MATCHED … WHEN NOT MATCHED … updates and inserts",
+    "REPLACE INTO": "INSERT INTO … REPLACE USING (columns) … replaces rows",
+    "COPY INTO": "LOAD DATA copies ORC files, and INSERT … SELECT * FROM csv.`…` reads others",
+    "MSCK REPAIR TABLE": "ALTER TABLE … ADD PARTITION and LOAD DATA make partitions",
+    "REPAIR TABLE": "ALTER TABLE … ADD PARTITION and LOAD DATA make partitions",
+    "FLASHBACK TABLE": "RESTORE TABLE … TO VERSION AS OF … brings an older version back",
+    "UNDROP TABLE": "a table of that name exists, and the files of a dropped one are deleted",
+}
+FIRST_WORDS = frozenset(one.split()[0] for one in _OF_OTHERS)
+
+
+def refuse_of_others(c: Cursor, is_acid: IsAcid) -> None:
+    """Refuse a statement that only other systems have, if it names an ACID table."""
+    for words, instead in _OF_OTHERS.items():
+        count = len(words.split())
+        if c.at(*words.split()) and c.peek(count).is_name:
+            span = Span(c.token.start, c.peek(count - 1).end)
+            c.take(count)
+            if is_acid(c.name("the name of a table").parts):
+                c.refuse(f"{words} is not supported: {instead}", span)
+            return
 
 
 def refuse_alter(c: Cursor) -> NoReturn:

@@ -22,6 +22,7 @@ from acidsql.sql.statements import (
     ShowTableProperties,
     ShowTables,
     ShowTransactions,
+    ShowViews,
     Statement,
     Use,
 )
@@ -51,6 +52,9 @@ def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if c.accept("TABLES"):
         database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
         return ShowTables(database, _pattern(c))
+    if c.accept("VIEWS"):
+        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
+        return ShowViews(database, _pattern(c))
     return _show_table(c, is_acid)
 
 

@@ -2,7 +2,7 @@
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
 module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements`` and ``compaction_statements``.
+``history_statements``, ``compaction_statements`` and ``view_statements``.
 """
 
 from __future__ import annotations
@@ -57,6 +57,12 @@ from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
 from acidsql.sql.transaction_statements import ShowStreams as ShowStreams
 from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
 from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
+from acidsql.sql.view_statements import AlterView as AlterView
+from acidsql.sql.view_statements import CreateView as CreateView
+from acidsql.sql.view_statements import DropView as DropView
+from acidsql.sql.view_statements import RenameView as RenameView
+from acidsql.sql.view_statements import ShowViews as ShowViews
+from acidsql.sql.view_statements import ViewColumn as ViewColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,10 +386,10 @@ Dml = Insert | MultiInsert | Update | Delete | Merge
 Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
-    | AddPartitions | DropPartitions | RenameTable | CreateDatabase | DropDatabase | Use
-    | ShowDatabases | ShowTables | ShowPartitions | ShowCreateTable | ShowTableProperties
-    | ShowColumns | DescribeTable | ShowTransactions | ShowStreams | ShowLocks | AbortTransactions
-    | StartTransaction | Commit | Rollback | Savepoint | ReleaseSavepoint | LockTable
-    | LockDatabase | SetOption | ResetOption | CompactTable | ShowCompactions | AbortCompactions
-    | DescribeHistory | Explain | SparkStatement
+    | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
+    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
+    | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
+    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
+    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
 )  # fmt: skip

@@ -199,7 +199,7 @@ class Transactions:
 
         Raises:
             SnapshotTooOldError: Since the snapshot, the table was made, dropped or renamed, or got
-                other columns.
+                other columns, or a view of its name was made, dropped, renamed or replaced.
             CatalogError: TABLE_IS_MOVING: it is on the way to another metastore.
         """
         return self._in_snapshot(name, self._metastore.get_table(name))
@@ -218,8 +218,24 @@ class Transactions:
             )  # fmt: skip
         return table
 
+    def view(self, name: TableName) -> Table | None:
+        """As ``get_table``, for a view: its query is that of the transaction's snapshot."""
+        return self._in_snapshot(name, self._metastore.view(name))
+
+    def need_same_view(self, view: Table) -> None:
+        """Check, after the snapshot was taken, that a view has the query that was read before.
+
+        Raises:
+            SnapshotTooOldError: As ``get_table``.
+            TableChangedError: The view was replaced, or dropped, meanwhile.
+        """
+        if self.view(view.name) != view:
+            raise TableChangedError(
+                f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
+            )
+
     def foreign_table(self, name: TableName) -> ForeignTable | None:
-        """A table or view of the metastore that is no ACID table. It has no snapshots."""
+        """A plain table of the metastore, for example. It has no snapshots."""
         return self._metastore.foreign_table(name)
 
     def partitions(self, table: Table) -> list[Partition]:
@@ -350,6 +366,11 @@ class Transactions:
             )
         if self._pinned is not None:
             raise _read_only(what, "acid.snapshot()")
+
+    def need_plain_thread(self, what: str) -> None:
+        """As ``need_plain``, if this thread opened the transaction. Others are not concerned."""
+        if self._thread == threading.get_ident():
+            self.need_plain(what)
 
     def need_writable(self, what: str) -> None:
         """Raise TxnError if only reads are allowed."""

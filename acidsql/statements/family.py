@@ -6,7 +6,8 @@ method runs. The runner asks all families once and gets one table of methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.interface import Metastore
+from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan.names import Names
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.result import Receipt
 from acidsql.statements.spark_databases import SparkDatabases
-from acidsql.txn import TxnManager
+from acidsql.txn import Txn, TxnManager
 
 # Runs a statement, given with its text. Returns rows, a receipt if something changed, or None.
 Handler = Callable[[Any, str], DataFrame | Receipt | None]
@@ -60,6 +61,13 @@ class Family:
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
         self._sparks = context.databases
+
+    @contextmanager
+    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
+        """A transaction of a statement's own, which holds these locks."""
+        with self._txns.open(agent_info=text) as txn:
+            txn.lock(locks, agent_info=text)
+            yield txn
 
     def _again(self, name: TableName) -> Table:
         """Look the table up under the lock: it may have changed while the statement waited."""

@@ -26,6 +26,7 @@ from acidsql.plan.foreign import (
 from acidsql.plan.query import Resolve, StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared
 from acidsql.plan.sqltext import Text
+from acidsql.plan.standins import used_by
 from acidsql.plan.undone import Undone
 from acidsql.sql.frames import need_relations
 from acidsql.sql.statements import Effect, Reads, SparkStatement
@@ -39,6 +40,7 @@ from acidsql.statements.said import Args, Said
 from acidsql.statements.table_rows import TableRows, shaped
 from acidsql.statements.time_travel import When
 from acidsql.statements.undo import UndoneChanges
+from acidsql.statements.view_rows import in_view, said_in, view_rows
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
@@ -144,6 +146,9 @@ class Reader:
                 return known.also(of_target(known)) if standin.is_target else known
 
             few_of_target = few if standin.is_target else 0
+            if standin.query is not None:
+                self._transactions.need_same_view(standin.table)
+                return view_rows(self._spark, standin, views)
             return self._tables.rows(
                 standin, snapshot, self._when(standin, said), of_all, few_of_target
             )
@@ -151,9 +156,12 @@ class Reader:
         # What a query needs of them is not known, so they come first.
         for one in standins:
             if one.changes is not None:
-                views[one.view] = self._changed(one.table, one.changes, snapshot, said)
+                with in_view(self._spark, one.within):
+                    its = said_in(one.within, said)
+                    views[one.view] = self._changed(one.table, one.changes, snapshot, its)
         others = [one for one in standins if not one.is_target and one.changes is None]
-        views.update({one.view: rows(one) for one in others})
+        for one in others:
+            views[one.view] = rows(one)
         if source is not None:
             views[source.view] = lower.derived_rows(self._spark, source, views, said.args)
         # The target comes last: the values of the source may decide which partitions it needs.
@@ -170,7 +178,10 @@ class Reader:
         return self._undone.rows(table, changes, snapshot, said)
 
     def _when(self, standin: StandIn, said: Said) -> When | None:
-        return None if standin.as_of is None else self._travel.when(standin.as_of, said)
+        if standin.as_of is None:
+            return None
+        with in_view(self._spark, standin.within):
+            return self._travel.when(standin.as_of, said_in(standin.within, said))
 
     def _demanded_by_source(self, change: EventQuery, known: Predicate, views: Views) -> Predicate:
         """A predicate for the target partitions that MERGE's source has rows for. May run a job."""
@@ -196,12 +207,15 @@ class Reader:
         known: Views,
     ) -> dict[str, Demand]:
         """The demands of the queries on the stand-ins' rows, by view. No job runs."""
-        unfilled = {
-            standin.view: shaped(unread(self._spark, standin.table, standin.view), standin)
-            for standin in standins
-            if standin.changes is None
-        }
-        views = {one.view: known[one.view] for one in standins if one.changes} | unfilled
+        views = {one.view: known[one.view] for one in standins if one.changes}
+        unfilled: dict[str, DataFrame] = {}
+        for one in standins:
+            if one.query is not None:
+                unfilled[one.view] = view_rows(self._spark, one, views | unfilled)
+            elif one.changes is None:
+                rows = unread(self._spark, one.table, one.view)
+                unfilled[one.view] = shaped(rows, one)
+        views |= unfilled
         if source is not None and not lower.used(source.query, unfilled):
             views[source.view] = known[source.view]
         elif source is not None:
@@ -219,9 +233,14 @@ class Reader:
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Views without rows for the stand-ins, to analyse a statement with."""
-        return {one.view: self._empty_view(one) for one in standins}
+        views: dict[str, DataFrame] = {}
+        for one in standins:
+            views[one.view] = self._empty_view(one, views)
+        return views
 
-    def _empty_view(self, standin: StandIn) -> DataFrame:
+    def _empty_view(self, standin: StandIn, views: Mapping[str, DataFrame]) -> DataFrame:
+        if standin.query is not None:
+            return view_rows(self._spark, standin, views)
         if standin.returned is not None:
             return no_rows(self._spark, standin.returned)
         if standin.changes is not None:
@@ -344,7 +363,7 @@ class Reader:
         plans = []
         for query in prepared.queries:
             text = query.query.sql + named + (query.source.query.sql if query.source else "")
-            standins = [standin for standin in prepared.standins if standin.view in text]
+            standins = used_by(text, prepared.standins)
             rows = self.events(query, views, said).rows
             plans.append(self._explained(rows, standins, snapshot, mode, said))
         plans[0] = locks_section(locks) + plans[0]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +66,8 @@ class Receipt:
         compaction: Why the compactor compacts the changed tables, or why not. The compactor checks
             them after the statement, so these lines may come later.
         returns_rows: The statement has RETURNING.
+        in_block: How many statements of the transaction have changed something so far, if BEGIN
+            opened the transaction; else 0.
     """
 
     statement: str
@@ -77,6 +80,7 @@ class Receipt:
     notes: tuple[str, ...] = ()
     compaction: Sequence[str] = ()
     returns_rows: bool = False
+    in_block: int = 0
 
     @property
     def write_ids(self) -> dict[str, int]:
@@ -97,7 +101,10 @@ class Receipt:
 
     def _facts(self) -> list[str]:
         facts = [_rows(counts) for counts in self.counts] or ["done"]
-        if self.txn_id is not None:
+        if self.in_block:
+            plural = "s" * (self.in_block > 1)
+            facts.append(f"in txn {self.txn_id}, {self.in_block} statement{plural}")
+        elif self.txn_id is not None:
             facts.append(f"txn {self.txn_id}")
         facts += [f"write id {number}" for number in dict.fromkeys(self.write_ids.values())]
         if self.files:
@@ -132,6 +139,7 @@ def receipt(
     compaction: Sequence[str] = (),
     *,
     returns: bool = False,
+    in_block: int = 0,
 ) -> Receipt:
     """The receipt of what was published, table by table."""
     return Receipt(
@@ -147,6 +155,7 @@ def receipt(
         tuple(path for _, done in published for path in done.directories),
         compaction=compaction,
         returns_rows=returns,
+        in_block=in_block,
     )
 
 
@@ -157,7 +166,28 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
         for c in receipt.counts
     )
     values = ", ".join(f"({', '.join(map(_bigint, row))})" for row in rows)
-    return spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})")
+    return showing(spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"), receipt)
+
+
+def showing(frame: DataFrame, receipt: Receipt) -> DataFrame:
+    """The same DataFrame, which Python's prompt and notebooks show as the receipt."""
+    kind: Any = type(frame)
+    frame.__class__ = _shows_receipt(kind)
+    frame._acidsql_receipt = receipt  # type: ignore[attr-defined]
+    return frame
+
+
+@cache
+def _shows_receipt(kind: Any) -> type[DataFrame]:
+    """A class of DataFrames like ``kind``. PySpark has one for each kind of session."""
+
+    def text(frame: Any) -> str:
+        return str(frame._acidsql_receipt)
+
+    def as_html(frame: Any) -> str:
+        return str(frame._acidsql_receipt._repr_html_())
+
+    return type("DataFrame", (kind,), {"__repr__": text, "_repr_html_": as_html})
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:

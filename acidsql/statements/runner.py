@@ -25,7 +25,7 @@ from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import read_lock
-from acidsql.plan.names import Names
+from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
@@ -52,23 +52,21 @@ from acidsql.statements.result import (
     nothing,
     receipt,
     rows_frame,
+    showing,
 )
 from acidsql.statements.returning import ReturnedRows
-from acidsql.statements.said import (
-    Args,
-    Said,
-    is_utc,
-    name_of,
-    said_by,
-)
+from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
+from acidsql.statements.view_rows import need_no_version
+from acidsql.statements.views import ViewStatements
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
+from acidsql.storage.columns import quoted_path
 from acidsql.storage.writing.warm_workers import warm_workers
 from acidsql.txn import TxnManager
 from acidsql.txn.retry import again
@@ -108,11 +106,10 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
-        partitions = Partitions(spark, self.transactions)
-        sparks = SparkDatabases(spark, metastore)
         context = Context(
-            spark, metastore, self._txns, self.transactions, self._names, sparks, partitions, host
-        )
+            spark, metastore, self._txns, self.transactions, self._names,
+            SparkDatabases(spark, metastore), Partitions(spark, self.transactions), host,
+        )  # fmt: skip
         self._reader = Reader(context)
         self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
@@ -126,6 +123,7 @@ class Runner:
                 self._tables,
                 PartitionStatements(context),
                 self._of_transactions,
+                ViewStatements(context),
                 LoadStatements(context),
                 self.compactions,
                 self._shows,
@@ -187,14 +185,19 @@ class Runner:
 
     def read_table(
         self,
-        table: Table,
+        parts: tuple[str, ...],
         *,
         row_id: bool,
         version: int | None = None,
         timestamp: datetime | str | None = None,
     ) -> DataFrame:
-        """A table's live rows, in the snapshot that a SELECT would see, or of an older version."""
+        """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
+        version."""
         self.transactions.need_thread()
+        table = need_acid_table(self._names.known(parts), parts)
+        if table.view is not None:
+            need_no_version(table, row_id or version is not None or timestamp is not None)
+            return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
         with file_errors():
             when = self._rows.travel.at(version, timestamp)
             return self._rows.of(table, row_id=row_id, when=when)
@@ -250,7 +253,7 @@ class Runner:
             said = said_by(self._spark, text, args)
             text = said.text
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.glance)
+            resolve = cache(self._names.known)
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -306,8 +309,10 @@ class Runner:
         result = self._handlers[type(statement)](statement, text)
         if isinstance(result, DataFrame):
             return result
-        self.last = result or self.last
-        return nothing(self._spark)
+        if result is None:
+            return nothing(self._spark)
+        self.last = result
+        return showing(nothing(self._spark), result)
 
     def _explain(self, explain: st.Explain, said: Said) -> DataFrame:
         statement: st.Statement = explain.statement
@@ -360,22 +365,17 @@ class Runner:
                 reads = [*map(read_lock, prepared.reads)]
                 if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
-                if not self._holder.is_current(one.table for one in prepared.standins):
-                    prepared = self._preparer.create_as_select(statement, said)
-                    reads = [*map(read_lock, prepared.reads)]
-                    transaction.txn.lock(reads, agent_info=said.text)
-                    table = prepared.queries[0].table
-                table, place = self._tables.take_place(table, transaction)
+                prepared = self._holder.current(transaction.txn, statement, said, prepared)
                 (query,) = prepared.queries
+                table, place = self._tables.take_place(query.table, transaction)
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                replaces = statement.or_replace
-                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
+                transaction.commit(create_table=table, replaces=statement.or_replace, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
-        return nothing(self._spark)
+        return showing(nothing(self._spark), self.last)
 
     def _warm_workers(self) -> None:
         """Start Python workers while the statement is prepared, locked and planned."""
@@ -394,5 +394,7 @@ def _first(known: Resolve, otherwise: Resolve) -> Resolve:
 def _receipt(
     said: Said, transaction: Transaction, work: Work, clock: Clock, *, returns: bool = False
 ) -> Receipt:
-    compaction, seconds = transaction.compaction, clock.seconds
-    return receipt(said.text, transaction.id, work.published, seconds, compaction, returns=returns)
+    return receipt(
+        said.text, transaction.id, work.published, clock.seconds, transaction.compaction,
+        returns=returns, in_block=len(transaction.works) if transaction.is_block else 0,
+    )  # fmt: skip

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid import cdc
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Column, SortColumn, Table, TableName
+from acidsql.acid.table import Column, SortColumn, Table, TableName, ViewText
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
+from acidsql.plan.view_text import users_properties
 from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
 from acidsql.statements.family import Context, Family, runs
@@ -88,8 +89,9 @@ class ShowStatements(Family):
         found = [row for row in rows if _like(row[0], statement.pattern)]
         return self._frame("namespace string, catalog string", sorted(found))
 
-    @runs(st.ShowTables)
-    def _tables(self, statement: st.ShowTables, text: str) -> DataFrame:
+    @runs(st.ShowTables, st.ShowViews)
+    def _tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
+        """The tables and views of a database, or its views alone: acidsql's and Spark's."""
         if self._sparks.is_elsewhere(statement.database):
             return self._spark.sql(text)
         database = self._names.current_database
@@ -102,25 +104,33 @@ class ShowStatements(Family):
                 f"There is no database '{database}'.",
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704",
             )  # fmt: skip
+        only_views = isinstance(statement, st.ShowViews)
         rows = []
         if ours:
-            tables = self._metastore.tables(database)
-            others = frozenset(tables)
-            rows += [
-                (database, name, False, _OURS)
-                for name in tables
-                if not (cdc.is_named_beside(name, others) and self._is_beside(database, name))
-            ]
+            names = [] if only_views else self._shown_tables(database)
+            names += self._metastore.views(database)
+            rows += [(database, name, False, _OURS) for name in names]
         if sparks:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
                 for table in self._spark.catalog.listTables(database)
+                if not only_views or table.isTemporary or table.tableType == "VIEW"
             ]
         found = [row for row in rows if _like(row[1], statement.pattern)]
+        what = "viewName" if only_views else "tableName"
         return self._frame(
-            "namespace string, tableName string, isTemporary boolean, catalog string",
-            sorted(found),
+            f"namespace string, {what} string, isTemporary boolean, catalog string", sorted(found)
         )
+
+    def _shown_tables(self, database: str) -> list[str]:
+        """The ACID tables of a database, without those that AUTO CDC made beside others."""
+        tables = self._metastore.tables(database)
+        others = frozenset(tables)
+        return [
+            name
+            for name in tables
+            if not (cdc.is_named_beside(name, others) and self._is_beside(database, name))
+        ]
 
     def _is_beside(self, database: str, name: str) -> bool:
         """Whether AUTO CDC made a table beside another one. Any table may have such a name."""
@@ -144,12 +154,12 @@ class ShowStatements(Family):
 
     @runs(st.ShowCreateTable)
     def _create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
-        table = self._names.need(statement.name, text)
+        table = self._names.need_any(statement.name, text)
         return self._frame("createtab_stmt string", [(create_statement(table),)])
 
     @runs(st.ShowTableProperties)
     def _properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
-        table = self._names.need(statement.name, text)
+        table = self._names.need_any(statement.name, text)
         rows = sorted(table.properties.items())
         if statement.key is not None:
             missing = f"Table {table.name} does not have property: {statement.key}"
@@ -158,12 +168,12 @@ class ShowStatements(Family):
 
     @runs(st.ShowColumns)
     def _columns(self, statement: st.ShowColumns, text: str) -> DataFrame:
-        table = self._names.need(statement.name, text)
+        table = self._names.need_any(statement.name, text)
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
     @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
-        table = self._names.need(statement.name, text)
+        table = self._names.need_any(statement.name, text)
         rows = [_column_row(column) for column in table.all_columns]
         if table.partition_columns:
             rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
@@ -260,7 +270,9 @@ class ShowStatements(Family):
 
 
 def create_statement(table: Table) -> str:
-    """A CREATE TABLE statement that creates a table like this one."""
+    """A statement that creates a table or view like this one."""
+    if table.view is not None:
+        return _create_view(table, table.view)
     elements = [_column_sql(column) for column in table.columns]
     elements += [f"CONSTRAINT {quote(n)} CHECK ({sql})" for n, sql in table.checks.items()]
     columns = ",\n  ".join(elements)
@@ -279,6 +291,20 @@ def create_statement(table: Table) -> str:
     pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
     lines.append(f"TBLPROPERTIES (\n  {pairs})")
     return "\n".join(lines)
+
+
+def _create_view(view: Table, text: ViewText) -> str:
+    columns = ",\n  ".join(
+        quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+        for column in view.columns
+    )
+    lines = [f"CREATE VIEW {quote(view.name.database)}.{quote(view.name.name)} (\n  {columns})"]
+    if view.comment:
+        lines.append(f"COMMENT {_string(view.comment)}")
+    if own := users_properties(view):
+        pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(own.items()))
+        lines.append(f"TBLPROPERTIES (\n  {pairs})")
+    return "\n".join([*lines, f"AS {text.expanded}"])
 
 
 def _sorting(column: SortColumn) -> str:
@@ -304,6 +330,16 @@ def _column_row(column: Column) -> tuple[str, str, str]:
 
 
 def _details(table: Table) -> list[tuple[str, str]]:
+    if (text := table.view) is not None:
+        return [
+            ("Database", table.name.database),
+            ("Table", table.name.name),
+            ("Type", "VIEW"),
+            ("View Text", text.expanded),
+            ("View Original Text", text.original),
+            ("Comment", table.comment or ""),
+            ("Table Properties", _pairs(table)),
+        ]
     return [
         ("Database", table.name.database),
         ("Table", table.name.name),
@@ -312,8 +348,12 @@ def _details(table: Table) -> list[tuple[str, str]]:
         ("Bucket Columns", ", ".join(table.bucket_columns)),
         ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
         ("Comment", table.comment or ""),
-        ("Table Properties", ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))),
+        ("Table Properties", _pairs(table)),
     ]
+
+
+def _pairs(table: Table) -> str:
+    return ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
 
 
 def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:

@@ -8,8 +8,7 @@ the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,9 +33,7 @@ from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
-from acidsql.storage.columns import quoted_path
 from acidsql.storage.files.filesystem import filesystem_for, real
-from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
 
@@ -220,7 +217,7 @@ class TableStatements(Family):
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
-        self._refuse_sparks_name(statement.new_name)
+        self._names.need_free(statement.new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
@@ -303,12 +300,6 @@ class TableStatements(Family):
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
-        with self._txns.open(agent_info=text) as txn:
-            txn.lock(locks, agent_info=text)
-            yield txn
-
     # The store has decided, so the statement has happened. If deleting files fails now, the next
     # statement that needs the directory finishes the work. The locks end with a time-out.
 
@@ -320,21 +311,23 @@ class TableStatements(Family):
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
-        """Whether the table exists; without IF NOT EXISTS, raise CatalogError if it does.
+        """Whether the table, or a view of its name, exists; without IF NOT EXISTS, raise
+        CatalogError if it does.
 
-        With OR REPLACE, it may exist, unless it is Spark's.
+        With OR REPLACE, the table may exist, unless it is Spark's.
         """
-        if statement.or_replace:
+        is_view = self._metastore.view(name) is not None
+        if statement.or_replace and not is_view:
             self._refuse_to_replace(statement, name)
             return False
-        is_ours = self._metastore.get_table(name) is not None
+        is_ours = is_view or self._metastore.get_table(name) is not None
         if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
             return True
         if not is_ours:
-            self._refuse_sparks_name(statement.name)
+            self._names.need_free(statement.name)
             return False
         raise CatalogError(
-            f"There is an ACID table {name} already.",
+            f"There is {'a view' if is_view else 'an ACID table'} {name} already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
         )  # fmt: skip
 
@@ -347,15 +340,7 @@ class TableStatements(Family):
                 condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
             )
         if self._transactions.get_table(name) is None:
-            self._refuse_sparks_name(statement.name)
-
-    def _refuse_sparks_name(self, name: st.Name) -> None:
-        if self._names.is_sparks(name.parts):
-            full = quoted_path(name.parts)
-            raise CatalogError(
-                f"Spark has a table or view {full} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
-            )  # fmt: skip
+            self._names.need_free(statement.name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:

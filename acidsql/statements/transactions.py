@@ -22,8 +22,8 @@ from acidsql.statements.said import name_of
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
-    st.DropPartitions, st.RenameTable, st.CreateDatabase, st.DropDatabase, st.CompactTable,
-    st.AbortCompactions,
+    st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
+    st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,

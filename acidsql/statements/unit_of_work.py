@@ -99,6 +99,11 @@ class Transaction:
         return self.txn.id
 
     @property
+    def is_block(self) -> bool:
+        """True if BEGIN, or ``with acid.transaction()``, opened it."""
+        return self._several
+
+    @property
     def replayed(self) -> bool:
         """True if this transaction was committed before (see ``Session.transaction``)."""
         return self.replayed_entry is not None

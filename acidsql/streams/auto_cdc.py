@@ -119,8 +119,11 @@ class Applier(BatchWriter[Target]):
             skipped.
 
         Raises:
+            TxnError: The session's transaction is open: between BEGIN and COMMIT, say AUTO CDC INTO
+                by ``Session.sql``.
             AcidSqlError: As ``Session.sql``. Nothing of the batch was applied.
         """
+        self._setup.need_plain("apply(…), which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
             target = self.target(runner)
             batch = numbered(txn_app_id, txn_version, self._sink(target))

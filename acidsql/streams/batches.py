@@ -46,6 +46,8 @@ class Setup:
         make_runner: Makes a runner for statements on a batch's own Spark session.
         app_id: The application in the ledger. None: the id of the streaming query.
         retries: How often to write a batch again after a conflict with another transaction.
+        need_plain: Raises TxnError if this thread is in a transaction of the session. A batch has
+            its own one, so it would wait for the locks of its own caller, and COMMIT beside it.
     """
 
     spark: SparkSession
@@ -53,6 +55,7 @@ class Setup:
     make_runner: Callable[[SparkSession], Runner]
     app_id: str | None
     retries: int
+    need_plain: Callable[[str], None]
 
 
 class BatchWriter(Generic[Target]):
@@ -88,8 +91,10 @@ class BatchWriter(Generic[Target]):
         Raises:
             StreamError: The batch is out of order (see ``StreamError``).
             AnalysisError: The batch's columns do not fit the table.
+            TxnError: It is called between BEGIN and COMMIT, and not by a streaming query.
             AcidSqlError: As ``Session.sql``. Nothing of the batch was written.
         """
+        self._setup.need_plain("A batch, which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
             target = self.target(runner)
             batch = self._identity(rows, batch_id, target)

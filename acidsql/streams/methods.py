@@ -302,7 +302,9 @@ class StreamMethods:
             raise SettingError(f"retries={retries!r} is not a number from 0 on.", name="retries")
         if txn_app_id is not None:
             check_app_id(txn_app_id)
-        return Setup(self.spark, self.metastore, self._runner_for_batch, txn_app_id, retries)
+        need_plain = self._runner.transactions.need_plain_thread
+        make = self._runner_for_batch
+        return Setup(self.spark, self.metastore, make, txn_app_id, retries, need_plain)
 
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:

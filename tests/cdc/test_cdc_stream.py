@@ -8,7 +8,7 @@ import pytest
 from kit_cdc import COLUMNS, Change, deleted, live, put
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from acidsql.errors import SettingError, UnsupportedError
+from acidsql.errors import SettingError, TxnError, UnsupportedError
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs("keeps_state_tables")]
 
@@ -74,6 +74,18 @@ def test_a_dataframe_is_applied_and_a_numbered_one_only_once(acid, cdc):
     assert "skipped: batch 7" in str(cdc.apply(rows, txn_app_id="load", txn_version=7))
     assert "1 stale" in str(cdc.apply(frame(acid, Change(2, "late", 0), Change(3, "c", 1))))
     assert live(acid) == {1: ("a", "x"), 3: ("c", "x")}
+
+
+def test_in_a_transaction_of_the_session_a_batch_would_wait_for_its_own_caller(acid, cdc):
+    frame = acid.spark.range(0)
+    direct = acid.sink("t", txn_app_id="app")
+    acid.sql("BEGIN")
+    acid.sql("LOCK TABLE t EXCLUSIVE")
+    for call in (lambda: cdc.apply(frame), lambda: direct(frame, 1)):
+        with pytest.raises(TxnError, match="its own, inside of a transaction") as caught:
+            call()
+        assert caught.value.condition == "ACTIVE_SQL_TRANSACTION"
+    acid.sql("ROLLBACK")
 
 
 def test_the_source_is_evaluated_once(acid, cdc):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -13,7 +14,8 @@ import pyorc
 from kit import rows
 from pyspark.errors import AnalysisException
 
-from acidsql.errors import FormatError, UnsupportedError
+import acidsql
+from acidsql.errors import FormatError, SnapshotTooOldError, SqlError, UnsupportedError
 from acidsql.metastore.hive.idl import hive
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
@@ -162,6 +164,7 @@ def test_a_view_that_spark_has_too_is_sparks_unless_it_names_acid_tables(acid, p
     """Spark would read the directory of an ACID table as plain files, or find none."""
     database = acid.spark.catalog.currentDatabase()
     acid.sql("CREATE TABLE t (a INT)")
+    acid.sql("INSERT INTO t VALUES (5)")
     put("over_plain", view="SELECT 1 a")
     put("over_acid", view=f"SELECT `t`.`a` FROM `{database}`.`t`")
     put("over_view", view=f"SELECT `v`.`a` FROM `{database}`.`over_acid` `v`")
@@ -169,10 +172,69 @@ def test_a_view_that_spark_has_too_is_sparks_unless_it_names_acid_tables(acid, p
         spark.sql(f"CREATE VIEW {database}.{name} AS SELECT 7 a")
     assert rows(acid, "SELECT * FROM over_plain") == [(7,)]
     for name in ("over_acid", "over_view"):
-        with pytest.raises(UnsupportedError, match=f"{name} is a view"):
-            acid.sql(f"SELECT * FROM {name}")
+        assert rows(acid, f"SELECT * FROM {name}") == [(5,)]
     for name in ("over_plain", "over_acid", "over_view"):
         spark.sql(f"DROP VIEW {database}.{name}")
+
+
+def test_a_view_of_hives_is_read_in_hives_words(acid, put):
+    """Without ANSI mode, with wall clocks, and with texts in double quotes."""
+    database = acid.spark.catalog.currentDatabase()
+    acid.sql("CREATE TABLE t (a INT, s STRING)")
+    acid.sql("INSERT INTO t VALUES (0, '2024-06-01 12:00:00'), (2, 'x')")
+    put("plain")
+    put("hives", "a int, b double, c timestamp, d char(3)", view=(
+        f'select `t`.`a`, 1/`t`.`a`, cast(`t`.`s` as timestamp), "b" from `{database}`.`t`'
+    ))  # fmt: skip
+    put("over", "n bigint", view=f"SELECT count(*) FROM `{database}`.`hives` LEFT JOIN"
+        f" `{database}`.`plain` USING (a)")  # fmt: skip
+    found = acid.sql("SELECT * FROM hives")
+    noon = datetime(2024, 6, 1, 12)
+    assert sorted(map(tuple, found.collect())) == [(0, None, noon, "b"), (2, 0.5, None, "b")]
+    assert rows(acid, "SELECT * FROM over") == [(2,)]
+    assert [row.viewName for row in acid.sql("SHOW VIEWS").collect()] == ["hives", "over"]
+    put("dialect", view=f"SELECT a FROM {database}.t TABLESAMPLE(1 MAPJOINS) WHERE a !<> 1")
+    with pytest.raises(SqlError, match=f"The view {database}.dialect cannot be read"):
+        acid.sql("SELECT * FROM dialect")
+    put("round", view=f"SELECT a FROM {database}.round2")
+    put("round2", view=f"SELECT a FROM {database}.round")
+    with pytest.raises(SqlError, match=f"{database}.round → {database}.round2 → {database}.round"):
+        acid.sql("SELECT * FROM round")
+    acid.sql("DROP VIEW round2")
+    with pytest.raises(SqlError, match="EXPECT_TABLE_NOT_VIEW"):
+        acid.sql("DROP TABLE round")
+
+
+def test_the_server_has_a_view_as_hive_has_its_own(acid):
+    database = acid.spark.catalog.currentDatabase()
+    acid.sql("CREATE TABLE t (a INT, s STRING)")
+    acid.sql("CREATE VIEW v (n COMMENT 'one', s) COMMENT 'c' AS SELECT t.a, t.s FROM t")
+
+    def theirs():
+        request = hive.GetTableRequest(dbName=database, tblName="v", catName="hive")
+        return acid.metastore._call("get_table_req", request).table
+
+    found = theirs()
+    assert (found.tableType, found.parameters["comment"]) == ("VIRTUAL_VIEW", "c")
+    assert found.viewOriginalText == "SELECT t.a, t.s FROM t"
+    assert found.viewExpandedText == (
+        f"SELECT `a` AS `n`, `s` AS `s` FROM (\nSELECT t.a, t.s FROM `{database}`.`t`\n) AS `v`"
+    )
+    assert [(one.name, one.type, one.comment) for one in found.sd.cols] == [
+        ("n", "int", "one"), ("s", "string", None),
+    ]  # fmt: skip
+    assert not found.sd.location
+    acid.sql("ALTER VIEW v AS SELECT s FROM t")
+    changed = theirs()
+    assert (changed.id, changed.parameters["comment"]) == (found.id, "c")
+    assert [one.name for one in changed.sd.cols] == ["s"]
+    assert changed.viewExpandedText == f"SELECT s FROM `{database}`.`t`"
+    with acid.transaction():
+        assert rows(acid, "SELECT * FROM v") == []
+        with acidsql.connect(acid.spark, metastore=acid.metastore.url) as other:
+            other.sql("CREATE OR REPLACE VIEW v AS SELECT concat(s, '') AS s FROM t")
+        with pytest.raises(SnapshotTooOldError):
+            acid.sql("SELECT * FROM v")
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
@@ -189,7 +251,6 @@ def test_a_view_that_spark_has_too_is_sparks_unless_it_names_acid_tables(acid, p
         ({"inputs": TEXT, "serde": "org.apache.hadoop.hive.serde2.OpenCSVSerde"}, "OpenCSVSerde"),
         ({"inputs": TEXT, "of_rows": {"escape.delim": "\\"}}, "escape.delim"),
         ({"inputs": TEXT, "skip.header.line.count": "1"}, "skip.header.line.count"),
-        ({"view": "SELECT 1 a"}, "is a view of Hive's"),
     ],
     ids=lambda one: one if isinstance(one, str) else None,
 )
@@ -208,9 +269,8 @@ def test_what_acidsql_cannot_read_is_refused_by_name(acid, put, options, said):
     [
         ({"table_type": "ICEBERG"}, "odd is a table of Iceberg, .*: use Iceberg for Spark"),
         ({}, "odd is no ACID table, so acidsql only reads it in queries.*use Hive"),
-        ({"view": "SELECT 1 a"}, "odd is a view of Hive's"),
     ],
-    ids=["Iceberg", "plain", "view"],
+    ids=["Iceberg", "plain"],
 )
 def test_a_change_of_what_is_no_acid_table_says_what_it_is(acid, put, options, said):
     """Spark alone would say that there is no such table."""

@@ -25,7 +25,7 @@ from acidsql.statements import write as writer
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading import read
-from acidsql.storage.spark import jvm
+from acidsql.storage.spark import temporary
 from acidsql.storage.writing import delete_writer, event_writer, load, save
 from acidsql.storage.writing import job as write
 
@@ -54,7 +54,7 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     patch.setattr(save, "collect_few", functools.partial(_collect_few, memory, save.collect_few))
     patch.setattr(writer, "staged", _staged)
     patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
-    patch.setattr(jvm, "is_temp_view", lambda _spark, _name: False)
+    patch.setattr(temporary, "is_temp_view", lambda _spark, _name: False)
     patch.setattr(
         runner,
         "counts_frame",

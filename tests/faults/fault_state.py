@@ -33,7 +33,8 @@ Key = tuple[int, int, int]
 
 
 def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
-    """The databases and tables, with the columns, properties, partitions and rows of each table.
+    """The databases, views and tables, with the columns, properties, partitions and rows of each
+    table.
 
     Args:
         store: The metastore.
@@ -46,6 +47,10 @@ def state_of(store: Metastore, only: frozenset[str] | None = None) -> State:
             if only is None or name in only
             else "not looked into"
             for name in store.tables(database.name)
+        }
+        | {
+            name: _view(store, TableName(database.name, name))
+            for name in store.views(database.name)
         }
         for database in store.databases()
     }
@@ -118,6 +123,11 @@ def rows_by_partition(
     return {
         name: _rows(place, write_ids, snapshot.valid_txns, width) for name, place in places.items()
     }
+
+
+def _view(store: Metastore, name: TableName) -> State | None:
+    view = store.view(name)
+    return None if view is None else {"query": view.view}
 
 
 def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | None:

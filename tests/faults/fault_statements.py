@@ -187,6 +187,7 @@ KINDS = (
         "CREATE TABLE n PARTITIONED BY (id) AS SELECT id, upper(v) AS v FROM s",
         "INSERT INTO n VALUES ('probe', 99)",
     ),
+    Kind("create_view", "CREATE VIEW n AS SELECT * FROM t", "INSERT INTO s SELECT * FROM n"),
     Kind("replace_table", "CREATE OR REPLACE TABLE p (v STRING)", "INSERT INTO p VALUES ('probe')"),
     Kind(
         "replace_as_select",

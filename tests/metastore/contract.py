@@ -16,6 +16,7 @@ from contract_locks import LockContract
 from contract_streams import StreamContract
 from contract_txns import TxnContract
 from contract_versions import VersionContract
+from contract_views import ViewContract, ViewHistoryContract
 
 __all__ = ["MetastoreContract"]
 
@@ -33,6 +34,8 @@ class MetastoreContract(
     CandidateContract,
     StreamContract,
     VersionContract,
+    ViewContract,
+    ViewHistoryContract,
     ContractBase,
 ):
     """All parts; they share the fixtures ``store``, ``clock`` and ``reopen``."""

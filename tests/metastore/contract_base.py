@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from over_hive import needs
 
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.metastore.interface import LockComponent, LockType, Metastore, Operation
 
 T = TableName("default", "t")
@@ -87,6 +87,14 @@ def table(name=T, location=None, *, partitioned=False, properties=None, **fields
         properties={**ACID, **(properties or {})},
         **fields,
     )
+
+
+def view(name, expanded="SELECT `a` FROM `default`.`t`", **fields):
+    """A small view: ``a int``."""
+    return Table(
+        name, "", (Column("a", "int"),), is_transactional=False,
+        view=ViewText("SELECT a FROM t", expanded), **fields,
+    )  # fmt: skip
 
 
 def begin(store, agent_info=""):

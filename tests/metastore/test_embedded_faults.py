@@ -15,6 +15,7 @@ from contract_base import (
     on,
     shared_read,
     table,
+    view,
     write,
 )
 from sqlalchemy import event, select
@@ -29,7 +30,7 @@ from acidsql.metastore.interface import Database, LockType
 from acidsql.metastore.streams import Batch, NextBatch
 from acidsql.metastore.versions import Change
 
-V = TableName("sales", "v")
+V, W = TableName("sales", "v"), TableName("sales", "w")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
 BEFORE_ALL = ValidTxnList(0)  # no other session is open
 
@@ -86,6 +87,7 @@ def prepared(tmp_path):
     store.create_table(table(partitioned=True, properties={"a": "b"}, checks={"c": "a > 0"}))
     store.create_table(table(U))
     store.drop_table(U)
+    store.create_view(view(W))
     one, two = begin(store), begin(store)
     store.lock(one, [shared_read(operation=INSERT), shared_read(V, INSERT)])
     store.allocate_write_id(one, T)
@@ -200,6 +202,10 @@ OPERATIONS = {
     "alter_table": lambda s: s.alter_table(
         T, add_columns=[Column("c", "int")], set_properties={"a": "x", "n": "y"}
     ),
+    "create_view": lambda s: s.create_view(view(V, properties={"k": "v"})),
+    "replace_view": lambda s: s.create_view(view(W, properties={"k": "v"}), replace=True),
+    "drop_view": lambda s: s.drop_view(W),
+    "rename_view": lambda s: s.rename_view(W, V),
     "queue_cleanup": lambda s: s.queue_cleanup(V, "/wh/v"),
     "mark_cleaned": lambda s: s.mark_cleaned(1),
     "open_txn": begin,
@@ -249,6 +255,7 @@ OPERATIONS = {
     "purge_compaction_history": lambda s: s.purge_compaction_history(HistoryRetention(failed=0)),
 }
 VARIANTS = {
+    "replace_view": "create_view",
     "drop_full_database": "drop_database",
     "adopt_table": "create_table",
     "break_a_circle": "check_lock",
@@ -299,7 +306,7 @@ NO_CHANGE = {
 
 def test_every_operation_that_writes_is_among_those_tried():
     reads = (
-        "databases", "get_", "tables", "partitions", "pending", "valid_", "txn_", "show_",
+        "databases", "get_", "tables", "view", "partitions", "pending", "valid_", "txn_", "show_",
         "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
         "streams", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
     )  # fmt: skip

@@ -9,6 +9,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from contract import MetastoreContract
 from over_hive import hive_lacks
 
+from acidsql.acid.table import TableName
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.store import HiveMetastore
@@ -48,6 +49,8 @@ class TestHive(MetastoreContract):
         for database in store.databases():
             for name in store.tables(database.name):
                 store._call("drop_table_req", _drop(database.name, name))
+            for name in store.views(database.name):
+                store.drop_view(TableName(database.name, name))
             if database.name != "default":
                 store._call("drop_database", database.name, True, True)
         store.close()

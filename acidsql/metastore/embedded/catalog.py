@@ -22,14 +22,17 @@ from acidsql.metastore.embedded import (
     rows,
     streams,
     tables,
+    views,
     write_ids,
 )
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
     DBS,
+    MANAGED_TABLE,
     TBLS,
     TXN_COMPONENTS,
+    VIRTUAL_VIEW,
     WRITE_SET,
 )
 from acidsql.metastore.embedded.txns import need_open
@@ -39,7 +42,7 @@ from acidsql.metastore.owners import Owner, PendingCleanup
 DEFAULT_DATABASE = "default"
 
 
-class EmbeddedCatalog:
+class EmbeddedCatalog(views.EmbeddedViews):
     """The ``Catalog`` of the embedded metastore; the methods are described there."""
 
     _store: Store
@@ -90,16 +93,13 @@ class EmbeddedCatalog:
             )
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, name)
-            left = (
-                connection.execute(
-                    select(TBLS.c.TBL_NAME).where(TBLS.c.DB_ID == db_id).order_by(TBLS.c.TBL_NAME)
-                )
-                .scalars()
-                .all()
+            left, left_views = (
+                rows.names(connection, name, kind) for kind in (MANAGED_TABLE, VIRTUAL_VIEW)
             )
-            if left and not cascade:
+            if (left or left_views) and not cascade:
+                what = f"the table '{left[0]}'" if left else f"the view '{left_views[0]}'"
                 raise CatalogError(
-                    f"The database '{name}' is not empty: it has the table '{left[0]}'.",
+                    f"The database '{name}' is not empty: it has {what}.",
                     condition="SCHEMA_NOT_EMPTY",
                     sqlstate="2BP01",
                     schemaName=name,
@@ -108,6 +108,8 @@ class EmbeddedCatalog:
                 self._delete_later(connection, one, tables.remove(connection, one, txn_id))
                 for one in (TableName(name, table) for table in left)
             ]
+            for view in left_views:
+                views.drop(connection, TableName(name, view), txn_id)
             connection.execute(delete(DBS).where(DBS.c.DB_ID == db_id))
             return dropped
 
@@ -115,8 +117,7 @@ class EmbeddedCatalog:
 
     def tables(self, database: str) -> list[str]:
         with self._store.read() as connection:
-            found = select(TBLS.c.TBL_NAME).join(DBS).where(DBS.c.NAME == database)
-            return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
+            return rows.names(connection, database, MANAGED_TABLE)
 
     def get_table(self, name: TableName) -> Table | None:
         with self._store.read() as connection:

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select
 from sqlalchemy import Table as SqlTable
 
-from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table, TableName
+from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table, TableName, ViewText
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded.schema import (
     ASCENDING,
@@ -19,10 +19,12 @@ from acidsql.metastore.embedded.schema import (
     DBS,
     DESCENDING,
     KEY_CONSTRAINTS,
+    MANAGED_TABLE,
     PARTITION_KEYS,
     SORT_COLS,
     TABLE_PARAMS,
     TBLS,
+    VIRTUAL_VIEW,
 )
 
 # The class names of a Hive metastore.
@@ -44,11 +46,22 @@ _FORMAT_OF: dict[str | None, str] = {
 }
 
 
-def table_id(connection: Connection, name: TableName) -> int | None:
-    """The table's TBL_ID; None if there is no such table."""
+def table_id(
+    connection: Connection, name: TableName, kind: str | None = MANAGED_TABLE
+) -> int | None:
+    """The table's TBL_ID; None if there is no such table. ``kind``: its TBL_TYPE; None: any."""
     found = select(TBLS.c.TBL_ID).join(DBS)
     found = found.where(DBS.c.NAME == name.database, TBLS.c.TBL_NAME == name.name)
+    if kind is not None:
+        found = found.where(TBLS.c.TBL_TYPE == kind)
     return connection.execute(found).scalar()
+
+
+def names(connection: Connection, database: str, kind: str) -> list[str]:
+    """The names of a database's tables or views, in order. ``kind``: their TBL_TYPE."""
+    found = select(TBLS.c.TBL_NAME).join(DBS)
+    found = found.where(DBS.c.NAME == database, TBLS.c.TBL_TYPE == kind)
+    return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
 
 
 def need_table(connection: Connection, name: TableName) -> int:
@@ -84,7 +97,15 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
         checks={check.CONSTRAINT_NAME: check.DEFAULT_VALUE for check in checks},
         sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
         file_format=_FORMAT_OF[row.INPUT_FORMAT],
+        is_transactional=row.TBL_TYPE != VIRTUAL_VIEW,
+        view=_view_text(row),
     )
+
+
+def _view_text(row: Row[Any]) -> ViewText | None:
+    if row.TBL_TYPE != VIRTUAL_VIEW:
+        return None
+    return ViewText(row.VIEW_ORIGINAL_TEXT, row.VIEW_EXPANDED_TEXT)
 
 
 def _columns(connection: Connection, table_id: int) -> tuple[Column, ...]:
@@ -122,7 +143,8 @@ def _rows_of(table: SqlTable, order: str) -> Select[Any]:
 
 
 def write_table(connection: Connection, db_id: int, table: Table, first_write_id: int) -> None:
-    """Insert all rows of a new table."""
+    """Insert all rows of a new table or view."""
+    view = table.view
     new_id = insert_one(
         connection,
         TBLS,
@@ -132,7 +154,10 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
         NUM_BUCKETS=table.num_buckets,
         COMMENT=table.comment,
         FIRST_WRITE_ID=first_write_id,
-        **_CLASSES[table.file_format],
+        TBL_TYPE=MANAGED_TABLE if view is None else VIRTUAL_VIEW,
+        VIEW_ORIGINAL_TEXT=None if view is None else view.original,
+        VIEW_EXPANDED_TEXT=None if view is None else view.expanded,
+        **(_CLASSES[table.file_format] if view is None else {}),
     )
     add_columns(connection, new_id, table.columns, start=0)
     _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))

@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 7  # the last revision in ``migrations``
+SCHEMA_VERSION = 8  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -95,8 +95,13 @@ TBLS = Table(
     Column("OUTPUT_FORMAT", LOCATION),
     Column("SLIB", LOCATION),
     Column("OLDEST_VERSION", BigInteger),
+    Column("TBL_TYPE", String(128)),
+    Column("VIEW_ORIGINAL_TEXT", Text),
+    Column("VIEW_EXPANDED_TEXT", Text),
     UniqueConstraint("DB_ID", "TBL_NAME"),
 )
+
+MANAGED_TABLE, VIRTUAL_VIEW = "MANAGED_TABLE", "VIRTUAL_VIEW"  # TBLS.TBL_TYPE
 
 COLUMNS_V2 = Table(
     "COLUMNS_V2",

@@ -22,6 +22,7 @@ from acidsql.metastore.embedded import (
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
     DBS,
+    MANAGED_TABLE,
     NEXT_TXN_ID,
     TBLS,
     TXN_COMPONENTS,
@@ -123,10 +124,10 @@ def replace_columns(connection: Connection, name: TableName, columns: Sequence[C
 
 
 def need_no_table(connection: Connection, name: TableName) -> None:
-    """Raise CatalogError if a table of that name exists."""
-    if rows.table_id(connection, name) is not None:
+    """Raise CatalogError if a table or view of that name exists."""
+    if rows.table_id(connection, name, None) is not None:
         raise CatalogError(
-            f"The table '{name}' exists already.",
+            f"The table or view '{name}' exists already.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             sqlstate="42P07",
             relationName=name,
@@ -146,6 +147,7 @@ def need_free_location(connection: Connection, location: str) -> None:
 def owners(connection: Connection) -> list[Owner]:
     """See ``Catalog.owners``."""
     found = select(DBS.c.NAME, TBLS.c.TBL_NAME, TBLS.c.LOCATION).join_from(TBLS, DBS)
+    found = found.where(TBLS.c.TBL_TYPE == MANAGED_TABLE)
     tables = [
         Owner(TableName(database, name), location)
         for database, name, location in connection.execute(found)

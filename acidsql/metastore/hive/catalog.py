@@ -93,7 +93,7 @@ class HiveCatalog(Calls):
                 condition="UNSUPPORTED_FEATURE.DROP_DATABASE", sqlstate="0A000",
             )  # fmt: skip
         if self.get_database(name) is None:
-            raise _no_database(name)
+            raise no_database(name)
         try:
             self._call("drop_database", name, True, cascade)
         except CatalogError as error:
@@ -187,7 +187,7 @@ class HiveCatalog(Calls):
             self._call("create_table_req", request)
         except CatalogError as error:
             if self.get_database(table.name.database) is None:
-                raise _no_database(table.name.database) from error
+                raise no_database(table.name.database) from error
             raise
         self._check_made(table)
 
@@ -240,6 +240,8 @@ class HiveCatalog(Calls):
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> None:
         self._need_open(txn_id)
+        if convert.is_view(self._need_raw(name)):
+            raise no_table(name)
         try:
             self._drop(name, delete_data=delete_data)
         except CatalogError as error:
@@ -269,7 +271,7 @@ class HiveCatalog(Calls):
                 condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=new_name,
             )  # fmt: skip
         if self.get_database(new_name.database) is None:
-            raise _no_database(new_name.database)
+            raise no_database(new_name.database)
         raw.dbName, raw.tableName = new_name.database, new_name.name
         self._alter(name, raw)
 
@@ -381,7 +383,8 @@ def _refuse_twice(table: Table) -> None:
         seen.add(column.name)
 
 
-def _no_database(name: str) -> CatalogError:
+def no_database(name: str) -> CatalogError:
+    """The error about a database that is not there."""
     return CatalogError(
         f"There is no database '{name}'.",
         condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name,

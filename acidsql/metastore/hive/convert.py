@@ -16,10 +16,11 @@ from acidsql.acid.table import (
     SortColumn,
     Table,
     TableName,
+    ViewText,
 )
 from acidsql.metastore.hive.idl import hive
 
-MANAGED = "MANAGED_TABLE"
+MANAGED, VIRTUAL_VIEW = "MANAGED_TABLE", "VIRTUAL_VIEW"
 COMMENT = "comment"
 # A client that does not say that it can do all this may not create ACID tables.
 CAPABILITIES = [
@@ -55,6 +56,11 @@ def is_transactional(raw: Any) -> bool:
     """Whether a table of the server is an ACID table."""
     is_on: bool = (raw.parameters or {}).get(TRANSACTIONAL, "").lower() == "true"
     return is_on and raw.tableType == MANAGED
+
+
+def is_view(raw: Any) -> bool:
+    """Whether a table of the server is a view. (A materialized view is a table of files.)"""
+    return bool(raw.tableType == VIRTUAL_VIEW)
 
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────
@@ -115,6 +121,24 @@ def table_of(raw: Any, constraints: Any) -> Table:
     )
 
 
+def view_of(raw: Any) -> Table:
+    """The view in a struct of the server."""
+    parameters = dict(raw.parameters or {})
+    return Table(
+        TableName(raw.dbName, raw.tableName),
+        "",
+        tuple(
+            Column(one.name.lower(), one.type.lower(), comment=one.comment or None)
+            for one in (*raw.sd.cols, *(raw.partitionKeys or ()))
+        ),
+        properties={key: value for key, value in parameters.items() if key not in _SERVERS},
+        comment=parameters.get(COMMENT) or None,
+        identity=identity(raw),
+        is_transactional=False,
+        view=ViewText(raw.viewOriginalText or "", raw.viewExpandedText or raw.viewOriginalText),
+    )
+
+
 def identity(raw: Any) -> str:
     """What tells a table from a later one of its name."""
     return f"{raw.id}/{raw.createTime}"
@@ -133,9 +157,33 @@ def is_known_format(name: str) -> bool:
 
 def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
     """The struct with which the server creates a table; ``rows``: how many are in it, if known."""
-    parameters = {**table.properties, **_counted(rows)}
-    if table.comment is not None:
-        parameters[COMMENT] = table.comment
+    made = _named(table, owner, catalog)
+    made.sd, made.tableType = descriptor(table), MANAGED
+    made.partitionKeys = fields(table.partition_columns)
+    made.parameters.update(_counted(rows))
+    return made
+
+
+def raw_view(view: Table, owner: str, catalog: str) -> Any:
+    """The struct with which the server creates a view."""
+    assert view.view is not None
+    made = _named(view, owner, catalog)
+    made.tableType = VIRTUAL_VIEW
+    made.viewOriginalText, made.viewExpandedText = view.view.original, view.view.expanded
+    made.partitionKeys = []
+    # As Hive writes it: there are no files of this format.
+    made.sd = hive.StorageDescriptor(
+        cols=fields(view.columns), inputFormat="org.apache.hadoop.mapred.TextInputFormat",
+        outputFormat=f"{_PACKAGE}.HiveIgnoreKeyTextOutputFormat", compressed=False, numBuckets=-1,
+        serdeInfo=hive.SerDeInfo(parameters={}), bucketCols=[], sortCols=[], parameters={},
+        storedAsSubDirectories=False,
+    )  # fmt: skip
+    return made
+
+
+def _named(table: Table, owner: str, catalog: str) -> Any:
+    """The struct of a new table or view without its storage and columns."""
+    comment = {} if table.comment is None else {COMMENT: table.comment}
     return hive.Table(
         tableName=table.name.name,
         dbName=table.name.database,
@@ -143,10 +191,7 @@ def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
         createTime=0,
         lastAccessTime=0,
         retention=0,
-        sd=descriptor(table),
-        partitionKeys=fields(table.partition_columns),
-        parameters=parameters,
-        tableType=MANAGED,
+        parameters={**table.properties, **comment},
         temporary=False,
         catName=catalog,
     )

@@ -1,4 +1,4 @@
-"""Hive's plain and external tables, views, and tables of other engines, as a query sees them."""
+"""Hive's plain and external tables, and tables of other engines, as a query sees them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,16 @@ _NULL = "serialization.null.format"
 
 
 class HiveForeign(Calls):
-    """The part of the store about tables that are not ACID tables."""
+    """The part of the store about tables that are neither ACID tables nor views."""
 
     def foreign_table(self, name: TableName) -> ForeignTable | None:
         """See ``Catalog``."""
         raw = self._raw(name)
-        if raw is None or convert.is_transactional(raw):
+        if raw is None or convert.is_transactional(raw) or convert.is_view(raw):
             return None
-        kind = kind_of(raw)
-        if kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW):
-            return ForeignTable(
-                name, view_text=raw.viewExpandedText or raw.viewOriginalText or "",
-                refusal=f"is a {kind.value} of Hive's: query the tables that it names.",
-            )  # fmt: skip
+        if kind_of(raw) is Kind.MATERIALIZED_VIEW:
+            refusal = "is a materialized view of Hive's: query the tables that it names."
+            return ForeignTable(name, refusal=refusal)
         why = _why_not(raw)
         if why:
             return ForeignTable(name, refusal=why)

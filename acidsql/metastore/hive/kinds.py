@@ -39,7 +39,7 @@ TEXT = "text"
 
 def kind_of(raw: Any) -> Kind:
     """What a struct ``Table`` of the server describes."""
-    if raw.tableType == "VIRTUAL_VIEW":
+    if convert.is_view(raw):
         return Kind.VIEW
     if raw.tableType == "MATERIALIZED_VIEW":
         return Kind.MATERIALIZED_VIEW

@@ -105,9 +105,11 @@ def _change(database: str, table: str | None = None, partition: str | None = Non
 
 
 def meaning(raw: Any) -> tuple[Any, ...]:
-    """What a table's name means: which table that is, where it lies, and its columns."""
+    """What a table's name means: which table that is, where it lies, its columns, and the query of
+    a view."""
     columns = [(one.name.lower(), one.type.lower()) for one in raw.sd.cols]
-    return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns
+    query = raw.viewExpandedText or raw.viewOriginalText or ""
+    return raw.dbName.lower(), raw.tableName.lower(), raw.sd.location, columns, query
 
 
 def _message(event: Any) -> Any:

@@ -11,6 +11,7 @@ from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.features import probe
 from acidsql.metastore.hive.foreign import HiveForeign
 from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.hive.views import HiveViews
 
 ABILITIES = Abilities(
     reads_pairs=False,
@@ -36,7 +37,7 @@ ABILITIES_OF_3 = replace(
 )
 
 
-class HiveMetastore(HiveTxns, HiveForeign):
+class HiveMetastore(HiveTxns, HiveViews, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

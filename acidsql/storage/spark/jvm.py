@@ -60,23 +60,6 @@ def is_own_catalog(spark: SparkSession) -> bool:
     return spark.catalog.currentCatalog() == OWN_CATALOG
 
 
-def is_temp_view(spark: SparkSession, name: str) -> bool:
-    """True if a temporary view has this name and so hides tables of the same name."""
-    session = getattr(spark, "_jsparkSession", None)
-    if session is None:
-        return any(t.isTemporary and t.name == name for t in spark.catalog.listTables())
-    jvm = _jvm(spark)
-    assert jvm is not None
-    identifier = _table_identifier(jvm)(name)
-    return bool(session.sessionState().catalog().isTempView(identifier))
-
-
-@lru_cache(maxsize=1)
-def _table_identifier(jvm: Any) -> Any:
-    """A class in the JVM, cached: py4j sends a message for each package to find it."""
-    return jvm.org.apache.spark.sql.catalyst.TableIdentifier
-
-
 @dataclass(frozen=True, slots=True)
 class Scans:
     """The files of a plan's scans, as paths without scheme and host.

@@ -1,0 +1,72 @@
+"""Views: rows of TBLS with a query and without a directory. ``Catalog`` describes the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from sqlalchemy import Connection, delete, update
+
+from acidsql.acid.table import Table, TableName
+from acidsql.errors import CatalogError
+from acidsql.metastore.embedded import catalog_history, rows, tables
+from acidsql.metastore.embedded.engine import Store
+from acidsql.metastore.embedded.schema import TBLS, VIRTUAL_VIEW
+
+
+class EmbeddedViews:
+    """The part of the ``Catalog`` about views."""
+
+    _store: Store
+    _write: Callable[[int | None], AbstractContextManager[Connection]]
+
+    def views(self, database: str) -> list[str]:
+        with self._store.read() as connection:
+            return rows.names(connection, database, VIRTUAL_VIEW)
+
+    def view(self, name: TableName) -> Table | None:
+        with self._store.read() as connection:
+            view_id = rows.table_id(connection, name, VIRTUAL_VIEW)
+            return None if view_id is None else rows.read_table(connection, name, view_id)
+
+    def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
+        with self._write(txn_id) as connection:
+            db_id = tables.need_database(connection, view.name.database)
+            old = rows.table_id(connection, view.name, VIRTUAL_VIEW)
+            if replace and old is not None:
+                connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == old))
+            tables.need_no_table(connection, view.name)
+            rows.write_table(connection, db_id, view, first_write_id=1)
+            catalog_history.note(connection, txn_id, view.name)
+
+    def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
+        with self._write(txn_id) as connection:
+            drop(connection, name, txn_id)
+
+    def rename_view(
+        self, name: TableName, new_name: TableName, *, txn_id: int | None = None
+    ) -> None:
+        with self._write(txn_id) as connection:
+            view_id = _need(connection, name)
+            db_id = tables.need_database(connection, new_name.database)
+            tables.need_no_table(connection, new_name)
+            connection.execute(
+                update(TBLS)
+                .where(TBLS.c.TBL_ID == view_id)
+                .values(DB_ID=db_id, TBL_NAME=new_name.name)
+            )
+            for changed in (name, new_name):
+                catalog_history.note(connection, txn_id, changed)
+
+
+def drop(connection: Connection, name: TableName, txn_id: int | None) -> None:
+    """Remove a view."""
+    connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need(connection, name)))
+    catalog_history.note(connection, txn_id, name)
+
+
+def _need(connection: Connection, name: TableName) -> int:
+    found = rows.table_id(connection, name, VIRTUAL_VIEW)
+    if found is None:
+        raise CatalogError(f"There is no view '{name}'.", relationName=name)
+    return found

@@ -1,0 +1,85 @@
+"""Stand-ins: temporary views that take the places of tables and views of the metastore in a query.
+
+A table's stand-in shows rows of its files. A view's stand-in shows its query over other stand-ins.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from acidsql.acid.table import Table, TableName
+from acidsql.plan.sqltext import Text
+from acidsql.plan.undone import Undone
+from acidsql.plan.view_text import InView
+from acidsql.sql.table_changes import TableChanges
+from acidsql.sql.time_travel import AsOf
+from acidsql.storage.reading.returned import Returned
+
+VIEW_PREFIX = "__acidsql_"
+_unique = itertools.count()
+_process = uuid.uuid4().hex[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A view that takes the place of one reference to an ACID table.
+
+    Attributes:
+        view: The view's name, unique in the Spark session.
+        table: The table, or view of the metastore, whose rows the view shows.
+        row_id: The view's first column is ``row__id``.
+        is_target: The view has all columns of ``reading.scan``, because the statement changes the
+            table.
+        as_of: The view shows an older version. None: what the transaction sees.
+        changes: The view shows changes of the table, and not its rows.
+        returned: The view shows the rows that a statement has changed, and not the table's rows.
+        within: The view of the metastore whose query names the table. None: the statement does.
+        query: The query of a view of the metastore, over stand-ins that come before this one.
+    """
+
+    view: str
+    table: Table
+    row_id: bool = False
+    is_target: bool = False
+    as_of: AsOf | None = None
+    changes: TableChanges | Undone | None = None
+    returned: Returned | None = None
+    within: InView | None = None
+    query: Text | None = None
+
+
+def new_standin(
+    table: Table,
+    *,
+    row_id: bool = False,
+    is_target: bool = False,
+    as_of: AsOf | None = None,
+    within: InView | None = None,
+) -> StandIn:
+    """A stand-in under a new name. It has ``row__id`` only if the table is full-ACID."""
+    row_id = row_id and table.has_row_ids
+    return StandIn(view_name(), table, row_id, is_target, as_of, within=within)
+
+
+def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:
+    """The ACID tables among those that stand-ins show, by name."""
+    tables = (standin.table for standin in standins)
+    return {table.name: table for table in tables if table.is_transactional}
+
+
+def used_by(sql: str, standins: Iterable[StandIn]) -> list[StandIn]:
+    """The stand-ins that a text names, and those that the queries of named views read."""
+    found: list[StandIn] = []
+    for standin in reversed([*standins]):  # what a view reads comes before it
+        if standin.view in sql:
+            found.insert(0, standin)
+            sql += standin.query.sql if standin.query is not None else ""
+    return found
+
+
+def view_name() -> str:
+    """A name for a temporary view, unique in the Spark session."""
+    return f"{VIEW_PREFIX}{_process}_{next(_unique)}"

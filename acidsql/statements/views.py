@@ -1,0 +1,84 @@
+"""CREATE, ALTER and DROP VIEW of views over ACID tables."""
+
+from __future__ import annotations
+
+from acidsql.acid.table import TableName
+from acidsql.errors import CatalogError
+from acidsql.plan.locking import exclusive
+from acidsql.plan.view_text import need_view
+from acidsql.sql import statements as st
+from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.result import Receipt
+from acidsql.statements.view_definition import ViewDefinitions
+
+
+class ViewStatements(Family):
+    """Runs these statements for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._defined = ViewDefinitions(context).of
+
+    @runs(st.CreateView)
+    def _create(self, statement: st.CreateView, text: str) -> Receipt | None:
+        name = self._names.new(statement.name, text)
+        if self._is_there(statement, name):
+            return None
+        view = self._defined(statement, text, name)
+        with self._locked(text, exclusive(name)) as txn:
+            if self._is_there(statement, name):
+                return None
+            self._metastore.create_view(view, replace=statement.or_replace, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.AlterView)
+    def _alter(self, statement: st.AlterView, text: str) -> Receipt:
+        name = self._need(statement.name, text)
+        self._defined(statement, text, name)  # raises before a transaction is opened
+        with self._locked(text, exclusive(name)) as txn:
+            now = self._defined(statement, text, self._need(statement.name, text))
+            self._metastore.create_view(now, replace=True, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.RenameView)
+    def _rename(self, statement: st.RenameView, text: str) -> Receipt:
+        name = self._need(statement.name, text)
+        new_name = self._names.new(statement.new_name, text)
+        self._names.need_free(statement.new_name)
+        with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+            self._metastore.rename_view(name, new_name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.DropView)
+    def _drop(self, statement: st.DropView, text: str) -> Receipt | None:
+        name = self._need(statement.name, text)
+        with self._locked(text, exclusive(name)) as txn:
+            if self._metastore.view(name) is None and statement.if_exists:
+                return None
+            self._metastore.drop_view(name, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _need(self, name: st.Name, text: str) -> TableName:
+        found = self._names.need_any(name, text)
+        need_view(found, name, text)
+        return found.name
+
+    def _is_there(self, statement: st.CreateView, name: TableName) -> bool:
+        """Whether IF NOT EXISTS has nothing to do. Raises CatalogError if the name is taken."""
+        is_view = self._metastore.view(name) is not None
+        if is_view and statement.or_replace:
+            return False
+        is_ours = is_view or self._metastore.get_table(name) or self._metastore.foreign_table(name)
+        if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
+            return True
+        if not is_ours:
+            self._names.need_free(statement.name)
+            return False
+        raise CatalogError(
+            f"There is a {'view' if is_view else 'table'} {name} already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
+        )  # fmt: skip

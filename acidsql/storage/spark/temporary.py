@@ -1,0 +1,40 @@
+"""What one Spark session alone has: temporary views, temporary functions, variables."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+def is_temp_view(spark: SparkSession, name: str) -> bool:
+    """True if a temporary view has this name and so hides tables of the same name."""
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None:
+        return any(t.isTemporary and t.name == name for t in spark.catalog.listTables())
+    identifier = _table_identifier(spark._jvm)(name)
+    return bool(session.sessionState().catalog().isTempView(identifier))
+
+
+@lru_cache(maxsize=1)
+def _table_identifier(jvm: Any) -> Any:
+    """A class in the JVM, cached: py4j sends a message for each package to find it."""
+    return jvm.org.apache.spark.sql.catalyst.TableIdentifier
+
+
+def is_temp_function(spark: SparkSession, name: str) -> bool:
+    """True if this session alone has a function of this name. Without a JVM nobody knows."""
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None:
+        return False
+    identifier = session.sessionState().sqlParser().parseFunctionIdentifier(name)
+    return bool(session.sessionState().catalog().isTemporaryFunction(identifier))
+
+
+def reads_variables(frame: DataFrame) -> bool:
+    """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows."""
+    java = getattr(frame, "_jdf", None)
+    if java is None:
+        return False
+    return "expressions.VariableReference" in str(java.queryExecution().analyzed().toJSON())
