@@ -44,7 +44,7 @@ from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.folding.compact import take_from_dead
-from acidsql.txn import Snapshot, TxnManager, snapshot_of
+from acidsql.txn import AT_ONCE, Snapshot, TxnManager, snapshot_of
 
 _log = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ class Cleaner:
             fs = filesystem_for(cleanup.location)
             try:
                 known = total_bytes(fs, cleanup.location)
-                with self._txns.open(agent_info="the cleaner") as txn:
+                with self._txns.open(agent_info="the cleaner", waits=AT_ONCE) as txn:
                     # The name of a replaced table has a table, which others use.
                     locks = (
                         taking(cleanup.location) if cleanup.until else [exclusive(cleanup.table)]

@@ -180,8 +180,10 @@ def create_database(c: Cursor) -> CreateDatabase:
     found: dict[str, str] = {}
     while not c.done:
         word = c.token.upper
-        if c.at("WITH") or c.at("MANAGEDLOCATION"):
-            c.refuse(f"CREATE DATABASE … {word} is not supported")
+        if c.at("WITH"):
+            c.refuse("CREATE DATABASE … WITH DBPROPERTIES is not supported: only tables have them")
+        if c.at("MANAGEDLOCATION"):
+            c.refuse("MANAGEDLOCATION is not supported: LOCATION is the directory of ACID tables")
         if word not in ("COMMENT", "LOCATION") or word in found:
             c.fail("Expected COMMENT, LOCATION or the end of the statement")
         c.take()

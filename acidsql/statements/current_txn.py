@@ -297,8 +297,9 @@ class Transactions:
             SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
                 table was changed, or one of the partitions was dropped. Outside of both: the
                 snapshot's lease has ended.
-            CatalogError: Outside of a transaction: the same changes. In every case: the table is
-                gone, or now has other columns, another directory or another layout.
+            TableChangedError: Outside of a transaction: the same changes. In every case: the table
+                now has other columns, another directory or another layout.
+            CatalogError: The table is gone.
         """
         ours, name = self._txn, table.name
         now = self._metastore.glance(name)
@@ -316,10 +317,11 @@ class Transactions:
             )
         if now is not None and not now.lies_as(table):
             raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
-        if change is not None or now is None:
-            raise CatalogError(
-                f"{name} or a partition of it was dropped meanwhile. Read it again.",
-                table=name,
+        if now is None:
+            raise CatalogError(f"{name} was dropped meanwhile.", table=name)
+        if change is not None:
+            raise TableChangedError(
+                f"{name} or a partition of it was dropped meanwhile. Read it again.", table=name
             )
 
     def _changes(self, name: TableName) -> list[CatalogChange]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
-from acidsql.plan.locking import Touched, exclusive, locks_of
+from acidsql.plan.locking import Touched, exclusive, locks_of, read_lock
 from acidsql.plan.rewrite import Prepared
+from acidsql.sql import statements as st
 from acidsql.statements.family import Context
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.said import Said
@@ -60,7 +61,7 @@ class Holder:
         snapshot = txn.snapshot(prepared.reads)
         # If an earlier statement took the snapshot, newer partitions have no visible rows.
         is_whole = not is_first or self._covers(touched, prepared, said)
-        if is_whole and self._is_unchanged(prepared):
+        if is_whole and self._is_current(prepared.tables):
             return Held(prepared, touched, snapshot)
         if is_first:
             txn.forget_snapshot()
@@ -92,14 +93,26 @@ class Holder:
                     return False
         return True
 
-    def _is_unchanged(self, prepared: Prepared) -> bool:
+    def current(
+        self, txn: Txn, statement: st.CreateTable, said: Said, prepared: Prepared
+    ) -> Prepared:
+        """A CREATE TABLE … AS SELECT, over the tables as they are under its locks."""
+        if self._is_current(one.table for one in prepared.standins):
+            return prepared
+        again = self._preparer.create_as_select(statement, said)
+        txn.lock([*map(read_lock, again.reads)], agent_info=said.text)
+        return again
+
+    def _is_current(self, tables: Iterable[Table]) -> bool:
+        """Whether these tables and views are still as they were looked up."""
         transactions = self._context.transactions
-        views = [one.table for one in prepared.standins if one.table.view is not None]
-        return all(
-            transactions.get_table(table.name) == table
-            for table in prepared.tables
-            if table.is_transactional
-        ) and all(transactions.view(view.name) == view for view in views)
+
+        def is_same(one: Table) -> bool:
+            if one.view is not None:
+                return transactions.view(one.name) == one
+            return not one.is_transactional or transactions.get_table(one.name) == one
+
+        return all(map(is_same, tables))
 
 
 def _need_place(table: Table) -> None:

@@ -36,7 +36,6 @@ from acidsql.errors import (
 )
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.plan.locking import exclusive
-from acidsql.settings import Settings
 from acidsql.statements.moving_files import (
     files_of,
     need_settled,
@@ -45,11 +44,8 @@ from acidsql.statements.moving_files import (
 )
 from acidsql.statements.places import entering
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.txn import Snapshot, Txn, TxnManager
+from acidsql.txn import AT_ONCE, Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
-
-# A lock that others hold is not waited for: somebody uses the table.
-AT_ONCE = {"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +90,8 @@ class Move:
 
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
-        settings = Settings.of(AT_ONCE)
         self._managers = [
-            TxnManager(one.store, settings, user=user, host=host) for one in (old, new)
+            TxnManager(one.store, AT_ONCE, user=user, host=host) for one in (old, new)
         ]
 
     def run(self) -> None:

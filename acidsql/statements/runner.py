@@ -365,15 +365,15 @@ class Runner:
                 reads = [*map(read_lock, prepared.reads)]
                 if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
                     return nothing(self._spark)
-                table, place = self._tables.take_place(table, transaction)
+                prepared = self._holder.current(transaction.txn, statement, said, prepared)
                 (query,) = prepared.queries
+                table, place = self._tables.take_place(query.table, transaction)
                 prepared = replace(prepared, queries=(replace(query, table=table),))
                 snapshot = transaction.txn.snapshot(prepared.reads)
             held = Held(prepared, (None,), snapshot)
             self._writer.write(transaction, held, said, clock, work)
             with clock("keep"):
-                replaces = statement.or_replace
-                transaction.commit(create_table=table, replaces=replaces, cleaned=place)
+                transaction.commit(create_table=table, replaces=statement.or_replace, cleaned=place)
         self.last = _receipt(said, transaction, work, clock)
         return showing(nothing(self._spark), self.last)
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError
 from acidsql.plan.locking import exclusive, read_lock
-from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
-from acidsql.statements.moving import AT_ONCE
 from acidsql.statements.tables import TableStatements
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import list_table
+from acidsql.txn import AT_ONCE
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -41,10 +40,9 @@ class StateTables(TableStatements):
 
         A table that somebody uses is not waited for: it will hardly stay empty.
         """
-        waits = Settings.of(AT_ONCE)
         with (
             suppress(AcidSqlError, OSError),
-            self._txns.open(agent_info=text, waits=waits) as txn,
+            self._txns.open(agent_info=text, waits=AT_ONCE) as txn,
         ):
             txn.lock([exclusive(state.name)], agent_info=text)
             found = self._metastore.get_table(state.name)

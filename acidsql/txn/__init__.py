@@ -12,8 +12,9 @@ This package knows the metastore by its Protocols only.
 This package must not know statements, files or Spark. Read ``txn`` first.
 """
 
+from acidsql.txn.locks import AT_ONCE
 from acidsql.txn.manager import TxnManager
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 from acidsql.txn.txn import Phase, Txn, abort_quietly
 
-__all__ = ["Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly", "snapshot_of"]
+__all__ = ["AT_ONCE", "Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly", "snapshot_of"]

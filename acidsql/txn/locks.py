@@ -24,6 +24,9 @@ from acidsql.metastore.interface import (
 )
 from acidsql.settings import FIRST_LOCK_SLEEP_MS, Settings
 
+# Limits for a lock that is not worth waiting for: if others hold it, somebody uses the table.
+AT_ONCE = Settings.of({"hive.lock.numretries": "1", "hive.lock.sleep.between.retries": "1s"})
+
 
 @dataclass(frozen=True, slots=True)
 class Acquired:

@@ -11,8 +11,14 @@ from acidsql.errors import AnalysisError, SnapshotTooOldError
 MM = "TBLPROPERTIES ('transactional_properties'='insert_only')"
 
 
+@pytest.fixture
+def other(acid):
+    with beside(acid, compactor="off") as session:
+        yield session
+
+
 @pytest.mark.parametrize("kind", ["", MM], ids=["full-acid", "insert-only"])
-def test_added_partitions_are_empty_whatever_their_values_are(acid, kind):
+def test_added_partitions_are_empty_whatever_their_values_are(acid, other, kind):
     fill(acid, f"t (id INT) PARTITIONED BY (p STRING, d DATE) {kind}", "1, 'x', DATE'2024-01-02'")
     acid.sql(
         "ALTER TABLE t ADD PARTITION (p = 'a/b=c', d = '2024-1-3') PARTITION (d = NULL, p = '')"
@@ -29,7 +35,7 @@ def test_added_partitions_are_empty_whatever_their_values_are(acid, kind):
     acid.sql("INSERT INTO t PARTITION (p = NULL, d = NULL) VALUES (2)")
     acid.sql("ALTER TABLE t PARTITION (p = 'a/b=c', d = '2024-01-03') COMPACT 'major' AND WAIT")
     clean(acid)
-    assert rows(beside(acid), "SELECT id FROM t WHERE d IS NULL OR p = 'a/b=c'") == [(2,)]
+    assert rows(other, "SELECT id FROM t WHERE d IS NULL OR p = 'a/b=c'") == [(2,)]
 
 
 def test_a_partition_that_exists_is_an_error_unless_if_not_exists_is_said(acid):
@@ -60,9 +66,8 @@ def test_a_wrong_partition_to_add_is_refused_at_its_place(acid):
         refused(acid, f"ALTER TABLE {statement}", condition, at)
 
 
-def test_a_partition_that_is_added_again_does_not_have_its_old_rows(acid):
+def test_a_partition_that_is_added_again_does_not_have_its_old_rows(acid, other):
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2")
-    other = beside(acid)
     acid.sql("ALTER TABLE t DROP PARTITION (p = 1)")
     other.sql("ALTER TABLE t ADD PARTITION (p = 1)")
     with pytest.raises(AnalysisError, match="has the partition p=1 already"):
@@ -83,9 +88,8 @@ def test_the_directory_of_an_empty_partition_outlives_a_session_that_clears_away
     assert table(acid) == [(1, 1)]
 
 
-def test_an_older_snapshot_sees_no_row_of_an_added_partition(acid):
+def test_an_older_snapshot_sees_no_row_of_an_added_partition(acid, other):
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1")
-    other = beside(acid)
     with acid.transaction():
         assert table(acid) == [(1, 1)]
         other.sql("ALTER TABLE t ADD PARTITION (p = 2)")

@@ -10,8 +10,15 @@ from over_hive import OVER_HIVE, beside, needs
 
 from acidsql.errors import AcidSqlError, CatalogError, SnapshotTooOldError, TableChangedError
 from acidsql.statements import table_rows
+from acidsql.statements.tables import TableStatements
 
 replaces = needs("replaces_tables")
+
+
+@pytest.fixture
+def other(acid):
+    with beside(acid, compactor="off") as session:
+        yield session
 
 
 def end_leases(acid, monkeypatch):
@@ -26,7 +33,7 @@ def test_the_new_table_has_nothing_of_the_old_one_and_may_be_made_of_its_rows(ac
     fill(acid, "t (id INT, v STRING) PARTITIONED BY (p INT)", "1, 'a', 1", "2, 'b', 2")
     acid.sql("ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')")
     acid.sql("CREATE OR REPLACE TABLE t PARTITIONED BY (v) AS SELECT id + p AS id, v FROM t")
-    with beside(acid) as other:
+    with beside(acid, compactor="off") as other:
         assert table(acid) == table(other) == [(2, "a"), (4, "b")]
     assert rows(acid, "SHOW PARTITIONS t") == [("v=a",), ("v=b",)]
     assert ("k", "v") not in rows(acid, "SHOW TBLPROPERTIES t")
@@ -47,7 +54,7 @@ def test_the_new_table_has_nothing_of_the_old_one_and_may_be_made_of_its_rows(ac
 @replaces
 def test_a_dataframe_of_the_old_table_keeps_its_rows_until_its_session_ends(acid, monkeypatch):
     fill(acid, "t (id INT)", "1", "2")
-    with beside(acid) as reader:
+    with beside(acid, compactor="off") as reader:
         late = reader.sql("SELECT id FROM t")
         acid.sql("CREATE OR REPLACE TABLE t AS SELECT 'new' AS id")
         acid.sql("CREATE OR REPLACE TABLE t AS SELECT id || 'er' AS id FROM t")
@@ -65,9 +72,19 @@ def test_a_dataframe_of_the_old_table_keeps_its_rows_until_its_session_ends(acid
 
 
 @replaces
-def test_a_reader_that_finds_the_table_replaced_reads_the_new_one(acid, monkeypatch):
+def test_the_compactor_of_a_session_deletes_the_old_directory(acid):
     fill(acid, "t (id INT)", "1")
-    other, real = beside(acid), table_rows.read_rows
+    with beside(acid, compactor="inline") as session:
+        session.sql("CREATE OR REPLACE TABLE t AS SELECT 2 AS id")
+    assert acid.metastore.pending_cleanups() == []
+    assert [one for one in os.listdir(acid.warehouse) if one.startswith("t")] != ["t"]
+    assert table(acid) == [(2,)]
+
+
+@replaces
+def test_a_reader_that_finds_the_table_replaced_reads_the_new_one(acid, other, monkeypatch):
+    fill(acid, "t (id INT)", "1")
+    real = table_rows.read_rows
 
     def replaced_meanwhile(*args, **options):
         monkeypatch.undo()
@@ -79,6 +96,23 @@ def test_a_reader_that_finds_the_table_replaced_reads_the_new_one(acid, monkeypa
     monkeypatch.setattr(table_rows, "read_rows", replaced_meanwhile)
     with pytest.raises(TableChangedError, match="was replaced meanwhile"):
         acid.table("t")  # the caller may have asked for its columns
+
+
+@replaces
+def test_of_two_that_replace_a_table_by_its_own_rows_the_second_takes_the_firsts(
+    acid, other, monkeypatch
+):
+    fill(acid, "t (id INT)", "1")
+    real = TableStatements.lock_new
+
+    def is_second(*args):
+        monkeypatch.undo()
+        other.sql("CREATE OR REPLACE TABLE t AS SELECT id + 1L AS id, 'x' AS v FROM t")
+        return real(*args)
+
+    monkeypatch.setattr(TableStatements, "lock_new", is_second)
+    acid.sql("CREATE OR REPLACE TABLE t AS SELECT *, id * 10 AS ten FROM t")
+    assert table(acid) == [(2, "x", 20)]
 
 
 @replaces
@@ -112,9 +146,8 @@ def test_write_ids_go_on_and_older_versions_end(acid):
 
 
 @replaces
-def test_a_transaction_does_not_see_a_table_that_replaced_its_own(acid):
+def test_a_transaction_does_not_see_a_table_that_replaced_its_own(acid, other):
     fill(acid, "t (id INT)", "1")
-    other = beside(acid)
     with acid.transaction():
         assert table(acid) == [(1,)]
         other.sql("CREATE OR REPLACE TABLE t (id INT)")
