@@ -52,8 +52,11 @@ class WaitingRecords:
         self._rows = TableRows(context)
 
     def of(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
-        """What waits for each entry; None: no pending table is beside its tables."""
-        tables = self._pending_tables() if entries else {}
+        """What waits for each entry; None: no pending table is beside its tables.
+
+        In a transaction also None: its snapshot, which this would take, is not what waits now.
+        """
+        tables = self._pending_tables() if entries and self._transactions.is_plain else {}
         groups = self._groups(tables)
         return [self._of(entry, tables, groups) for entry in entries]
 

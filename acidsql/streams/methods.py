@@ -269,8 +269,8 @@ class StreamMethods:
             ``txnId`` bigint, ``numRows`` bigint (inserted, updated and deleted), ``committedAt``
             timestamp, ``queryId`` string, ``runId`` string, ``user`` string, ``host`` string,
             ``numWaiting`` bigint (the records that wait at commit points, with repeated ones;
-            NULL: no records can wait beside the sink's tables), ``oldestWaitingTxn`` string (the
-            source's transaction that has waited longest).
+            NULL: none can wait beside the sink's tables, or a transaction is open),
+            ``oldestWaitingTxn`` string (the source's transaction that has waited longest).
         """
         self._need_open()
         return self._runner.run("SHOW STREAMS", None, 0)

@@ -334,6 +334,9 @@ def test_applications_do_not_mix_their_transactions_and_the_table_takes_them_alo
     whole = frame(acid, one("b", 7, 7, None), one("b", 8, 8, "x", num=1))
     both.apply(whole, txn_app_id="third", txn_version=1)
     assert shown(acid)[2] == ("third", 0, None)
+    with acid.transaction():
+        assert shown(acid)[0] == ("app", None, None)
+        assert not acid._runner.transactions.need().txn.has_looked
     assert {row.tableName for row in acid.sql("SHOW TABLES").collect()} == {"a", "b"}
     with pytest.raises(UnsupportedError, match="a pending table"):
         acid.sql("AUTO CDC INTO a__acidsql_pending FROM a KEYS (record) SEQUENCE BY id")
