@@ -91,6 +91,7 @@ COLLECTS = {
     "storage/reading/partition_columns.py": "names of partitions",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/time_travel.py": "one time",
+    "statements/existing_rows.py": "the number of rows that break a constraint, and one of them",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
     "storage/reading/known_partitions.py": "names and values of partitions",

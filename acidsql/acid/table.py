@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from acidsql.acid.constraints import Constraint
+
 TRANSACTIONAL = "transactional"
 TRANSACTIONAL_PROPERTIES = "transactional_properties"
 BUCKETING_VERSION = "bucketing_version"
@@ -82,7 +84,7 @@ class Table:
         num_buckets: INTO n BUCKETS; -1 if the table is not bucketed, as in Hive.
         properties: TBLPROPERTIES.
         comment: The table's COMMENT, or None.
-        checks: CHECK constraints: name → SQL text.
+        constraints: CHECK and keys, in the order of the statements that added them.
         sort_columns: SORTED BY: the order of rows in each bucket file. Only insert-only tables
             have it, because full-ACID files are sorted by row id.
         file_format: ``orc``, or ``parquet`` (only for insert-only tables).
@@ -101,12 +103,17 @@ class Table:
     num_buckets: int = -1
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
-    checks: Mapping[str, str] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
     sort_columns: tuple[SortColumn, ...] = ()
     file_format: str = ORC
     identity: str = ""
     is_transactional: bool = True
     view: ViewText | None = None
+
+    @property
+    def checks(self) -> dict[str, str]:
+        """The CHECK constraints that are enforced: name → SQL text."""
+        return {one.name: one.condition for one in self.constraints if one.is_enforced}
 
     @property
     def is_insert_only(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.owners import Owner, PendingCleanup
@@ -105,10 +106,12 @@ class Catalog(Protocol):
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
+        constraints: Sequence[Constraint] | None = None,
         txn_id: int | None = None,
     ) -> None:
-        """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns, and
-        ``bucket_columns`` the bucketing columns; None keeps them. ``add_columns`` are appended.
+        """Change a table in one step. *Cannot-retry.* ``columns`` replace the data columns,
+        ``bucket_columns`` the bucketing columns and ``constraints`` all constraints; None keeps
+        them. ``add_columns`` are appended.
         Raises CatalogError if the table is missing, or would have a column twice
         (COLUMN_ALREADY_EXISTS, 42711)."""
 

@@ -51,14 +51,26 @@ def condition_over(table: Table, condition: Text) -> Text:
         for column in table.all_columns
     )
     query = condition.new().raw("SELECT (").add(condition)
-    query.raw(f"\n)\nFROM (SELECT {', '.join(columns)})\nWHERE (")
+    # Without an alias, Spark reads WHERE (a) as an alias and the name of a column.
+    query.raw(f"\n)\nFROM (SELECT {', '.join(columns)}) AS {ew.PREFIX}row\nWHERE (")
     return query.add(condition).raw("\n)")
 
 
 def columns_of(condition: str, columns: Sequence[Column]) -> list[Column]:
     """The columns that a condition names. A field of a struct with a column's name counts, too."""
-    names = {part for chain in mentioned(condition, Span(0, len(condition))) for part in chain}
+    chains = mentioned(condition, Span(0, len(condition))) if condition else ()
+    names = {part for chain in chains for part in chain}
     return [column for column in columns if column.name in names]
+
+
+def naming(table: Table, column: str) -> list[str]:
+    """The names of the constraints that name a column."""
+    return [
+        one.name
+        for one in table.constraints
+        if column in one.columns
+        or column in [found.name for found in columns_of(one.condition, table.all_columns)]
+    ]
 
 
 def new_values(table: Table) -> list[str]:
@@ -110,11 +122,17 @@ def _failed(table: Table, name: str, condition: str) -> str:
     """SQL that fails the job, with the values that the condition is about."""
     named = columns_of(condition, table.all_columns)
     what = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
-    words = [literal(f"{what} for " if named else what)]
-    for number, column in enumerate(named):
-        words += [literal(f"{', ' if number else ''}{column.name} = "), _example(column)]
+    words = [literal(f"{what} for "), example(named)] if named else [literal(what)]
     message = f"concat({', '.join([*words, literal('.')])})"
     return raise_told("CHECK_CONSTRAINT_VIOLATION", "23001", message)
+
+
+def example(columns: Sequence[Column]) -> str:
+    """SQL of the values of a row as text: ``a = 1, b = 'x'``."""
+    words = ["''"]
+    for number, column in enumerate(columns):
+        words += [literal(f"{', ' if number else ''}{column.name} = "), _example(column)]
+    return f"concat({', '.join(words)})"
 
 
 def _example(column: Column) -> str:

@@ -174,6 +174,16 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         ) from None  # fmt: skip
 
 
+def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
+    """One row: how many rows there are for which a condition is false, and one example of them.
+
+    ``example``: SQL of a row as text.
+    """
+    with changed_conf(rows.sparkSession, MEANING), no_log():
+        found = select(rows, f"CASE WHEN NOT ({condition}\n) THEN {example} END AS x")
+        return select(found, "count(x) AS n", "min(x) AS example")
+
+
 def derived_rows(
     spark: SparkSession, source: Derived, views: Mapping[str, DataFrame], args: Args
 ) -> DataFrame:

@@ -18,7 +18,7 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Kind, Span
 
-_ACTIONS = "Expected TYPE, COMMENT, SET DEFAULT, DROP DEFAULT or DROP NOT NULL"
+_ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
 def alter_columns(c: Cursor, name: Name) -> Statement | None:
@@ -135,10 +135,11 @@ class _Draft:
     default: Span | None = None
     drops_default: bool = False
     drops_not_null: bool = False
+    must_not_be_null: bool = False
 
 
 def _action(c: Cursor) -> ColumnChange:
-    """Parse Spark's ``a TYPE … | COMMENT '…' | SET DEFAULT … | DROP DEFAULT | DROP NOT NULL``."""
+    """Parse Spark's ``a TYPE … | COMMENT '…' | SET | DROP DEFAULT … | SET | DROP NOT NULL``."""
     start = c.index
     column = _column(c)
     draft = _Draft()
@@ -146,11 +147,8 @@ def _action(c: Cursor) -> ColumnChange:
         draft.type = column_type(c)
     elif c.accept("COMMENT"):
         draft.comment = c.string("the comment in quotes")
-    elif c.at("SET", "NOT"):
-        c.refuse(
-            "SET NOT NULL is not supported: existing rows may have no value",
-            Span(c.token.start, c.peek(2).end if c.peek(2).upper == "NULL" else c.peek().end),
-        )
+    elif c.accept("SET", "NOT", "NULL"):
+        draft.must_not_be_null = True
     elif c.accept("SET", "DEFAULT"):
         draft.default = c.expression((",", *AFTER_DEFAULT), what="a value")
     elif c.accept("DROP", "DEFAULT"):
@@ -168,6 +166,7 @@ def _action(c: Cursor) -> ColumnChange:
         draft.default,
         draft.drops_default,
         draft.drops_not_null,
+        draft.must_not_be_null,
         span=c.span_from(start),
     )
 

@@ -2,116 +2,142 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from acidsql.acid.constraints import Kind
+from acidsql.sql.constraints import (
+    TRAIT_STARTS,
+    at_table_constraint,
+    column_constraint,
+    constraint_name,
+    table_constraint,
+    traits,
+)
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.statements import Check, ColumnDef
-from acidsql.sql.tokens import Kind, Span, words
+from acidsql.sql.statements import ColumnDef, ConstraintDef, Name
+from acidsql.sql.tokens import Kind as TokenKind
+from acidsql.sql.tokens import Span, words
 
 _OPTIONS = words(
     "NOT NULL DEFAULT COMMENT CHECK GENERATED CONSTRAINT PRIMARY UNIQUE REFERENCES FOREIGN "
     "FIRST AFTER CASCADE RESTRICT ENABLE DISABLE"
 )
 _LAST_WORDS = ("CASCADE", "RESTRICT")  # of ADD and REPLACE COLUMNS
-_KEYS = ("PRIMARY", "UNIQUE", "FOREIGN", "REFERENCES")
 
 
-def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Check, ...]]:
+def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], list[ConstraintDef]]:
     """Parse ``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``."""
     columns: list[ColumnDef] = []
-    checks: list[Check] = []
+    constraints: list[ConstraintDef] = []
     c.expect("(")
     while True:
-        check = _table_check(c)
-        if check is not None:
-            checks.append(check)
+        if at_table_constraint(c):
+            constraints.append(table_constraint(c))
         else:
-            columns.append(column_def(c, checks))
+            columns.append(column_def(c, constraints))
         if not c.inside():
-            return tuple(columns), tuple(checks)
+            return tuple(columns), constraints
 
 
-def columns_in_brackets(c: Cursor) -> tuple[ColumnDef, ...]:
-    """Parse ``(a INT COMMENT '…', …)``."""
+def columns_in_brackets(
+    c: Cursor, constraints: list[ConstraintDef] | None = None
+) -> tuple[ColumnDef, ...]:
+    """Parse ``(a INT COMMENT '…', …)``; see ``column_def``."""
     c.expect("(")
-    columns = [column_def(c)]
+    columns = [column_def(c, constraints)]
     while c.inside():
-        columns.append(column_def(c))
+        columns.append(column_def(c, constraints))
     return tuple(columns)
 
 
-def _table_check(c: Cursor) -> Check | None:
-    """Parse a CHECK of the table; None if a column begins here, perhaps with the name CHECK."""
-    if c.at_any(_KEYS) and (c.peek().upper in ("(", "KEY")):
-        c.refuse(f"{c.token.upper} is not supported: Hive does not enforce it either")
-    if c.at("CHECK", "("):
-        return _check(c, None)
-    if c.at("CONSTRAINT") and c.peek().is_name and c.peek(2).upper in ("CHECK", *_KEYS):
-        c.take()
-        name = c.name_part().value
-        if c.at_any(_KEYS):
-            c.refuse(f"{c.token.upper} is not supported: Hive does not enforce it either")
-        return _check(c, name)
-    return None
-
-
-def _check(c: Cursor, name: str | None) -> Check:
-    c.expect("CHECK")
-    if not c.at("("):
-        c.fail("Expected '('")
-    if c.peek().text == ")":
-        c.fail("Expected a condition", c.peek())
-    first = c.index + 1
-    c.skip_brackets()
-    check = Check(name, Span(c.tokens[first].start, c.tokens[c.index - 2].end))
-    c.accept("ENFORCED")
-    if c.at("NOT", "ENFORCED"):
-        c.refuse("NOT ENFORCED is not supported: a CHECK always holds", c.token.span)
-    return check
-
-
 def column_def(
-    c: Cursor, checks: list[Check] | None = None, *, stops: tuple[str, ...] = _LAST_WORDS
+    c: Cursor,
+    constraints: list[ConstraintDef] | None = None,
+    *,
+    stops: tuple[str, ...] = _LAST_WORDS,
 ) -> ColumnDef:
-    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)]``, up to one of ``stops``."""
+    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to one of ``stops``.
+
+    ``constraints``: takes the column's CHECK and keys; None: the statement cannot have them.
+    """
     start = c.index
-    name = c.name_part("the name of a column").value
+    token = c.name_part("the name of a column")
     if c.at("."):
         c.refuse("Adding a field of a struct is not supported")
     c.accept(":")
-    type_ = column_type(c)
-    nullable, default, comment = True, None, None
-    seen: set[str] = set()
+    draft = _Draft(Name((token.value,), token.span), column_type(c))
     while not c.done and not c.at_any((",", ")", *stops)):
-        word = "NOT NULL" if c.at("NOT") else c.token.upper
-        if word in seen and word != "CHECK":
-            c.fail(f"Expected one {word} for '{name}'")
-        seen.add(word)
-        if c.accept("NOT"):
-            c.expect("NULL")
-            nullable = False
-        elif c.accept("NULL"):
-            pass
-        elif c.accept("DEFAULT"):
-            default = c.expression((",", ")", *AFTER_DEFAULT, *stops), what="a value")
-        elif c.accept("COMMENT"):
-            comment = c.string("the comment in quotes")
-        else:
-            _column_check(c, checks)
-    return ColumnDef(name, type_, nullable, default, comment, c.span_from(start))
+        _option(c, draft, constraints, stops)
+    return ColumnDef(
+        token.value, draft.type, draft.nullable, draft.default, draft.comment, c.span_from(start)
+    )
 
 
-AFTER_DEFAULT = ("NOT NULL", "COMMENT", "CHECK", "CONSTRAINT", "GENERATED", "PRIMARY KEY")
+@dataclass(slots=True)
+class _Draft:
+    """A column as far as it was read."""
+
+    name: Name
+    type: Span
+    nullable: bool = True
+    default: Span | None = None
+    comment: str | None = None
+    seen: set[str] = field(default_factory=set)
 
 
-def _column_check(c: Cursor, checks: list[Check] | None) -> None:
-    name = None
-    if c.accept("CONSTRAINT"):
-        name = c.name_part("the name of a constraint").value
-    if c.at("CHECK") and checks is not None:
-        checks.append(_check(c, name))
+AFTER_DEFAULT = (
+    "NOT NULL", "COMMENT", "CHECK", "CONSTRAINT", "GENERATED", "PRIMARY KEY", "UNIQUE",
+    "REFERENCES", *TRAIT_STARTS,
+)  # fmt: skip
+
+
+def _option(
+    c: Cursor, draft: _Draft, constraints: list[ConstraintDef] | None, stops: tuple[str, ...]
+) -> None:
+    start = c.index
+    name = constraint_name(c)
+    word = "NOT NULL" if c.at("NOT") else c.token.upper
+    if word in draft.seen and word not in ("CHECK", "REFERENCES"):
+        c.fail(f"Expected one {word} for '{draft.name.parts[-1]}'")
+    draft.seen.add(word)
+    if c.accept("NOT"):
+        c.expect("NULL")
+        _not_null(c, draft, constraints, start, name)
+    elif c.accept("DEFAULT"):
+        draft.default = c.expression((",", ")", *AFTER_DEFAULT, *stops), what="a value")
+        at = c.token
+        if traits(c).enforced is False:
+            c.refuse("A DEFAULT that is not enabled is not supported: leave it out", at.span)
+    elif name is None and c.accept("NULL"):
+        pass
+    elif name is None and c.accept("COMMENT"):
+        draft.comment = c.string("the comment in quotes")
+    elif constraints is not None and c.at_any(("CHECK", "PRIMARY", "UNIQUE", "REFERENCES")):
+        constraints.append(column_constraint(c, start, name, draft.name))
     elif c.at_any(_OPTIONS):
         c.refuse(f"{c.token.upper} is not supported here")
     else:
         c.fail("Expected NOT NULL, DEFAULT, COMMENT, CHECK, ',' or ')'")
+
+
+def _not_null(
+    c: Cursor,
+    draft: _Draft,
+    constraints: list[ConstraintDef] | None,
+    start: int,
+    name: Name | None,
+) -> None:
+    at = c.token
+    found = traits(c)
+    if found.enforced is not False:
+        draft.nullable = False
+    elif constraints is None:
+        c.refuse("A NOT NULL that is not enforced is not supported here", at.span)
+    else:
+        span = c.span_from(start)
+        columns = (draft.name,)
+        new = ConstraintDef(Kind.NOT_NULL, span, name, columns=columns, traits=found)
+        constraints.append(new)
 
 
 def column_type(c: Cursor) -> Span:
@@ -123,7 +149,7 @@ def column_type(c: Cursor) -> Span:
         if c.at("("):
             c.skip_brackets()
             continue
-        if c.token.kind is Kind.STRING and angles == 0:
+        if c.token.kind is TokenKind.STRING and angles == 0:
             break
         if c.at("<>"):  # STRUCT<> has no fields
             c.take()

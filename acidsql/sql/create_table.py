@@ -10,8 +10,8 @@ from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, column_list
 from acidsql.sql.properties import properties, properties_and_places
 from acidsql.sql.statements import (
-    Check,
     ColumnDef,
+    ConstraintDef,
     CreateTable,
     Name,
     Query,
@@ -33,7 +33,7 @@ class _Draft:
     """The clauses of a CREATE TABLE that were read so far."""
 
     columns: tuple[ColumnDef, ...] = ()
-    checks: tuple[Check, ...] = ()
+    constraints: list[ConstraintDef] = field(default_factory=list)
     partitioned_by: tuple[ColumnDef, ...] = ()
     partition_names: tuple[Name, ...] = ()
     bucket_columns: tuple[Name, ...] = ()
@@ -69,7 +69,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
     if c.accept("LIKE"):
         draft.like = c.name("the name of a table")
     elif c.at("("):
-        draft.columns, draft.checks = table_elements(c)
+        draft.columns, draft.constraints = table_elements(c)
     query = _clauses(c, draft)
     _check_draft(c, draft, query)
     if replace and draft.location is not None:
@@ -92,7 +92,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         draft.location,
         draft.properties,
         draft.comment,
-        draft.checks,
+        tuple(draft.constraints),
         draft.like,
         query,
         if_not_exists,
@@ -259,7 +259,7 @@ def _partitioned_by(c: Cursor, draft: _Draft) -> None:
         c.take()
         c.refuse("A transform in PARTITIONED BY is not supported: name the columns")
     else:
-        draft.partitioned_by = columns_in_brackets(c)
+        draft.partitioned_by = columns_in_brackets(c, draft.constraints)
 
 
 def _clustered_by(c: Cursor, draft: _Draft) -> None:
@@ -322,5 +322,5 @@ def _check_draft(c: Cursor, draft: _Draft, query: Query | None) -> None:
             )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
-    if draft.checks and not draft.columns:
-        c.refuse("CREATE TABLE … AS has no constraints", draft.checks[0].condition)
+    if draft.constraints and not draft.columns:
+        c.refuse("CREATE TABLE … AS has no constraints", draft.constraints[0].span)

@@ -155,7 +155,7 @@ class ColumnDef:
 class ColumnChange:
     """The changes of one column in ALTER TABLE. None means no change.
 
-    ``must_not_be_null``: the statement has NOT NULL. A column can keep NOT NULL, but not get it.
+    ``must_not_be_null``: the statement has NOT NULL.
     """
 
     column: Name
@@ -167,14 +167,6 @@ class ColumnChange:
     drops_not_null: bool = False
     must_not_be_null: bool = False
     span: Span = field(default=Span(0, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """``[CONSTRAINT name] CHECK (condition)``."""
-
-    name: str | None
-    condition: Span
 
 
 @dataclass(frozen=True, slots=True)

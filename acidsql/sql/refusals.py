@@ -56,8 +56,8 @@ def refuse_alter(c: Cursor) -> NoReturn:
     """Refuse an ALTER TABLE of an ACID table that is not supported, or is none."""
     if c.done:
         c.fail(
-            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, SET or UNSET TBLPROPERTIES, ADD or "
-            "DROP PARTITION, RENAME TO or COMPACT"
+            "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
+            "TBLPROPERTIES, ADD or DROP PARTITION, RENAME TO or COMPACT"
         )
     if c.accept("PARTITION") and c.at("("):
         c.skip_brackets()

@@ -2,7 +2,8 @@
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
 module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements``, ``compaction_statements`` and ``view_statements``.
+``history_statements``, ``constraint_statements``, ``compaction_statements`` and
+``view_statements``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from acidsql.sql.compaction_statements import AbortCompactions as AbortCompactio
 from acidsql.sql.compaction_statements import CompactionOrder as CompactionOrder
 from acidsql.sql.compaction_statements import CompactTable as CompactTable
 from acidsql.sql.compaction_statements import ShowCompactions as ShowCompactions
+from acidsql.sql.constraint_statements import AddConstraint as AddConstraint
+from acidsql.sql.constraint_statements import ConstraintDef as ConstraintDef
+from acidsql.sql.constraint_statements import DropConstraint as DropConstraint
+from acidsql.sql.constraint_statements import Traits as Traits
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.history_statements import Restore as Restore
 from acidsql.sql.history_statements import RevertTransaction as RevertTransaction
 from acidsql.sql.history_statements import Undo as Undo
 from acidsql.sql.parts import Action as Action
 from acidsql.sql.parts import Assignment as Assignment
-from acidsql.sql.parts import Check as Check
 from acidsql.sql.parts import ColumnChange as ColumnChange
 from acidsql.sql.parts import ColumnDef as ColumnDef
 from acidsql.sql.parts import Default as Default
@@ -182,7 +186,7 @@ class CreateTable:
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     comment: str | None = None
-    checks: tuple[Check, ...] = ()
+    constraints: tuple[ConstraintDef, ...] = ()
     like: Name | None = None
     query: Query | None = None
     if_not_exists: bool = False
@@ -392,4 +396,5 @@ Statement = (
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
     | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
+    | AddConstraint | DropConstraint
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acidsql.sql.alter_columns import alter_columns
 from acidsql.sql.compactions import at_compact, compact
+from acidsql.sql.constraints import alter_constraint
 from acidsql.sql.cursor import Cursor
 from acidsql.sql.insert import IsAcid, static_partition
 from acidsql.sql.properties import properties, property_keys
@@ -56,9 +57,9 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     if not is_acid(name.parts):
         _refuse_conversion(c, name)
         return None
-    about_columns = alter_columns(c, name)
-    if about_columns is not None:
-        return about_columns
+    found = alter_constraint(c, name) or alter_columns(c, name)
+    if found is not None:
+        return found
     if at_compact(c):
         return compact(c, name)
     if c.accept("SET", "TBLPROPERTIES"):

@@ -15,7 +15,6 @@ from acidsql.errors import VersionNotFoundError
 from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
-from acidsql.statements.result import rows_frame
 from acidsql.statements.said import Said
 from acidsql.statements.table_rows import explained_by
 from acidsql.statements.time_travel import TimeTravel, When, need_versions
@@ -37,6 +36,7 @@ from acidsql.storage.reading.change_columns import (
 )
 from acidsql.storage.reading.changes import Changes, changes, keyed_changes, no_changes
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.local_rows import local_numbers
 from acidsql.txn import Snapshot
 
 Moment = int | datetime | str  # a version or a time
@@ -95,7 +95,7 @@ class ChangeFeed:
 
     def none(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
-        return self._with_commits(no_changes(self._spark, table), table)
+        return self._with_commits(no_changes(self._spark, table), table, None)
 
     def _when(self, moment: Moment) -> When:
         if isinstance(moment, int):
@@ -114,7 +114,7 @@ class ChangeFeed:
         rows = self.rows(table, new, snapshot, net=wanted.net)
         if keys:
             rows = _paired(rows, table, keys, by_version=not wanted.net)
-        return self._with_commits(rows, table)
+        return self._with_commits(rows, table, new)
 
     def new(self, table: Table, wanted: Range, snapshot: Snapshot) -> NewWriteIds:
         """The write ids of a range.
@@ -182,16 +182,23 @@ class ChangeFeed:
             read = keyed_changes if is_keyed else changes
             return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
 
-    def _with_commits(self, rows: DataFrame, table: Table) -> DataFrame:
+    def _with_commits(self, rows: DataFrame, table: Table, new: NewWriteIds | None) -> DataFrame:
         """The rows, in the order of columns that the user sees, with what is known of commits."""
-        known = {one.write_id: one for one in self._metastore.versions(table.name)}
-        commits = rows_frame(
+        versions = () if new is None else self._metastore.versions(table.name)
+        known = {one.write_id: one for one in versions if new is not None and one.write_id in new}
+        commits = local_numbers(
             self._spark,
-            f"{VERSION} bigint, {COMMIT_TIMESTAMP} timestamp, {TXN_ID} bigint",
-            [
-                (number, datetime.fromtimestamp(one.committed_ms / 1000, UTC), one.txn_id)
-                for number, one in known.items()
-            ],
+            {
+                VERSION: [*known],
+                COMMIT_TIMESTAMP: [one.committed_ms for one in known.values()],
+                TXN_ID: [one.txn_id for one in known.values()],
+            },
+        )
+        commits = jvm.select(
+            commits,
+            VERSION,
+            f"timestamp_millis({COMMIT_TIMESTAMP}) AS {COMMIT_TIMESTAMP}",
+            TXN_ID,
         )
         same = F.expr(f"{COMMIT_VERSION} = {VERSION}")
         joined = rows.join(commits.hint("broadcast"), same, "left")

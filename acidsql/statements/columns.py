@@ -14,6 +14,7 @@ from acidsql.acid.evolution import can_widen, keeps_bucket
 from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.checks import naming
 from acidsql.plan.evolution import check_name
 from acidsql.sql.statements import (
     AddColumns,
@@ -24,6 +25,7 @@ from acidsql.sql.statements import (
 )
 from acidsql.sql.tokens import Span
 from acidsql.statements.create import TypeOf, bind_column, bind_default
+from acidsql.storage.columns import quote
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
 
 _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
@@ -36,11 +38,13 @@ class Altered:
     Attributes:
         columns: The data columns.
         bucket_columns: The columns of CLUSTERED BY, by their new names.
+        required: The old columns that become NOT NULL.
         properties: The table properties that name columns, with the new names.
     """
 
     columns: tuple[Column, ...]
     bucket_columns: tuple[str, ...]
+    required: tuple[Column, ...]
     properties: dict[str, str]
 
 
@@ -64,9 +68,11 @@ def altered(
     if table.file_format == PARQUET:
         _need_readable_parquet(table, columns, statement, text)
     # A column keeps its position, so the position tells a column's old and new name.
-    names = {old.name: new.name for old, new in zip(table.columns, columns, strict=False)}
+    pairs = [*zip(table.columns, columns, strict=False)]
+    names = {old.name: new.name for old, new in pairs}
     buckets = tuple(names[name] for name in table.bucket_columns)
-    return Altered(tuple(columns), buckets, _renamed_properties(table, names))
+    required = tuple(old for old, new in pairs if old.nullable and not new.nullable)
+    return Altered(tuple(columns), buckets, required, _renamed_properties(table, names))
 
 
 def added(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
@@ -116,14 +122,12 @@ def _changed(table: Table, old: Column, change: ColumnChange, text: str, type_of
         new,
         name=name.lower(),
         comment=old.comment if change.comment is None else change.comment,
-        nullable=old.nullable or change.drops_not_null,
+        nullable=(old.nullable or change.drops_not_null) and not change.must_not_be_null,
         default=None if change.drops_default else new.default,
     )
     _check(table, old, new, change.type or change.span, text)
     if new.name != old.name:
         check_name(new, text, change.new_name.span if change.new_name else change.span)
-    if change.must_not_be_null:
-        _need_not_null(old, text, change.span)
     return new
 
 
@@ -168,9 +172,9 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
                     f"columns by position, and '{old.name}' has this position.",
                     text, definition.span,
                 )  # fmt: skip
-            if not new.nullable:
-                _need_not_null(old, text, definition.span)
-            new = replace(new, nullable=old.nullable, default=new.default or old.default)
+            new = replace(
+                new, nullable=old.nullable and new.nullable, default=new.default or old.default
+            )
             _check(table, old, new, definition.type, text)
         columns.append(new)
         _check_once(table, columns, at, definition.span, text)
@@ -181,6 +185,12 @@ def _replaced(table: Table, statement: ReplaceColumns, text: str, type_of: TypeO
 
 
 def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> None:
+    if new.name != old.name and (names := naming(table, old.name)):
+        raise _refused(
+            f"Column '{old.name}' cannot be renamed: the constraint {names[0]} names it. ALTER "
+            f"TABLE … DROP CONSTRAINT {quote(names[0])}, and add it again afterwards.",
+            text, place,
+        )  # fmt: skip
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
@@ -225,14 +235,6 @@ def _check_once(table: Table, columns: Sequence[Column], at: int, span: Span, te
         raise AnalysisError(
             f"{table.name} has a column '{columns[at].name}' already (Hive 10036).",
             text, span.start, span.end, condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
-        )  # fmt: skip
-
-
-def _need_not_null(old: Column, text: str, span: Span) -> None:
-    if old.nullable:
-        raise _refused(
-            f"Column '{old.name}' cannot become NOT NULL: existing rows may have no value for it.",
-            text, span,
         )  # fmt: skip
 
 

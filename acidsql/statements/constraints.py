@@ -1,103 +1,257 @@
-"""CHECK in CREATE TABLE → the constraints of a table: which conditions a table can have.
+"""Constraints in CREATE TABLE and ALTER TABLE: which constraints a table can have.
 
 A condition decides about one row, in every session and at any time in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.table import Table
-from acidsql.errors import AnalysisError, SqlError
+from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.checks import INVALID, condition_over, quoted_in_backticks
+from acidsql.plan.locking import exclusive
 from acidsql.plan.sqltext import Text
+from acidsql.sql import statements as st
 from acidsql.sql.conditions import has_subquery
-from acidsql.sql.statements import Check
 from acidsql.sql.tokens import Span
+from acidsql.statements.existing_rows import ExistingRows
+from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.result import Receipt
 from acidsql.statements.said import has_double_quoted_names
 from acidsql.storage.spark.repeatable import is_deterministic, is_of_session
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE")
+_SHORT = {
+    Kind.CHECK: "chk", Kind.PRIMARY_KEY: "pk", Kind.UNIQUE: "uk", Kind.FOREIGN_KEY: "fk",
+    Kind.NOT_NULL: "nn",
+}  # fmt: skip
 
 
-def bound_checks(
-    spark: SparkSession, table: Table, given: Sequence[Check], text: str
-) -> dict[str, str]:
-    """The CHECK constraints of a new table, by name.
+class ConstraintStatements(Family):
+    """Runs ALTER TABLE … ADD and DROP CONSTRAINT for one session."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._context, self._existing = context, ExistingRows(context)
+
+    @runs(st.AddConstraint)
+    def _add(self, statement: st.AddConstraint, text: str) -> Receipt:
+        given = statement.constraint
+        table = self._names.need(statement.name, text)
+        bound(self._context, table, [given], text)  # raises before a transaction is opened
+        with self._txns.open(agent_info=text) as txn:
+            txn.lock([exclusive(table.name)], agent_info=text)
+            table = self._again(table.name)
+            constraints = bound(self._context, table, [given], text)
+            new = constraints[-1]
+            if new.is_enforced and given.traits.validated is not False:
+                self._existing.need_condition(table, new.name, new.condition, txn)
+            self._metastore.alter_table(table.name, constraints=constraints, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    @runs(st.DropConstraint)
+    def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
+        table = self._names.need(statement.name, text)
+        if not self._left(table, statement, text):
+            return None
+        with self._txns.open(agent_info=text) as txn:
+            txn.lock([exclusive(table.name)], agent_info=text)
+            left = self._left(self._again(table.name), statement, text)
+            if left:
+                self._metastore.alter_table(table.name, constraints=left[0], txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id)
+
+    def _left(
+        self, table: Table, statement: st.DropConstraint, text: str
+    ) -> list[list[Constraint]]:
+        """What is left of the constraints; empty if the constraint is not there, and need not."""
+        (name,) = statement.constraint.parts
+        left = [one for one in table.constraints if one.name != name.lower()]
+        if len(left) < len(table.constraints):
+            return [left]
+        if statement.if_exists:
+            return []
+        known = ", ".join(one.name for one in table.constraints) or "none"
+        raise AnalysisError(
+            f"{table.name} has no constraint '{name}', but: {known}. A NOT NULL that is enforced "
+            "belongs to its column: ALTER COLUMN … DROP NOT NULL.",
+            text, statement.constraint.span.start, statement.constraint.span.end,
+            condition="CONSTRAINT_DOES_NOT_EXIST", sqlstate="42704",
+        )  # fmt: skip
+
+
+def bound(
+    context: Context, table: Table, given: Sequence[st.ConstraintDef], text: str
+) -> tuple[Constraint, ...]:
+    """The constraints of a table, with these ones behind.
 
     Raises:
-        AnalysisError: A name is there twice, or a condition cannot be that of a constraint.
+        AnalysisError: A name is taken, a column is not there, or a condition cannot be that of a
+            constraint.
+        UnsupportedError: The metastore has no such constraints.
     """
-    double_quoted = has_double_quoted_names(spark, text)
-    found: dict[str, str] = {}
-    for check in given:
-        name = _name(table, check, [*found, *(one.name for one in given if one.name)], text)
-        if name in found:
-            raise AnalysisError(
-                f"{table.name} would have two constraints '{name}'.",
-                text, check.condition.start, check.condition.end,
-                condition="CONSTRAINT_ALREADY_EXISTS", sqlstate="42710",
+    binder = _Binder(context, table, text)
+    found = list(table.constraints)
+    for one in given:
+        taken = [*(other.name for other in found), *_names(given)]
+        name = binder.name(one, [other.name for other in found], taken)
+        found.append(binder.constraint(one, name, found))
+    return tuple(found)
+
+
+def need_conditions(context: Context, table: Table) -> None:
+    """Refuse a change of columns after which a CHECK is no condition any more.
+
+    ``table``: the table with its new columns.
+    """
+    for name, condition in table.checks.items():
+        try:
+            lower.condition(context.spark, condition_over(table, Text(condition).raw(condition)))
+        except SqlError as error:
+            raise UnsupportedError(
+                f"The CHECK constraint '{name}' ({condition}) of {table.name} would not be a "
+                f"condition any more: {error.message}",
+                condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
+            ) from None
+
+
+def _names(given: Sequence[st.ConstraintDef]) -> list[str]:
+    return [one.name.parts[0].lower() for one in given if one.name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Binds the constraints that one statement gives a table."""
+
+    context: Context
+    table: Table
+    text: str
+
+    def name(self, given: st.ConstraintDef, known: Sequence[str], taken: Sequence[str]) -> str:
+        if given.name is None:
+            stem = f"{self.table.name.name}_{_SHORT[given.kind]}"
+            names = (f"{stem}_{number}" for number in range(1, len(taken) + 2))
+            return next(name for name in names if name not in taken)
+        name = given.name.parts[0].lower()
+        if len(name) > _NAME_MAX:
+            raise self._error(
+                f"The name of a constraint has at most {_NAME_MAX} characters.", given.name.span,
+                "INVALID_IDENTIFIER", "42602",
             )  # fmt: skip
-        stated = Text(text, quoted_in_backticks(text, check.condition, double_quoted=double_quoted))
-        condition = stated.verbatim(check.condition)
-        _need_condition(spark, table, condition, check.condition)
-        found[name] = condition.sql
-    return found
+        if name in known:
+            raise self._error(
+                f"{self.table.name} has a constraint '{name}' already.", given.name.span,
+                "CONSTRAINT_ALREADY_EXISTS", "42710",
+            )  # fmt: skip
+        return name
 
+    def constraint(
+        self, given: st.ConstraintDef, name: str, others: Sequence[Constraint]
+    ) -> Constraint:
+        enforced = given.kind is Kind.CHECK and given.traits.enforced is not False
+        relied = enforced if given.traits.relied is None else given.traits.relied
+        made = Constraint(name, given.kind, is_enforced=enforced, is_relied=relied)
+        if given.condition is not None:
+            return replace(made, condition=self._condition(given.condition))
+        if given.kind is not Kind.NOT_NULL and not self.context.metastore.abilities.keeps_keys:
+            raise UnsupportedError(
+                f"{given.kind.value} is not supported in a Hive Metastore: leave it out, because "
+                "it is information alone.",
+                self.text, given.span.start, given.span.end,
+                condition="UNSUPPORTED_FEATURE.KEY_CONSTRAINT",
+            )  # fmt: skip
+        if given.kind is Kind.PRIMARY_KEY and any(o.kind is Kind.PRIMARY_KEY for o in others):
+            raise self._error(
+                f"{self.table.name} has a PRIMARY KEY already.", given.span,
+                "CONSTRAINT_ALREADY_EXISTS", "42710",
+            )  # fmt: skip
+        made = replace(made, columns=self._columns(given.columns, self.table))
+        return made if given.parent is None else self._foreign(made, given, given.parent)
 
-def _name(table: Table, check: Check, taken: Collection[str], text: str) -> str:
-    if check.name is None:
-        lower_case = {name.lower() for name in taken}
-        names = (f"{table.name.name}_chk_{number}" for number in range(1, len(taken) + 2))
-        return next(name for name in names if name not in lower_case)
-    if len(check.name) > _NAME_MAX:
-        raise AnalysisError(
-            f"The name of a constraint has at most {_NAME_MAX} characters.",
-            text, check.condition.start, check.condition.end,
-            condition="INVALID_IDENTIFIER", sqlstate="42602",
-        )  # fmt: skip
-    return check.name.lower()
+    def _columns(self, names: Sequence[st.Name], table: Table) -> tuple[str, ...]:
+        known = [column.name for column in table.all_columns]
+        found: list[str] = []
+        for name in names:
+            column = ".".join(name.parts).lower()
+            if column not in known:
+                raise self._error(
+                    f"There is no column '{'.'.join(name.parts)}' in {table.name}.", name.span,
+                    "COLUMN_NOT_FOUND", "42703",
+                )  # fmt: skip
+            if column in found:
+                raise self._error(
+                    f"The key names '{column}' twice.", name.span, "COLUMN_ALREADY_EXISTS", "42711"
+                )
+            found.append(column)
+        return tuple(found)
 
+    def _foreign(self, made: Constraint, given: st.ConstraintDef, parent: st.Name) -> Constraint:
+        names = self.context.names
+        is_own = names.qualify(parent.parts) == self.table.name
+        table = self.table if is_own else names.need(parent, self.text)
+        columns = self._columns(given.parent_columns, table)
+        if not columns:
+            keys = [one for one in table.constraints if one.kind is Kind.PRIMARY_KEY]
+            columns = keys[0].columns if keys else ()
+        if len(columns) != len(made.columns):
+            raise self._error(
+                f"The key has {len(made.columns)} column(s), and refers to {len(columns)} of "
+                f"{table.name}. Name them: REFERENCES {table.name} (…).", parent.span,
+                "INVALID_FOREIGN_KEY", "42830",
+            )  # fmt: skip
+        return replace(made, parent=str(table.name), parent_columns=columns)
 
-def _need_condition(spark: SparkSession, table: Table, condition: Text, place: Span) -> None:
-    """Refuse a condition that is not about one row alone, or not the same for all sessions."""
-    text = condition.source
-    if has_subquery(text, place):
-        raise _invalid("A CHECK cannot have a subquery: it decides about one row.", text, place)
-    try:
-        found = lower.condition(spark, condition_over(table, condition))
-    except SqlError as error:
-        if error.condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
-            raise _invalid("A CHECK is a condition: true or false.", text, place) from None
-        if error.condition not in _MANY_ROWS and "GENERATOR" not in error.condition:
-            raise
-        raise _invalid(
-            "A CHECK decides about one row, so it has no aggregate, window or generator function.",
-            text, place,
-        ) from None  # fmt: skip
-    _need_fixed(found, text, place)
+    # ── conditions ───────────────────────────────────────────────────────────────────────────
 
+    def _condition(self, place: Span) -> str:
+        """The text of a condition that is about one row alone, and the same for all sessions."""
+        double_quoted = has_double_quoted_names(self.context.spark, self.text)
+        edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
+        condition = Text(self.text, edits).verbatim(place)
+        if has_subquery(self.text, place):
+            raise self._invalid("A CHECK cannot have a subquery: it decides about one row.", place)
+        try:
+            found = lower.condition(self.context.spark, condition_over(self.table, condition))
+        except SqlError as error:
+            if error.condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
+                raise self._invalid("A CHECK is a condition: true or false.", place) from None
+            if error.condition not in _MANY_ROWS and "GENERATOR" not in error.condition:
+                raise
+            raise self._invalid(
+                "A CHECK decides about one row, so it has no aggregate, window or generator "
+                "function.", place,
+            ) from None  # fmt: skip
+        self._need_fixed(found, place)
+        return condition.sql
 
-def _need_fixed(found: DataFrame, text: str, place: Span) -> None:
-    ((_, kind),) = lower.fields_of(found)
-    if kind.kind != "boolean":
-        raise _invalid(f"A CHECK is a condition: true or false, no {kind}.", text, place)
-    if not is_deterministic(found):
-        raise AnalysisError(
-            "A CHECK cannot have a function that gives another value each time.",
-            text, place.start, place.end,
-            condition="NON_DETERMINISTIC_CHECK_CONSTRAINT", sqlstate="42621",
-        )  # fmt: skip
-    if is_of_session(found):
-        raise _invalid(
-            "A CHECK cannot have a function or a variable of this session: others lack it.",
-            text, place,
-        )  # fmt: skip
+    def _need_fixed(self, found: DataFrame, place: Span) -> None:
+        ((_, kind),) = lower.fields_of(found)
+        if kind.kind != "boolean":
+            raise self._invalid(f"A CHECK is a condition: true or false, no {kind}.", place)
+        if not is_deterministic(found):
+            raise self._error(
+                "A CHECK cannot have a function that gives another value each time.", place,
+                "NON_DETERMINISTIC_CHECK_CONSTRAINT", "42621",
+            )  # fmt: skip
+        if is_of_session(found):
+            raise self._invalid(
+                "A CHECK cannot have a function or a variable of this session: others lack it.",
+                place,
+            )
 
+    def _invalid(self, message: str, place: Span) -> AnalysisError:
+        return self._error(message, place, INVALID, "42621")
 
-def _invalid(message: str, text: str, place: Span) -> AnalysisError:
-    return AnalysisError(message, text, place.start, place.end, condition=INVALID, sqlstate="42621")
+    def _error(self, message: str, place: Span, condition: str, sqlstate: str) -> AnalysisError:
+        return AnalysisError(
+            message, self.text, place.start, place.end, condition=condition, sqlstate=sqlstate
+        )

@@ -140,7 +140,7 @@ def like(source: Table, statement: CreateTable, text: str, name: TableName, loca
         name=name,
         location=location,
         properties=given,
-        checks={},
+        constraints=(),
         identity="",
         file_format=(statement.stored_as or source.file_format).lower(),
     )

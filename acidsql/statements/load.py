@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.layout import BUCKET_ID_MAX, parse_directory, parse_partition_name
 from acidsql.acid.paths import directory_of, normal, plain_path, scheme_and_root
-from acidsql.acid.table import ORC, Table, TableName
-from acidsql.errors import AnalysisError, CatalogError, FormatError, UnsupportedError
+from acidsql.acid.table import ORC, Table
+from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import EventQuery, partition_text
 from acidsql.plan.insert import plan_load
 from acidsql.plan.locking import inserting, overwriting, taking
@@ -173,13 +173,6 @@ class LoadStatements(Family):
         else:
             locks = inserting(what.table.name, touched)
         return transaction.txn.lock(locks, agent_info=text).waited or waited
-
-    def _again(self, name: TableName) -> Table:
-        """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
-        if table is None:
-            raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
-        return table
 
     def _write(
         self, transaction: Transaction, work: Work, statement: LoadData, what: _Load

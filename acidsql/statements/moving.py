@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from acidsql.acid import cdc
+from acidsql.acid.constraints import Kind
 from acidsql.acid.layout import MOVED_FILE
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import MOVING, Partition, Table, TableName
@@ -158,6 +159,7 @@ class Move:
         if is_for_hive3:
             refuse_zstd(table, partitions, seen)
         _need_types(table)
+        _need_keys(table, self._new.store)
         need_no_state(self._old.store, table)
         self._old.store.alter_table(
             self._old.name, set_properties={MOVING: f"to {self._new.words}"}, txn_id=old.id
@@ -288,3 +290,14 @@ def need_no_state(store: Metastore, table: Table) -> None:
 def _need_types(table: Table) -> None:
     for column in table.all_columns:
         parse_type(column.type)  # raises an error that names an unsupported type
+
+
+def _need_keys(table: Table, store: Metastore) -> None:
+    keys = [one for one in table.constraints if one.kind not in (Kind.CHECK, Kind.NOT_NULL)]
+    if keys and not store.abilities.keeps_keys:
+        raise UnsupportedError(
+            f"{table.name} has the constraint {keys[0].name} ({keys[0].kind.value}), which acidsql "
+            "does not make in a Hive Metastore. It is information alone: ALTER TABLE … DROP "
+            "CONSTRAINT, and add it there by Hive.",
+            condition="UNSUPPORTED_FEATURE.KEY_CONSTRAINT",
+        )

@@ -18,7 +18,7 @@ from acidsql.acid.paths import (
 from acidsql.acid.table import ORC, PARQUET, Partition, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.compaction.dropped import delete_dropped
-from acidsql.errors import CatalogError, FormatError
+from acidsql.errors import CatalogError, FormatError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import Owner
 from acidsql.plan.assignment import can_assign
@@ -134,6 +134,7 @@ class Places:
         Raises:
             CatalogError: LOCATION_ALREADY_EXISTS: another table owns the directory or owned it, or
                 the directory is not empty and ``adopt`` is False.
+            UnsupportedError: The files may break the table's CHECK constraints.
         """
         for cleanup in self._metastore.pending_cleanups():
             is_own = cleanup.table == table.name and not cleanup.until
@@ -147,6 +148,12 @@ class Places:
         fs = filesystem_for(table.location)
         names = [entry.name for entry in fs.list_if_there(table.location)]
         is_link = fs.is_link(table.location)
+        if adopt and names and table.checks:
+            raise UnsupportedError(
+                f"The rows of the files in '{table.location}' may break the table's CHECK. Create "
+                "the table without it: ALTER TABLE … ADD CONSTRAINT looks at the rows.",
+                condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
+            )
         if adopt and not is_link:
             return self._adopt(table) if names else Adopted()
         if not names and not is_link:

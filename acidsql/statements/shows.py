@@ -15,18 +15,17 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid import cdc
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Column, SortColumn, Table, TableName, ViewText
+from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
-from acidsql.plan.view_text import users_properties
 from acidsql.sql import statements as st
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
+from acidsql.statements.described import column_row, create_statement, details
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
 from acidsql.statements.waiting import WaitingRecords
-from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
 from acidsql.storage.reading.inventory import files_frame, inventory
@@ -174,13 +173,13 @@ class ShowStatements(Family):
     @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
         table = self._names.need_any(statement.name, text)
-        rows = [_column_row(column) for column in table.all_columns]
+        rows = [column_row(column) for column in table.all_columns]
         if table.partition_columns:
             rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
-            rows += [_column_row(column) for column in table.partition_columns]
+            rows += [column_row(column) for column in table.partition_columns]
         if statement.extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-            rows += [(key, value, "") for key, value in _details(table)]
+            rows += [(key, value, "") for key, value in details(table)]
         return self._frame("col_name string, data_type string, comment string", rows)
 
     @runs(st.ShowTransactions)
@@ -267,93 +266,6 @@ class ShowStatements(Family):
 
     def _frame(self, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
         return rows_frame(self._spark, schema, rows)
-
-
-def create_statement(table: Table) -> str:
-    """A statement that creates a table or view like this one."""
-    if table.view is not None:
-        return _create_view(table, table.view)
-    elements = [_column_sql(column) for column in table.columns]
-    elements += [f"CONSTRAINT {quote(n)} CHECK ({sql})" for n, sql in table.checks.items()]
-    columns = ",\n  ".join(elements)
-    lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
-    if table.comment:
-        lines.append(f"COMMENT {_string(table.comment)}")
-    if table.partition_columns:
-        names = ", ".join(_column_sql(column) for column in table.partition_columns)
-        lines.append(f"PARTITIONED BY ({names})")
-    if table.is_bucketed:
-        names = ", ".join(map(quote, table.bucket_columns))
-        order = ", ".join(_sorting(column) for column in table.sort_columns)
-        order = f" SORTED BY ({order})" if order else ""
-        lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
-    lines.append(f"STORED AS {table.file_format.upper()}")
-    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
-    lines.append(f"TBLPROPERTIES (\n  {pairs})")
-    return "\n".join(lines)
-
-
-def _create_view(view: Table, text: ViewText) -> str:
-    columns = ",\n  ".join(
-        quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
-        for column in view.columns
-    )
-    lines = [f"CREATE VIEW {quote(view.name.database)}.{quote(view.name.name)} (\n  {columns})"]
-    if view.comment:
-        lines.append(f"COMMENT {_string(view.comment)}")
-    if own := users_properties(view):
-        pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(own.items()))
-        lines.append(f"TBLPROPERTIES (\n  {pairs})")
-    return "\n".join([*lines, f"AS {text.expanded}"])
-
-
-def _sorting(column: SortColumn) -> str:
-    return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
-
-
-def _column_sql(column: Column) -> str:
-    sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
-    if not column.nullable:
-        sql += " NOT NULL"
-    if column.default is not None:
-        sql += f" DEFAULT {column.default}"
-    return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
-
-
-def _string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _column_row(column: Column) -> tuple[str, str, str]:
-    return column.name, column.type, column.comment or ""
-
-
-def _details(table: Table) -> list[tuple[str, str]]:
-    if (text := table.view) is not None:
-        return [
-            ("Database", table.name.database),
-            ("Table", table.name.name),
-            ("Type", "VIEW"),
-            ("View Text", text.expanded),
-            ("View Original Text", text.original),
-            ("Comment", table.comment or ""),
-            ("Table Properties", _pairs(table)),
-        ]
-    return [
-        ("Database", table.name.database),
-        ("Table", table.name.name),
-        ("Location", table.location),
-        ("Num Buckets", str(table.num_buckets)),
-        ("Bucket Columns", ", ".join(table.bucket_columns)),
-        ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
-        ("Comment", table.comment or ""),
-        ("Table Properties", _pairs(table)),
-    ]
-
-
-def _pairs(table: Table) -> str:
-    return ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
 
 
 def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:

@@ -28,8 +28,8 @@ from acidsql.sql import statements as st
 from acidsql.sql.tokens import Span
 from acidsql.statements import columns as alter
 from acidsql.statements import create, table_properties
-from acidsql.statements.constraints import bound_checks
-from acidsql.statements.family import Context, Family, runs
+from acidsql.statements.constraints import ConstraintStatements, bound, need_conditions
+from acidsql.statements.family import Context, runs
 from acidsql.statements.places import Places, entering
 from acidsql.statements.result import Receipt
 from acidsql.statements.unit_of_work import Transaction
@@ -38,7 +38,7 @@ from acidsql.storage.files.filesystem import filesystem_for, real
 _log = logging.getLogger(__name__)
 
 
-class TableStatements(Family):
+class TableStatements(ConstraintStatements):
     """Runs these statements for one session."""
 
     def __init__(self, context: Context) -> None:
@@ -102,7 +102,7 @@ class TableStatements(Family):
     def define(
         self, statement: st.CreateTable, text: str, name: TableName, fields: Any = ()
     ) -> Table:
-        """The table that a CREATE TABLE defines. Raises as ``define_table``, ``bound_checks``."""
+        """The table that a CREATE TABLE defines. Raises as ``define_table`` and ``bound``."""
         location = self._location(statement, name)
         if statement.like is not None:
             source = self._names.need(statement.like, text)
@@ -110,7 +110,7 @@ class TableStatements(Family):
         table = create.define_table(
             statement, text, name, location, type_of=self._type_of(text), fields=fields
         )
-        return replace(table, checks=bound_checks(self._spark, table, statement.checks, text))
+        return replace(table, constraints=bound(self._context, table, statement.constraints, text))
 
     def take_place(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
@@ -165,7 +165,11 @@ class TableStatements(Family):
         table = self._names.need(statement.name, text)
         alter.altered(table, statement, text, type_of)  # raises before a transaction is opened
         with self._locked(text, exclusive(table.name)) as txn:
-            now = alter.altered(self._again(table.name), statement, text, type_of)
+            table = self._again(table.name)
+            now = alter.altered(table, statement, text, type_of)
+            if table.columns != now.columns:
+                need_conditions(self._context, replace(table, columns=now.columns))
+            self._existing.need_values(table, now.required, txn)
             self._metastore.alter_table(
                 table.name,
                 columns=now.columns,

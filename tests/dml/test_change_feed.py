@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from acidsql.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
+from acidsql.storage.reading import partners
 
 pytestmark = [pytest.mark.spark, needs("keeps_versions")]
 
@@ -147,18 +149,30 @@ def test_a_transaction_sees_its_own_changes_before_it_commits(t):
         assert (own._commit_timestamp, own._txn_id) == (None, None)
 
 
-def test_only_files_that_may_have_a_change_are_read(acid):
+def test_only_files_that_may_have_a_change_are_read(acid, monkeypatch):
+    """All other files are spoilt, so nobody can have opened one of them."""
     acid.sql("CREATE TABLE t (id INT, v STRING) CLUSTERED BY (id) INTO 4 BUCKETS")
-    for start in (0, 100):
+    for start in (0, 100, 200):
         acid.sql(f"INSERT INTO t SELECT INT(id), 'v' FROM range({start}, {start + 100})")
+    acid.sql("UPDATE t SET v = 'w' WHERE id = 107")
     acid.sql("UPDATE t SET v = 'w' WHERE id = 7")
-    files = [path.rsplit("/", 2)[1:] for path in acid.changes("t", 3).inputFiles()]
-    assert sorted(directory for directory, _ in files) == [
-        "delete_delta_0000003_0000003_0000", "delta_0000001_0000001_0000",
-        "delta_0000003_0000003_0001",
-    ]  # fmt: skip
-    assert len({bucket for _, bucket in files}) == 1
-    assert shown(acid.changes("t", 3)) == [(3, "delete", 7, "v"), (3, "insert", 7, "w")]
+    files = [path.rsplit("/", 2)[1:] for path in acid.changes("t", 5).inputFiles()]
+    read = {"delta_0000001_0000001_0000", "delta_0000005_0000005_0001"}
+    assert {directory for directory, _ in files} == read
+    (bucket,) = {bucket for _, bucket in files}
+    wanted = [(5, "delete", 7, "v"), (5, "insert", 7, "w")]
+    spoilt = 0
+    for path in Path(acid.warehouse, "t").rglob("bucket_*"):
+        if path.name != bucket or path.parent.name.removeprefix("delete_")[6:13] not in (
+            "0000001", "0000005",
+        ):  # fmt: skip
+            path.write_bytes(bytes(path.stat().st_size))
+            spoilt += 1
+    assert spoilt >= 12
+    assert shown(acid.changes("t", 5)) == wanted
+    monkeypatch.setattr(partners, "FEW_BYTES", -1)  # then Spark reads the delete events, too
+    assert len(acid.changes("t", 5).inputFiles()) == 3
+    assert shown(acid.changes("t", 5)) == wanted
 
 
 def test_a_snapshot_of_a_time_shows_the_changes_until_then(t):

@@ -205,6 +205,17 @@ def test_a_check_is_a_constraint_of_the_server(acid, connect):
     assert {(one.dc_name, one.check_expression, one.enable_cstr) for one in kept} == {
         ("t_chk_1", "a > 0", True), ("both", "a < b", True)
     }  # fmt: skip
+    acid.sql("ALTER TABLE t DROP CONSTRAINT both")
+    with pytest.raises(acidsql.errors.ConstraintError, match="1 row.s. of .* b < 2 is false"):
+        acid.sql("ALTER TABLE t ADD CONSTRAINT low CHECK (b < 2)")
+    acid.sql("ALTER TABLE t ADD CONSTRAINT off CHECK (b < 2) DISABLE NOVALIDATE")
+    acid.sql("ALTER TABLE t ADD CONSTRAINT low CHECK (b < 9)")
+    acid.sql("INSERT INTO t VALUES (5, 4)")
+    shown = rows(acid, "SHOW CREATE TABLE t")[0][0]
+    assert "`low` CHECK (b < 9)" in shown and "`off` CHECK (b < 2) DISABLE NOVALIDATE" in shown
+    for refused in ("ADD PRIMARY KEY (a)", "CHANGE COLUMN b c INT", "ADD COLUMNS (c INT)"):
+        with pytest.raises(acidsql.errors.UnsupportedError):
+            acid.sql(f"ALTER TABLE t {refused}")
 
 
 @pytest.mark.parametrize("by", ["", " PARTITIONED BY (p INT NOT NULL)"], ids=["whole", "parts"])

@@ -212,6 +212,11 @@ KINDS = (
         "ALTER TABLE t CHANGE COLUMN id number BIGINT COMMENT 'wide'",
         "INSERT INTO t (v) VALUES ('probe')",
     ),
+    Kind(
+        "add_constraint",
+        "ALTER TABLE t ADD CONSTRAINT known CHECK (id < 1000)",
+        "INSERT INTO t VALUES (99, 'probe')",
+    ),
     Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
     Kind("unset_properties", "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('made.by')"),
     Kind(

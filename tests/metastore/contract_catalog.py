@@ -8,6 +8,7 @@ from contract_base import ACID, T, U, begin, seen, table, write
 from over_hive import needs
 
 from acidsql.acid import cdc
+from acidsql.acid.constraints import Constraint, Kind, check
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Database
@@ -63,12 +64,20 @@ class CatalogContract:
             8,
             {"transactional": "true", "bucketing_version": "2", "empty": ""},
             "a comment",
-            {"c2": "z > 0", "c1": "a.x < 9"},
+            (
+                check("c2", "z > 0"),
+                check("c1", "a.x < 9"),
+                Constraint("c0", Kind.CHECK, "größe > ''", is_relied=True),
+                Constraint("k, 1", Kind.PRIMARY_KEY, columns=("a", "größe"), is_relied=True),
+                Constraint("f", Kind.FOREIGN_KEY, "", ("z",), "default.größe", ("x, y",)),
+                Constraint("u", Kind.UNIQUE, columns=("z",)),
+                Constraint("n", Kind.NOT_NULL, columns=("a",)),
+            ),
             (SortColumn("z", True), SortColumn("größe")),
         )
         store.create_table(full)
         assert reopen().get_table(T) == full
-        assert list(store.get_table(T).checks) == ["c2", "c1"]
+        assert store.get_table(T).checks == {"c2": "z > 0", "c1": "a.x < 9"}
         assert store.tables("default") == ["t"]
         assert store.get_table(U) is None and store.tables("nope") == []
 
@@ -111,6 +120,14 @@ class CatalogContract:
         assert altered.columns == (*columns, Column("y", "int"))
         assert altered.bucket_columns == ("z",)
         assert altered.properties == {**ACID, "k": "2"}
+
+    def test_altering_replaces_the_constraints(self, store, reopen):
+        store.create_table(table(constraints=(check("x", "a > 0"), check("y", "a > 1"))))
+        info = Constraint("z", Kind.CHECK, "b <> ''")
+        store.alter_table(T, constraints=[check("y", "a > 1"), info])
+        assert set(reopen().get_table(T).constraints) == {check("y", "a > 1"), info}
+        store.alter_table(T, constraints=[])
+        assert reopen().get_table(T).constraints == ()
 
     def test_columns_that_are_there_twice_are_refused_and_nothing_is_changed(self, store):
         store.create_table(table(partitioned=True))

@@ -20,6 +20,7 @@ from contract_base import (
 )
 from sqlalchemy import event, select
 
+from acidsql.acid.constraints import check
 from acidsql.acid.table import Column, Partition, TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import TxnAbortedError
@@ -33,6 +34,8 @@ from acidsql.metastore.versions import Change
 V, W = TableName("sales", "v"), TableName("sales", "w")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
 BEFORE_ALL = ValidTxnList(0)  # no other session is open
+
+CHECKS = (check("c", "a > 0"),)
 
 
 class Crash(BaseException):
@@ -84,7 +87,7 @@ def prepared(tmp_path):
     store = EmbeddedMetastore(sqlite_url(tmp_path / "s.db"), warehouse="/wh", clock=clock)
     store.create_database(Database("sales", "/wh/sales.db"))
     store.create_database(Database("empty", "/wh/empty.db"))
-    store.create_table(table(partitioned=True, properties={"a": "b"}, checks={"c": "a > 0"}))
+    store.create_table(table(partitioned=True, properties={"a": "b"}, constraints=CHECKS))
     store.create_table(table(U))
     store.drop_table(U)
     store.create_view(view(W))
@@ -195,12 +198,15 @@ OPERATIONS = {
     "create_database": lambda s: s.create_database(Database("d", "/d")),
     "drop_database": lambda s: s.drop_database("empty"),
     "drop_full_database": lambda s: s.drop_database("sales", cascade=True),
-    "create_table": lambda s: s.create_table(table(V, checks={"c": "1"}, properties={"k": "v"})),
+    "create_table": lambda s: s.create_table(table(V, constraints=CHECKS, properties={"k": "v"})),
     "adopt_table": lambda s: s.create_table(table(V), first_write_id=9),
     "drop_table": lambda s: s.drop_table(T),
     "rename_table": lambda s: s.rename_table(T, U),
     "alter_table": lambda s: s.alter_table(
-        T, add_columns=[Column("c", "int")], set_properties={"a": "x", "n": "y"}
+        T,
+        add_columns=[Column("c", "int")],
+        set_properties={"a": "x", "n": "y"},
+        constraints=[check("d", "a > 1")],
     ),
     "create_view": lambda s: s.create_view(view(V, properties={"k": "v"})),
     "replace_view": lambda s: s.create_view(view(W, properties={"k": "v"}), replace=True),

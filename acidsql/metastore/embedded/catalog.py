@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, delete, insert, select, update
 
 from acidsql.acid import cdc
+from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded import (
@@ -167,6 +168,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
+        constraints: Sequence[Constraint] | None = None,
         txn_id: int | None = None,
     ) -> None:
         with self._write(txn_id) as connection:
@@ -187,6 +189,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
                 rows.replace_columns(connection, table_id, columns)
             if bucket_columns is not None:
                 rows.replace_bucket_columns(connection, table_id, bucket_columns)
+            if constraints is not None:
+                rows.replace_constraints(connection, table_id, constraints)
             start = len(table.columns if columns is None else columns)
             rows.add_columns(connection, table_id, add_columns, start=start)
             rows.unset_properties(connection, table_id, unset_properties)

@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select
 from sqlalchemy import Table as SqlTable
 
+from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table, TableName, ViewText
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded.schema import (
     ASCENDING,
     BUCKETING_COLS,
-    CHECK_CONSTRAINT,
     COLUMNS_V2,
     DBS,
     DESCENDING,
@@ -27,6 +27,12 @@ from acidsql.metastore.embedded.schema import (
     VIRTUAL_VIEW,
 )
 
+# Hive's numbers of the kinds of constraints, and its bits in ENABLE_VALIDATE_RELY.
+_NUMBERS = {
+    Kind.PRIMARY_KEY: 0, Kind.FOREIGN_KEY: 1, Kind.UNIQUE: 2, Kind.NOT_NULL: 3, Kind.CHECK: 5
+}  # fmt: skip
+_KINDS = {number: kind for kind, number in _NUMBERS.items()}
+_ENABLED, _RELIED = 4, 1
 # The class names of a Hive metastore.
 _CLASSES = {
     ORC: {
@@ -78,7 +84,6 @@ def need_table(connection: Connection, name: TableName) -> int:
 def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
     """The table of that TBL_ID, which must exist."""
     row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
-    checks = _of(connection, KEY_CONSTRAINTS, table_id, "POSITION")
     return Table(
         name=name,
         location=row.LOCATION,
@@ -94,7 +99,7 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
             for property in _of(connection, TABLE_PARAMS, table_id, "PARAM_KEY")
         },
         comment=row.COMMENT,
-        checks={check.CONSTRAINT_NAME: check.DEFAULT_VALUE for check in checks},
+        constraints=_constraints(connection, table_id),
         sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
         file_format=_FORMAT_OF[row.INPUT_FORMAT],
         is_transactional=row.TBL_TYPE != VIRTUAL_VIEW,
@@ -120,6 +125,19 @@ def _partition_columns(connection: Connection, table_id: int) -> tuple[Column, .
         Column(row.PKEY_NAME, row.PKEY_TYPE, row.IS_NULLABLE, row.DEFAULT_VALUE, row.PKEY_COMMENT)
         for row in _of(connection, PARTITION_KEYS, table_id, "INTEGER_IDX")
     )
+
+
+def _constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
+    found = []
+    for row in _of(connection, KEY_CONSTRAINTS, table_id, "POSITION"):
+        bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
+        found.append(
+            Constraint.of(
+                row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,
+                enforced=bool(bits & _ENABLED), relied=bool(bits & _RELIED),
+            )
+        )  # fmt: skip
+    return tuple(found)
 
 
 def _sort_columns(connection: Connection, table_id: int) -> tuple[SortColumn, ...]:
@@ -163,7 +181,7 @@ def write_table(connection: Connection, db_id: int, table: Table, first_write_id
     _insert(connection, PARTITION_KEYS, _partition_keys(new_id, table.partition_columns))
     _insert(connection, BUCKETING_COLS, _buckets(new_id, table.bucket_columns))
     _insert(connection, SORT_COLS, _sorting(new_id, table.sort_columns))
-    _insert(connection, KEY_CONSTRAINTS, _checks(new_id, table.checks))
+    _insert(connection, KEY_CONSTRAINTS, _key_constraints(new_id, table.constraints))
     set_properties(connection, new_id, table.properties)
 
 
@@ -196,6 +214,14 @@ def replace_bucket_columns(connection: Connection, table_id: int, names: Sequenc
     """Replace the columns of CLUSTERED BY."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
     _insert(connection, BUCKETING_COLS, _buckets(table_id, names))
+
+
+def replace_constraints(
+    connection: Connection, table_id: int, constraints: Sequence[Constraint]
+) -> None:
+    """Replace all constraints of a table."""
+    connection.execute(delete(KEY_CONSTRAINTS).where(KEY_CONSTRAINTS.c.TBL_ID == table_id))
+    _insert(connection, KEY_CONSTRAINTS, _key_constraints(table_id, constraints))
 
 
 def set_properties(connection: Connection, table_id: int, properties: Mapping[str, str]) -> None:
@@ -248,16 +274,17 @@ def _sorting(table_id: int, columns: Sequence[SortColumn]) -> list[dict[str, obj
     ]
 
 
-def _checks(table_id: int, checks: Mapping[str, str]) -> list[dict[str, object]]:
+def _key_constraints(table_id: int, constraints: Sequence[Constraint]) -> list[dict[str, object]]:
     return [
         {
             "TBL_ID": table_id,
-            "CONSTRAINT_NAME": name,
-            "CONSTRAINT_TYPE": CHECK_CONSTRAINT,
+            "CONSTRAINT_NAME": one.name,
+            "CONSTRAINT_TYPE": _NUMBERS[one.kind],
             "POSITION": position,
-            "DEFAULT_VALUE": expression,
+            "DEFAULT_VALUE": one.body,
+            "ENABLE_VALIDATE_RELY": _ENABLED * one.is_enforced + _RELIED * one.is_relied,
         }
-        for position, (name, expression) in enumerate(checks.items())
+        for position, one in enumerate(constraints)
     ]
 
 

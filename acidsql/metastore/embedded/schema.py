@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 8  # the last revision in ``migrations``
+SCHEMA_VERSION = 9  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -154,8 +154,6 @@ TABLE_PARAMS = Table(
     Column("PARAM_VALUE", Text, nullable=False),
 )
 
-CHECK_CONSTRAINT = 5  # Hive: 0 primary key, 1 foreign key, 2 unique, 3 not null, 4 default
-
 KEY_CONSTRAINTS = Table(
     "KEY_CONSTRAINTS",
     metadata,
@@ -164,6 +162,7 @@ KEY_CONSTRAINTS = Table(
     Column("CONSTRAINT_TYPE", Integer, nullable=False),
     Column("POSITION", Integer, nullable=False),
     Column("DEFAULT_VALUE", Text, nullable=False),
+    Column("ENABLE_VALIDATE_RELY", Integer),  # a sum of Hive's bits; NULL: enabled
 )
 
 PARTITIONS = Table(

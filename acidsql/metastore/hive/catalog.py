@@ -7,10 +7,10 @@ the transaction that holds the lock. The lock, which is EXCLUSIVE, protects the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from acidsql.acid.constraints import Constraint
 from acidsql.acid.paths import directory_name, is_same, overlap
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, UnsupportedError
@@ -18,12 +18,12 @@ from acidsql.metastore.catalog import Database
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import (
     INSERT_ONLY,
-    Calls,
     chunks,
     is_missing,
     keeping_statistics,
     no_table,
 )
+from acidsql.metastore.hive.constraints import HiveConstraints
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.owners import Owner, PendingCleanup
 
@@ -31,7 +31,7 @@ _DEFAULT = "default"
 _MOST_USED_UP = 10_000  # write ids, each by a transaction of its own
 
 
-class HiveCatalog(Calls):
+class HiveCatalog(HiveConstraints):
     """The part of the store about databases and tables; ``Catalog`` describes the methods."""
 
     # ── databases ────────────────────────────────────────────────────────────────────────────
@@ -152,12 +152,6 @@ class HiveCatalog(Calls):
             )
         return table.in_zlib() if self.features.is_hive3 else table
 
-    def _constraints(self, name: TableName) -> Any:
-        request = hive.AllTableConstraintsRequest(
-            dbName=name.database, tblName=name.name, catName=self._catalog
-        )
-        return self._call("get_all_table_constraints", request).allTableConstraints
-
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:
@@ -177,9 +171,12 @@ class HiveCatalog(Calls):
         request = hive.CreateTableRequest(
             table=convert.raw_table(table, self._user, self._catalog, rows),
             envContext=keeping_statistics(),
-            notNullConstraints=convert.not_null(table.name, table.all_columns, self._catalog),
+            notNullConstraints=[
+                *convert.not_null(table.name, table.all_columns, self._catalog),
+                *convert.not_enforced(table.name, table.constraints, self._catalog),
+            ],
             defaultConstraints=convert.defaults(table.name, table.all_columns, self._catalog),
-            checkConstraints=convert.checks(table, self._catalog),
+            checkConstraints=convert.checks(table.name, table.constraints, self._catalog),
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )
@@ -284,6 +281,7 @@ class HiveCatalog(Calls):
         add_columns: Sequence[Column] = (),
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
+        constraints: Sequence[Constraint] | None = None,
         txn_id: int | None = None,
     ) -> None:
         self._need_open(txn_id)
@@ -294,11 +292,16 @@ class HiveCatalog(Calls):
         after = replace(
             before,
             columns=(*(before.columns if columns is None else columns), *add_columns),
+            constraints=before.constraints if constraints is None else tuple(constraints),
         )
         _refuse_twice(after)
+        if constraints is not None:
+            self._change_constraints(before, after)
+            return
         if before.checks and before.columns != after.columns:
             raise UnsupportedError(
-                f"{name} has a CHECK constraint, which the metastore would forget.",
+                f"{name} has a CHECK constraint, which the metastore would forget. Drop it before, "
+                "and add it afterwards: ALTER TABLE … DROP CONSTRAINT, ADD CONSTRAINT.",
                 condition="UNSUPPORTED_FEATURE.CHECK_CONSTRAINT",
             )
         raw.sd.cols = convert.fields(after.columns)
@@ -308,46 +311,6 @@ class HiveCatalog(Calls):
         with self._constraints_changed(before, after):
             # Without CASCADE, partitions that exist keep their old columns.
             self._alter(name, raw, CASCADE="true")
-
-    @contextmanager
-    def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
-        """Take constraints of changed columns away before the columns change, and add all that are
-        missing afterwards: if columns change, the server forgets the constraints of a table."""
-        old, new = (
-            {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
-        )
-        self._drop_constraints(before.name, {column for column, *_ in old ^ new})
-        yield
-        if before.columns != after.columns:
-            self._add_missing_constraints(after)
-
-    def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
-        found = self._constraints(name) if columns else None
-        required = [] if found is None else found.notNullConstraints or []
-        filled = [] if found is None else found.defaultConstraints or []
-        gone = [one.nn_name for one in required if one.column_name in columns]
-        gone += [one.dc_name for one in filled if one.column_name in columns]
-        for constraint in sorted(gone):
-            request = hive.DropConstraintRequest(
-                dbname=name.database,
-                tablename=name.name,
-                constraintname=constraint,
-                catName=self._catalog,
-            )
-            self._call("drop_constraint", request)
-
-    def _add_missing_constraints(self, table: Table) -> None:
-        found = self._constraints(table.name)
-        required = {one.column_name for one in found.notNullConstraints or ()}
-        filled = {one.column_name for one in found.defaultConstraints or ()}
-        columns = [one for one in table.all_columns if one.name not in required]
-        if made := convert.not_null(table.name, columns, self._catalog):
-            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
-            self._call("add_not_null_constraint", request)
-        columns = [one for one in table.all_columns if one.name not in filled]
-        if made := convert.defaults(table.name, columns, self._catalog):
-            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=made)
-            self._call("add_default_constraint", request)
 
     def owners(self) -> list[Owner]:
         return [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.layout import DEFAULT_PARTITION, parse_partition_name
 from acidsql.acid.paths import is_local, plain_path, scheme_and_root
 from acidsql.acid.table import (
@@ -90,11 +91,6 @@ def table_of(raw: Any, constraints: Any) -> Table:
     sd, parameters = raw.sd, dict(raw.parameters or {})
     required = {one.column_name for one in constraints.notNullConstraints or () if one.enable_cstr}
     defaults = {one.column_name: one.default_value for one in constraints.defaultConstraints or ()}
-    checks = {
-        one.dc_name: one.check_expression
-        for one in constraints.checkConstraints or ()
-        if one.enable_cstr
-    }
 
     def columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
         return tuple(
@@ -114,7 +110,7 @@ def table_of(raw: Any, constraints: Any) -> Table:
         sd.numBuckets if sd.bucketCols and sd.numBuckets > 0 else -1,
         {key: value for key, value in parameters.items() if key not in _SERVERS},
         parameters.get(COMMENT) or None,
-        checks,
+        _constraints_of(constraints),
         tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
         format_of(sd),
         identity(raw),
@@ -245,21 +241,52 @@ def defaults(name: TableName, columns: Sequence[Column], catalog: str) -> list[A
     ]
 
 
-def checks(table: Table, catalog: str) -> list[Any]:
-    """The CHECK constraints of a table."""
+def checks(name: TableName, constraints: Iterable[Constraint], catalog: str) -> list[Any]:
+    """The CHECK constraints among these."""
     return [
         hive.SQLCheckConstraint(
-            check_expression=condition, dc_name=name, **_constraint(table.name, catalog)
+            check_expression=one.condition, dc_name=one.name, **_constraint(name, catalog, one)
         )
-        for name, condition in table.checks.items()
+        for one in constraints
+        if one.kind is Kind.CHECK
     ]
 
 
-def _constraint(name: TableName, catalog: str) -> dict[str, Any]:
-    """What Hive's constraints have in common: ENABLE NOVALIDATE RELY."""
+def not_enforced(name: TableName, constraints: Iterable[Constraint], catalog: str) -> list[Any]:
+    """The NOT NULL constraints among these, which are information."""
+    return [
+        hive.SQLNotNullConstraint(
+            column_name=one.columns[0], nn_name=one.name, **_constraint(name, catalog, one)
+        )
+        for one in constraints
+        if one.kind is Kind.NOT_NULL
+    ]
+
+
+def _constraints_of(all_: Any) -> tuple[Constraint, ...]:
+    found = [
+        Constraint(
+            one.dc_name, Kind.CHECK, one.check_expression,
+            is_enforced=bool(one.enable_cstr), is_relied=bool(one.rely_cstr),
+        )
+        for one in all_.checkConstraints or ()
+    ]  # fmt: skip
+    found += [
+        Constraint(
+            one.nn_name, Kind.NOT_NULL, columns=(one.column_name,), is_relied=bool(one.rely_cstr)
+        )
+        for one in all_.notNullConstraints or ()
+        if not one.enable_cstr
+    ]
+    return tuple(found)
+
+
+def _constraint(name: TableName, catalog: str, one: Constraint | None = None) -> dict[str, Any]:
+    """What Hive's constraints have in common; by default ENABLE NOVALIDATE RELY."""
     return {
         "catName": catalog, "table_db": name.database, "table_name": name.name,
-        "enable_cstr": True, "validate_cstr": False, "rely_cstr": True,
+        "enable_cstr": one is None or one.is_enforced, "validate_cstr": False,
+        "rely_cstr": one is None or one.is_relied,
     }  # fmt: skip
 
 

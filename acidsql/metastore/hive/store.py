@@ -23,6 +23,7 @@ ABILITIES = Abilities(
     queues_cleanups=False,
     shared_with_hive=True,
     alters_in_commit=False,
+    keeps_keys=False,
     keeps_streams=False,
     keeps_versions=False,
     keeps_state_tables=False,

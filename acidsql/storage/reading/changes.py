@@ -31,8 +31,8 @@ from acidsql.storage.files.gone import directory_gone, naming_missing
 from acidsql.storage.files.listing import EventFile, Listing, list_directory
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
-from acidsql.storage.reading.deletes import with_rows, without_deleted
-from acidsql.storage.reading.partners import with_named_rows
+from acidsql.storage.reading.deletes import key_columns, with_rows, without_deleted
+from acidsql.storage.reading.partners import few_delete_keys, with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     ROW__ID,
@@ -44,6 +44,7 @@ from acidsql.storage.reading.scan import (
     scan,
 )
 from acidsql.storage.spark import jvm
+from acidsql.storage.spark.local_rows import local_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ def _events(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator
         yield _flat(inserts, what.table, INSERT, WRITE_ID)
     if not changed:
         return
-    deletes = delete_keys(spark, Scan(what.table, changed, what.new.after), with_version=True)
+    deletes = _delete_keys(spark, Scan(what.table, changed, what.new.after))
     deletes = deletes.where(what.new.sql(VERSION))
     if (inserts := _inserted(spark, what, changed)) is not None:
         if may_delete_own(changed):
@@ -256,6 +257,14 @@ def _events(spark: SparkSession, what: Changes, files: ChangedFiles) -> Iterator
     holding = Scan(what.table, files.holding(what.new.after), what.new.after)
     if (named := _named(spark, holding, of_others)) is not None:
         yield _flat(named, what.table, DELETE, VERSION)
+
+
+def _delete_keys(spark: SparkSession, what: Scan) -> DataFrame:
+    """The row ids that delete events name, with VERSION."""
+    few = few_delete_keys(what.listings, what.write_ids, what.numbers)
+    if few is None:
+        return delete_keys(spark, what, with_version=True)
+    return local_rows(spark, few.select([*key_columns(len(what.listings)), VERSION]))
 
 
 def deleted_rows(spark: SparkSession, what: Scan) -> DataFrame | None:

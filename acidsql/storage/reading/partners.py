@@ -6,12 +6,21 @@ bucket id, in a directory with this write id.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import pyarrow as pa
 
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.layout import Kind, bucket_id_of
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage.event_records import BUCKET_PROPERTY, WRITE_ID
+from acidsql.storage.event_records import (
+    BUCKET_PROPERTY,
+    PARTITION_NUMBER,
+    ROW_ID,
+    VERSION,
+    WRITE_ID,
+)
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.parallel import in_threads
@@ -19,6 +28,8 @@ from acidsql.storage.reading.deletes import event_count
 from acidsql.storage.reading.event_reader import FileRead, plan_deletes, read_deletes
 
 READ_MAX = 100_000  # delete events that the driver reads; for more, all files are read
+FEW_BYTES = 64 * 1024  # of files of delete events that no job need scan
+_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, VERSION, PARTITION_NUMBER]
 
 _Named = set[tuple[int, int]]  # write ids and bucket ids
 
@@ -43,6 +54,39 @@ def with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
         data=tuple(file for file in listing.data if _may_have(file, named)),
         originals=tuple(one for one in listing.originals if one.write_id in write_ids_named),
     )
+
+
+def few_delete_keys(
+    listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
+) -> pa.Table | None:
+    """The row ids that the delete events name, if the driver should read them.
+
+    Args:
+        listings: The delete events.
+        write_ids: The visible write ids.
+        numbers: The ``PARTITION_NUMBER`` of each partition.
+
+    Returns:
+        WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION_NUMBER and VERSION, all BIGINT; None if the
+        files are large, or a number is NULL, which Hive does not write.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
+    if sum(file.size for listing in listings for file in listing.deletes) > FEW_BYTES:
+        return None
+    reads = [one for listing in listings for one in plan_deletes(listing, write_ids)]
+
+    def columns(read: FileRead) -> list[pa.Table]:
+        with naming_missing(str(read.path)):
+            parts = [pa.table([*one.columns], _COLUMNS[:4]) for one in read_deletes(read)]
+        number = pa.scalar(numbers[read.partition], pa.int64())
+        return [one.append_column(_COLUMNS[4], pa.repeat(number, len(one))) for one in parts]
+
+    schema = pa.schema([(name, pa.int64()) for name in _COLUMNS])
+    parts = [part for of_file in in_threads(columns, reads) for part in of_file]
+    found = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+    return None if any(column.null_count for column in found.columns) else found
 
 
 def _named(read: FileRead) -> _Named:

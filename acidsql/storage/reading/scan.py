@@ -66,13 +66,12 @@ from acidsql.storage.reading.point_search import (
 from acidsql.storage.reading.python_rows import KEY_TYPES, padded, python_rows, read_ddl
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
-from acidsql.storage.spark.local_rows import local_rows
+from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 
 ROW__ID = "row__id"
 ROW__ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
 _ROW = "row"
 _NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
-_PLANNED_MAX = 5000  # rows; see ``local_rows``
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     """The rows that the driver has found, with the values of the columns at these ordinals."""
     own = {i: column_name(i) for i in ordinals}
     ddl = read_ddl((name, what.table.columns[i].type) for i, name in own.items())
-    events = local_rows(spark, found, ddl, in_job=found.num_rows > _PLANNED_MAX)
+    events = local_rows(spark, found, ddl, in_job=found.num_rows > PLANNED_MAX)
     values = [
         own.get(i, f"CAST(NULL AS {shown_type(column.type)})")
         for i, column in enumerate(what.table.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pyarrow as pa
@@ -10,8 +11,15 @@ from pyspark.sql.types import StructType
 
 from acidsql.storage.spark.jvm import changed_conf
 
+PLANNED_MAX = 5000  # rows; see ``local_rows``
 _BATCHES = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _LOCAL_BYTES = "spark.sql.execution.arrow.localRelationThreshold"
+
+
+def local_numbers(spark: SparkSession, columns: Mapping[str, Sequence[int]]) -> DataFrame:
+    """A DataFrame of columns of numbers, as BIGINT."""
+    rows = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    return local_rows(spark, rows, in_job=rows.num_rows > PLANNED_MAX)
 
 
 def local_rows(

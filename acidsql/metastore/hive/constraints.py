@@ -1,0 +1,80 @@
+"""The constraints of a table in a Hive Metastore, which are changed by calls of their own.
+
+The lock of the table, which is EXCLUSIVE, protects a change of several calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from acidsql.acid.table import Table, TableName
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.idl import hive
+
+
+class HiveConstraints(Calls):
+    """The part of the catalog about NOT NULL, DEFAULT and CHECK."""
+
+    def _constraints(self, name: TableName) -> Any:
+        request = hive.AllTableConstraintsRequest(
+            dbName=name.database, tblName=name.name, catName=self._catalog
+        )
+        return self._call("get_all_table_constraints", request).allTableConstraints
+
+    def _change_constraints(self, before: Table, after: Table) -> None:
+        for one in before.constraints:
+            if one not in after.constraints:
+                self._drop_constraint(before.name, one.name)
+        new = [one for one in after.constraints if one not in before.constraints]
+        if made := convert.checks(after.name, new, self._catalog):
+            checks = hive.AddCheckConstraintRequest(checkConstraintCols=made)
+            self._call("add_check_constraint", checks)
+        if made := convert.not_enforced(after.name, new, self._catalog):
+            not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
+            self._call("add_not_null_constraint", not_null)
+
+    @contextmanager
+    def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
+        """Take constraints of changed columns away before the columns change, and add all that are
+        missing afterwards: if columns change, the server forgets the constraints of a table."""
+        old, new = (
+            {(c.name, c.nullable, c.default) for c in one.columns} for one in (before, after)
+        )
+        self._drop_constraints(before.name, {column for column, *_ in old ^ new})
+        yield
+        if before.columns != after.columns:
+            self._add_missing_constraints(after)
+
+    def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
+        found = self._constraints(name) if columns else None
+        required = [] if found is None else found.notNullConstraints or []
+        filled = [] if found is None else found.defaultConstraints or []
+        gone = [one.nn_name for one in required if one.column_name in columns]
+        gone += [one.dc_name for one in filled if one.column_name in columns]
+        for constraint in sorted(gone):
+            self._drop_constraint(name, constraint)
+
+    def _drop_constraint(self, name: TableName, constraint: str) -> None:
+        request = hive.DropConstraintRequest(
+            dbname=name.database,
+            tablename=name.name,
+            constraintname=constraint,
+            catName=self._catalog,
+        )
+        self._call("drop_constraint", request)
+
+    def _add_missing_constraints(self, table: Table) -> None:
+        found = self._constraints(table.name)
+        required = {one.column_name for one in found.notNullConstraints or ()}
+        filled = {one.column_name for one in found.defaultConstraints or ()}
+        columns = [one for one in table.all_columns if one.name not in required]
+        if made := convert.not_null(table.name, columns, self._catalog):
+            request = hive.AddNotNullConstraintRequest(notNullConstraintCols=made)
+            self._call("add_not_null_constraint", request)
+        columns = [one for one in table.all_columns if one.name not in filled]
+        if made := convert.defaults(table.name, columns, self._catalog):
+            request = hive.AddDefaultConstraintRequest(defaultConstraintCols=made)
+            self._call("add_default_constraint", request)

@@ -1,0 +1,128 @@
+"""A table or view as a person reads it: the statement that makes it, and the rows of DESCRIBE."""
+
+from __future__ import annotations
+
+from acidsql.acid.constraints import Constraint, Kind
+from acidsql.acid.table import Column, SortColumn, Table, ViewText
+from acidsql.plan.view_text import users_properties
+from acidsql.storage.columns import quote, quoted_path
+
+
+def create_statement(table: Table) -> str:
+    """A statement that creates a table or view like this one."""
+    if table.view is not None:
+        return _create_view(table, table.view)
+    elements = [_column_sql(column, table) for column in table.columns]
+    elements += [_constraint_sql(one) for one in table.constraints if one.kind is not Kind.NOT_NULL]
+    columns = ",\n  ".join(elements)
+    lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
+    if table.comment:
+        lines.append(f"COMMENT {_string(table.comment)}")
+    if table.partition_columns:
+        names = ", ".join(_column_sql(column, table) for column in table.partition_columns)
+        lines.append(f"PARTITIONED BY ({names})")
+    if table.is_bucketed:
+        names = ", ".join(map(quote, table.bucket_columns))
+        order = ", ".join(_sorting(column) for column in table.sort_columns)
+        order = f" SORTED BY ({order})" if order else ""
+        lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
+    lines.append(f"STORED AS {table.file_format.upper()}")
+    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
+    lines.append(f"TBLPROPERTIES (\n  {pairs})")
+    return "\n".join(lines)
+
+
+def _create_view(view: Table, text: ViewText) -> str:
+    columns = ",\n  ".join(
+        quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+        for column in view.columns
+    )
+    lines = [f"CREATE VIEW {quote(view.name.database)}.{quote(view.name.name)} (\n  {columns})"]
+    if view.comment:
+        lines.append(f"COMMENT {_string(view.comment)}")
+    if own := users_properties(view):
+        pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(own.items()))
+        lines.append(f"TBLPROPERTIES (\n  {pairs})")
+    return "\n".join([*lines, f"AS {text.expanded}"])
+
+
+def _sorting(column: SortColumn) -> str:
+    return f"{quote(column.name)} {'DESC' if column.descending else 'ASC'}"
+
+
+def _constraint_sql(one: Constraint) -> str:
+    return f"CONSTRAINT {quote(one.name)} {_definition(one)}"
+
+
+def _definition(one: Constraint) -> str:
+    """A constraint without its name, in words that Hive and Spark know."""
+    words = [one.kind.value]
+    if one.kind is Kind.CHECK:
+        words.append(f"({one.condition})")
+    elif one.kind is not Kind.NOT_NULL:
+        words.append(f"({', '.join(map(quote, one.columns))})")
+    if one.kind is Kind.FOREIGN_KEY:
+        parent = quoted_path(one.parent.split("."))
+        words.append(f"REFERENCES {parent} ({', '.join(map(quote, one.parent_columns))})")
+    if not one.is_enforced:
+        words.append("DISABLE NOVALIDATE")
+    if one.is_relied != one.is_enforced:
+        words.append("RELY" if one.is_relied else "NORELY")
+    return " ".join(words)
+
+
+def _column_sql(column: Column, table: Table) -> str:
+    sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
+    if not column.nullable:
+        sql += " NOT NULL"
+    for one in table.constraints:
+        if one.kind is Kind.NOT_NULL and one.columns == (column.name,) and column.nullable:
+            sql += f" {_constraint_sql(one)}"
+    if column.default is not None:
+        sql += f" DEFAULT {column.default}"
+    return sql + (f" COMMENT {_string(column.comment)}" if column.comment else "")
+
+
+def _string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def column_row(column: Column) -> tuple[str, str, str]:
+    """A row of DESCRIBE: name, type, comment."""
+    return column.name, column.type, column.comment or ""
+
+
+def details(table: Table) -> list[tuple[str, str]]:
+    """The facts about a table or view that DESCRIBE EXTENDED adds."""
+    if (text := table.view) is not None:
+        return [
+            ("Database", table.name.database),
+            ("Table", table.name.name),
+            ("Type", "VIEW"),
+            ("View Text", text.expanded),
+            ("View Original Text", text.original),
+            ("Comment", table.comment or ""),
+            ("Table Properties", _pairs(table)),
+        ]
+    return [
+        ("Database", table.name.database),
+        ("Table", table.name.name),
+        ("Location", table.location),
+        ("Num Buckets", str(table.num_buckets)),
+        ("Bucket Columns", ", ".join(table.bucket_columns)),
+        ("Sort Columns", ", ".join(map(_sorting, table.sort_columns))),
+        *((f"Constraint {one.name}", _described(one)) for one in table.constraints),
+        ("Comment", table.comment or ""),
+        ("Table Properties", _pairs(table)),
+    ]
+
+
+def _pairs(table: Table) -> str:
+    return ", ".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
+
+
+def _described(one: Constraint) -> str:
+    if one.kind is Kind.NOT_NULL:
+        return f"{quote(one.columns[0])} {_definition(one)}"
+    return _definition(one)

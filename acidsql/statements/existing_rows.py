@@ -1,0 +1,61 @@
+"""Whether the rows of a table satisfy a condition that they are to satisfy from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Row
+
+from acidsql.acid.table import Column, Table
+from acidsql.errors import ConstraintError
+from acidsql.plan import lower
+from acidsql.plan.checks import columns_of, example
+from acidsql.plan.query import StandIn, view_name
+from acidsql.statements.family import Context
+from acidsql.statements.table_rows import TableRows
+from acidsql.storage.columns import quote
+from acidsql.txn import Txn
+
+_SHOWN_COLUMNS = 5  # of a row without a value
+
+
+class ExistingRows:
+    """Looks for rows that break a new constraint. The caller holds the table's EXCLUSIVE lock."""
+
+    def __init__(self, context: Context) -> None:
+        self._rows = TableRows(context)
+
+    def need_condition(self, table: Table, name: str, condition: str, txn: Txn) -> None:
+        """Raise ConstraintError if a CHECK is false for a row."""
+        named = columns_of(condition, table.all_columns)
+        found = self._broken(table, condition, named, txn)
+        if found.n:
+            about = f" for {found.example}, for example" if named else ""
+            raise ConstraintError(
+                f"{found.n} row(s) of {table.name} break the CHECK constraint '{name}': "
+                f"{condition} is false{about}. Change these rows before, or say "
+                "NOVALIDATE to keep them.",
+                condition="NEW_CHECK_CONSTRAINT_VIOLATION", sqlstate="23512",
+                rows=found.n, constraint=name,
+            )  # fmt: skip
+
+    def need_values(self, table: Table, columns: Iterable[Column], txn: Txn) -> None:
+        """Raise ConstraintError if a row has a NULL in one of these columns."""
+        for column in columns:
+            others = [one for one in table.all_columns if one != column][:_SHOWN_COLUMNS]
+            found = self._broken(table, f"{quote(column.name)} IS NOT NULL", others, txn)
+            if found.n:
+                about = f", for example the one with {found.example}" if others else ""
+                raise ConstraintError(
+                    f"{found.n} row(s) of {table.name} have no value in '{column.name}'{about}. "
+                    "Give them one before.",
+                    condition="NOT_NULL_CONSTRAINT_VIOLATION", sqlstate="23502",
+                    rows=found.n, column=column.name,
+                )  # fmt: skip
+
+    def _broken(self, table: Table, condition: str, shown: list[Column], txn: Txn) -> Row:
+        """The number of rows for which a condition is false, and one of them."""
+        rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
+        with lower.job_errors():
+            (found,) = lower.broken(rows, condition, example(shown)).collect()
+        return found
