@@ -69,12 +69,12 @@ class Rows:
 
     @property
     def is_text(self) -> bool:
-        """Whether the rows are texts of several lines, such as a plan."""
-        return len(self.columns) == 1 and any("\n" in (row[0] or "") for row in self.rows)
+        """Whether the rows are the texts of EXPLAIN or SHOW CREATE TABLE."""
+        return self.columns in (("plan",), ("createtab_stmt",)) and not self.more
 
     @property
     def _text(self) -> str:
-        return "\n".join(row[0] or "NULL" for row in self.rows)
+        return "\n".join("NULL" if row[0] is None else row[0] for row in self.rows)
 
     def __str__(self) -> str:
         if self.is_text:

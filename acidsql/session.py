@@ -343,7 +343,7 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open: BEGIN ran, and neither COMMIT nor ROLLBACK did."""
-        return self._runner.transactions.current is not None
+        return not self._closed and self._runner.transactions.current is not None
 
     def close(self) -> None:
         """Abort an open transaction and disconnect from the metastore. May be called twice."""

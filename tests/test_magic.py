@@ -200,6 +200,10 @@ def test_a_text_of_several_lines_is_shown_as_it_is():
     shown = Rows(None, ("plan",), ((plan,),), False, (False,))
     assert str(shown) == plan
     assert "  Scan &lt;t&gt;" + " " * 100 + "wide</pre>" in shown._repr_html_()
+    notes = Rows(None, ("note",), (("a\nb",), ("",), (None,)), True, (False,))
+    assert str(notes).splitlines() == [
+        "note", "────", "a b", "", "NULL", "(the first 3 rows; there are more)",
+    ]  # fmt: skip
 
 
 def test_a_statement_at_the_end_of_a_cell_is_shown_as_its_receipt(shell, acid, capsys):

@@ -19,12 +19,15 @@ from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import literal, quote, shown, shown_type
 
-# A condition means the same in every session: the settings are Hive's, and a wrong number is an
-# error instead of a NULL, for which the condition would hold.
+# A condition means the same in every session: the settings are Hive's, an instant is compared with
+# a wall clock in UTC, and a wrong number is an error instead of a NULL, for which the condition
+# would hold.
 MEANING = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
 }
 INVALID = "INVALID_CHECK_CONSTRAINT"  # a condition that cannot be evaluated
 _WRITTEN = f"{ew.PREFIX}w"  # + ordinal: a data column as it is written

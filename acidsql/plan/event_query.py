@@ -6,7 +6,7 @@ The rewrites in ``insert``, ``update``, ``delete`` and ``merge`` share the funct
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acidsql.acid.table import Column, Table
@@ -39,11 +39,13 @@ class Derived:
         query: The query.
         fields: The query's columns when the statement was prepared. They are compared with the
             columns under the locks. None means that nothing is compared.
+        chars: The view has the columns of this table, and compares its CHARs as readers do.
     """
 
     view: str
     query: Text
     fields: Fields | None = None
+    chars: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ class EventQuery:
         maybe_few: The driver tries to collect the events, because there may be few.
         if_small: With ``maybe_few``: it tries so only if Spark estimates that the events take few
             bytes.
-        source: The view over a MERGE's source. None for other statements, and for a MERGE that
-            must stay one query (see ``merge.derived_source``).
+        source: The view over a MERGE's source, or over the new rows of REPLACE WHERE. None for
+            other statements, and for a MERGE that must stay one query (see
+            ``merge.derived_source``).
         reduced: For a MERGE: another query for the same events, which may be used if the source
             gives the same rows twice; or None.
         notes_replaced: See ``WriteSpec``.
@@ -128,6 +131,7 @@ class Planned:
         analyse: Asks Spark for a query's columns.
         double_quoted: ``"…"`` is a name in this session, or may be one.
         policy: The session's rules of store assignment.
+        before: The target without the columns that the statement adds to it; None: it adds none.
     """
 
     text: str
@@ -137,6 +141,7 @@ class Planned:
     analyse: Analyse
     double_quoted: bool = True
     policy: Policy = Policy.ANSI
+    before: Table | None = None
 
     def new(self) -> Text:
         """An empty text over the statement."""
@@ -186,7 +191,14 @@ def default_fields(planned: Planned, columns: Sequence[Column]) -> dict[str, Hiv
 def omitted_value(planned: Planned, column: Column, types: dict[str, HiveType]) -> str:
     """SQL of the value of a column that the statement does not name: its DEFAULT, or NULL."""
     kind = types.get(column.name, HiveType("void"))
-    return assigned(planned, default_sql(column), kind, column, Span(0, 0))
+    # The default fits its column, whatever the session's policy says.
+    fits = replace(planned, policy=Policy.ANSI)
+    return assigned(fits, default_sql(column), kind, column, Span(0, 0))
+
+
+def default_value(planned: Planned, column: Column) -> str:
+    """SQL of DEFAULT for a column, in the column's type."""
+    return omitted_value(planned, column, default_fields(planned, [column]))
 
 
 def key_columns(alias: str) -> list[str]:

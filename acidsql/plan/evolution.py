@@ -56,14 +56,28 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
     """
     if not statement.evolves:
         return planned
-    fields = [field for field in source if field[0] != PRESENT]
+    fields = [field for field in source if field[0].lower() not in (PRESENT, "row__id")]
     for clause in statement.clauses:
         if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
+            _need_each_once(planned, fields, clause.span)
             return _evolved(planned, fields, clause.span)
     ours = {column.name for column in planned.table.all_columns}
     named = {name.parts[-1].lower() for clause in statement.clauses for name in _named(clause)}
     new = [field for field in fields if field[0].lower() in named - ours]
     return _evolved(planned, new, statement.clauses[0].span)
+
+
+def _need_each_once(planned: Planned, fields: Fields, place: Span) -> None:
+    """Raise AnalysisError if two columns of the source have one name: in a case-sensitive session,
+    they may have."""
+    names = [name.lower() for name, _ in fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise AnalysisError(
+                f"The source has two columns '{name}', of which {planned.table.name} can have one.",
+                planned.text, place.start, place.end,
+                condition="AMBIGUOUS_COLUMN_REFERENCE", sqlstate="42702",
+            )  # fmt: skip
 
 
 def _named(clause: MergeClause) -> Iterable[Name]:
@@ -87,7 +101,8 @@ def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
             table = replace(table, columns=tuple(widened))
     if table == old:
         return planned
-    return replace(planned, table=table, standin=planned.standin and _shown_as(table, planned))
+    standin = planned.standin and _shown_as(table, planned)
+    return replace(planned, table=table, standin=standin, before=old)
 
 
 def _widened(table: Table, column: Column, name: str, kind: HiveType) -> Column:
@@ -146,6 +161,11 @@ def check_name(column: Column, text: str, place: Span) -> None:
             f"A column cannot be called '{column.name}': the name is taken.",
             text, place.start, place.end,
             condition="UNSUPPORTED_FEATURE.RESERVED_COLUMN_NAME",
+        )  # fmt: skip
+    if not column.name:
+        raise AnalysisError(
+            "A column needs a name.", text, place.start, place.end,
+            condition="INVALID_IDENTIFIER", sqlstate="42602",
         )  # fmt: skip
     if "i\u0307" in column.name:
         # The lower case of İ; Spark takes it for another letter.

@@ -34,6 +34,7 @@ from acidsql.plan.event_query import Derived, Fields
 from acidsql.plan.query import VIEW_PREFIX, StandIn
 from acidsql.plan.sqltext import Text
 from acidsql.sql.tokens import Span
+from acidsql.storage.columns import as_char
 from acidsql.storage.reading.orc_scan import kept_apart
 from acidsql.storage.spark.jvm import changed_conf, prunes_event_columns, select
 from acidsql.storage.spark.repeatable import source_changed
@@ -164,7 +165,7 @@ def enforced(rows: DataFrame, table: Table) -> DataFrame:
         return rows
     try:
         with changed_conf(rows.sparkSession, MEANING), no_log():
-            return select(select(rows, *columns[0]), *columns[1])
+            return select(as_char(select(rows, *columns[0]), table), *columns[1])
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(
@@ -192,10 +193,15 @@ def derived_rows(
     Raises:
         TransientTxnError: The source's columns changed after the statement was prepared.
     """
-    rows = frame(spark, source.query, used(source.query, views), args)
+    rows = with_chars(frame(spark, source.query, used(source.query, views), args), source)
     if source.fields is not None and list(source.fields) != fields_of(rows):
         raise source_changed()
     return rows
+
+
+def with_chars(rows: DataFrame, derived: Derived) -> DataFrame:
+    """The rows of a view, of which Spark knows which strings are CHAR."""
+    return rows if derived.chars is None else as_char(rows, derived.chars)
 
 
 def used(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

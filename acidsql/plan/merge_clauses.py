@@ -12,12 +12,13 @@ from acidsql.plan.event_query import (
     Fields,
     Planned,
     default_fields,
+    default_value,
     omitted_value,
     refuse_window,
     update_action,
 )
 from acidsql.plan.sqltext import Text
-from acidsql.sql.binder import bind_assignments, bind_insert, default_sql, is_default, value_span
+from acidsql.sql.binder import bind_assignments, bind_insert, is_default, value_span
 from acidsql.sql.statements import (
     Action,
     InsertAction,
@@ -99,7 +100,9 @@ def _bind_update(
 
 
 def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) -> Bound:
-    bound = bind_insert(planned.text, planned.table, action.columns, ())
+    # Without a list, the values are those of the columns that the user sees.
+    table = planned.table if action.columns is not None else planned.before or planned.table
+    bound = bind_insert(planned.text, table, action.columns, ())
     if len(bound.from_source) != len(action.values):
         raise AnalysisError(
             f"INSERT names {len(bound.from_source)} column(s) and gives {len(action.values)} "
@@ -110,7 +113,8 @@ def _bind_insert(clause: MergeClause, action: InsertAction, planned: Planned) ->
     pairs = list(zip(bound.from_source, action.values, strict=True))
     values = {column.name: _value(value, column, planned) for column, value in pairs}
     places = {column.name: value_span(value) for column, value in pairs}
-    return _with_omitted(clause, values, places, bound.omitted, planned)
+    omitted = [column for column in planned.table.all_columns if column.name not in values]
+    return _with_omitted(clause, values, places, omitted, planned)
 
 
 def _bind_star(
@@ -160,7 +164,7 @@ def _with_omitted(
 
 def _value(value: Value, column: Column, planned: Planned) -> Text:
     if is_default(value):
-        return planned.new().raw(default_sql(column))
+        return planned.new().raw(default_value(planned, column))
     assert isinstance(value, Span)
     refuse_window(planned, value)
     return planned.new().user(value)

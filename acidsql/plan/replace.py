@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from acidsql.errors import UnsupportedError
-from acidsql.plan.assignment import as_read, raise_sql
+from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.assignment import raise_sql
+from acidsql.plan.checks import new_values
 from acidsql.plan.event_query import (
     Derived,
     EventQuery,
@@ -28,12 +29,13 @@ from acidsql.plan.event_query import (
 from acidsql.plan.insert import plan_insert
 from acidsql.plan.query import view_name
 from acidsql.plan.sqltext import Text
+from acidsql.plan.stars import first_star
 from acidsql.sql.binder import need_column
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.statements import Insert
 from acidsql.sql.tokens import Span
 from acidsql.storage import event_records as ew
-from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.columns import quote
 
 _NEW = f"{ew.PREFIX}new"
 
@@ -49,7 +51,7 @@ def plan_replace(
         analyse: Asks Spark for the columns of a query over this view.
 
     Returns:
-        The query, and the view over the new rows, if the query reads them twice.
+        The query; for REPLACE USING also the view over the new rows, which the query reads twice.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -59,26 +61,32 @@ def plan_replace(
     assert replacing is not None
     inserts, target = plan_insert(statement, planned), statement.target.parts[-1]
     old = planned.new().raw(f"{planned.standin} AS {quote(target)}")
-    source = None
+    new = Derived(view_name(), _new_rows(planned, inserts.query), chars=planned.table)
     if replacing.where is not None:
         condition = _condition(planned, replacing.where)
+        _need_boolean(planned, replacing.where, condition, old)
         old.raw("\nWHERE ").add(condition)
-        rows, action = _new_rows(planned, inserts.query, target), _checked(condition)
+        rows, action = f"{new.view} AS {quote(target)}", _checked(condition)
     else:
-        source = Derived(view_name(), inserts.query)
         columns = [need_column(planned.text, planned.table, name) for name in replacing.using]
-        rows = _new_rows(planned, planned.new().raw(f"SELECT * FROM {source.view}"), _NEW)
         same = (f"{quote(target)}.{quote(c.name)} = {_NEW}.{quote(c.name)}" for c in columns)
-        old.raw(" LEFT SEMI JOIN ").add(rows).raw("\nON " + " AND ".join(same))
-        action = planned.new().raw(str(ew.INSERT))
+        old.raw(f" LEFT SEMI JOIN {new.view} AS {_NEW}\nON " + " AND ".join(same))
+        rows, action = new.view, planned.new().raw(str(ew.INSERT))
     query = _insert_events(planned, rows, action)
     query.raw("\nUNION ALL\n").add(_delete_events(planned, old, target))
-    analyse(query, source)
-    return EventQuery(planned.table, query, deletes=True, merge=True), source
+    analyse(query, new)
+    if replacing.where is not None:
+        return EventQuery(planned.table, query, deletes=True, merge=True, source=new), None
+    return EventQuery(planned.table, query, deletes=True, merge=True), new
 
 
 def _condition(planned: Planned, where: Span) -> Text:
     refuse_window(planned, where)
+    if (star := first_star(planned.text, where, planned.double_quoted)) is not None:
+        raise UnsupportedError(
+            "A * in REPLACE WHERE is not supported: name the columns.",
+            planned.text, star.start, star.end, condition="UNSUPPORTED_FEATURE.STAR",
+        )  # fmt: skip
     if has_subquery(planned.text, where):
         raise UnsupportedError(
             "REPLACE WHERE takes no subquery, because old and new rows must satisfy the same "
@@ -87,6 +95,16 @@ def _condition(planned: Planned, where: Span) -> Text:
             condition="UNSUPPORTED_FEATURE.REPLACE_WHERE_SUBQUERY",
         )  # fmt: skip
     return planned.new().user(where)
+
+
+def _need_boolean(planned: Planned, where: Span, condition: Text, old: Text) -> None:
+    found = planned.analyse(planned.new().raw("SELECT ").add(condition).raw(" FROM ").add(old))
+    if len(found) != 1 or found[0][1].kind not in ("boolean", "void"):
+        raise AnalysisError(
+            "The condition of REPLACE WHERE is neither true nor false.",
+            planned.text, where.start, where.end,
+            condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
+        )  # fmt: skip
 
 
 def _checked(condition: Text) -> Text:
@@ -101,25 +119,19 @@ def _checked(condition: Text) -> Text:
     return action.raw(f" THEN {ew.INSERT} ELSE {failed} END")
 
 
-def _new_rows(planned: Planned, inserts: Text, alias: str) -> Text:
+def _new_rows(planned: Planned, inserts: Text) -> Text:
     """The rows of an INSERT, with all columns as they will be read, and the partitions' texts."""
     table = planned.table
-    columns = [
-        f"{as_read(quote(column.name), column, is_partition=False)} AS {quote(column.name)}"
-        for column in table.columns
-    ]
-    for ordinal, column in enumerate(table.partition_columns):
-        value = f"CAST({ew.VALUE}{ordinal} AS {shown_type(column.type)})"
-        read = as_read(value, column, is_partition=True)
-        columns += [f"{read} AS {quote(column.name)}", f"{ew.VALUE}{ordinal}"]
-    rows = planned.new().raw("(SELECT ").commas(list(columns))
-    return rows.raw("\nFROM (").add(inserts).raw(f"\n)) AS {quote(alias)}")
+    pairs = zip(new_values(table), table.all_columns, strict=True)
+    columns: list[Text | str] = [f"{value} AS {quote(column.name)}" for value, column in pairs]
+    columns += [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]
+    return planned.new().raw("SELECT ").commas(columns).raw("\nFROM (").add(inserts).raw("\n)")
 
 
-def _insert_events(planned: Planned, rows: Text, action: Text) -> Text:
+def _insert_events(planned: Planned, rows: str, action: Text) -> Text:
     columns: list[Text | str] = [f"NULL AS {key}" for key in ew.KEYS]
     columns += [planned.new().add(action).raw(f" AS {ew.ACTION}"), *_values(planned)]
-    return planned.new().raw("SELECT ").commas(columns).raw("\nFROM ").add(rows)
+    return planned.new().raw("SELECT ").commas(columns).raw(f"\nFROM {rows}")
 
 
 def _delete_events(planned: Planned, rows: Text, target: str) -> Text:

@@ -26,10 +26,11 @@ from acidsql.plan.query import (
     refuse_reserved_names,
     rewrite,
     view_name,
+    without_database,
 )
 from acidsql.plan.replace import plan_replace
 from acidsql.plan.returning import ReturningQuery, plan_returning
-from acidsql.plan.sqltext import Text
+from acidsql.plan.sqltext import Edit, Text
 from acidsql.plan.stars import star_edits
 from acidsql.plan.update import plan_update
 from acidsql.plan.view_text import need_table
@@ -45,6 +46,7 @@ from acidsql.sql.statements import (
     Merge,
     MultiInsert,
     Query,
+    Replacing,
     Undo,
     Update,
 )
@@ -140,6 +142,8 @@ def plan_dml(
     edits = [*rewritten.edits, *placeholders(text)]
     if isinstance(statement, Update | Delete | Merge):
         edits += star_edits(text, statement, resolve, double_quoted=double_quoted)
+    if isinstance(statement, Insert) and (replacing := statement.replacing) is not None:
+        edits += _of_target(text, statement, replacing, resolve)
     blank = Text(text, edits)
     if isinstance(statement, MultiInsert):
         return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins, policy)
@@ -167,6 +171,13 @@ def plan_dml(
         event_query = replace(event_query, notes_replaced=returning.needs_pairs)
     before = None if event_query.table == table else table
     return Prepared((event_query,), standins, returning=returning, before=before)
+
+
+def _of_target(text: str, statement: Insert, replacing: Replacing, resolve: Resolve) -> list[Edit]:
+    """Edits ``db.t.c`` → ``t.c`` in the condition of REPLACE WHERE: a stand-in has no database."""
+    where = [] if replacing.where is None else [replacing.where]
+    name = _target(text, statement, resolve).name
+    return [edit for edit, _ in without_database(text, where, [name])]
 
 
 def _read_again(text: str, double_quoted: bool) -> Insert:

@@ -79,6 +79,15 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
     return [plain] if table is None else [plain, (table.name.database, table.name.name)]
 
 
+def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
+    """The place of the first ``*`` in an expression that stands for columns."""
+    found = references(text, expression, double_quoted_identifiers=double_quoted, is_value=True)
+    for star in found.blocks[0].stars:
+        if star.qualifier is not None or _is_argument(text, star, expression):
+            return star.span
+    return None
+
+
 def _is_argument(text: str, star: Star, expression: Span) -> bool:
     rest = tokenize(text[star.span.end : expression.end])
     return star.kind is StarKind.ARGUMENT and rest[0].text in (")", ",")

@@ -10,6 +10,7 @@ from acidsql.plan.event_query import (
     EventQuery,
     Planned,
     assigned,
+    default_value,
     key_columns,
     may_be_few,
     partition_text,
@@ -23,7 +24,6 @@ from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import (
     BoundAssignment,
     bind_assignments,
-    default_sql,
     is_default,
     value_span,
 )
@@ -98,7 +98,7 @@ def _new_values(
 
 def _value(item: BoundAssignment, planned: Planned) -> Text:
     if is_default(item.value):
-        return planned.new().raw(default_sql(item.column))
+        return planned.new().raw(default_value(planned, item.column))
     assert isinstance(item.value, Span)
     refuse_window(planned, item.value)
     return single(planned.new().user(item.value))

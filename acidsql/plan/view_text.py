@@ -28,7 +28,7 @@ TIMESTAMP_TYPE = "spark.sql.timestampType"
 KEPT = (
     ANSI, TIME_ZONE, DOUBLE_QUOTES, TIMESTAMP_TYPE, "spark.sql.caseSensitive",
     "spark.sql.parser.escapedStringLiterals", "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.groupByOrdinal", "spark.sql.orderByOrdinal", "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.groupByOrdinal", "spark.sql.orderByOrdinal",
 )  # fmt: skip
 _OF_HIVE = {ANSI: "false", DOUBLE_QUOTES: "false", TIMESTAMP_TYPE: "TIMESTAMP_NTZ"}
 # Spark's names for the settings and for the current database, in a view's properties.

@@ -25,6 +25,8 @@ IsAcid = Callable[[tuple[str, ...]], bool]
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "MAP", "REDUCE"})
 BRANCHES = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"))
+# Not FROM, which IS DISTINCT FROM has, and no bracket, which may be a part of the condition.
+_BEHIND_CONDITION = ("SELECT", "WITH", "VALUES", "TABLE")
 _HEAD_ENDS = QUERY_STARTS | {"PARTITION", "BY", "REPLACE", "IF"}
 # A VALUES list with one of these words outside brackets is a query.
 _QUERY_TAIL = words(
@@ -134,7 +136,9 @@ def _replacing(c: Cursor, *, alone: bool) -> Replacing | None:
     if not is_where:
         columns = column_list(c)
         return Replacing(c.span_from(start), using=columns)
-    where = c.expression(("SELECT", "WITH", "VALUES"), what="a condition")
+    where = c.expression(_BEHIND_CONDITION, what="a condition")
+    if c.done:
+        c.fail("Expected a query behind the condition: SELECT, WITH, VALUES or TABLE")
     return Replacing(c.span_from(start), where)
 
 

@@ -33,6 +33,7 @@ from acidsql.sql.statements import Effect, Reads, SparkStatement
 from acidsql.sql.table_changes import TableChanges
 from acidsql.sql.tokens import Span
 from acidsql.statements.changes import ChangeFeed
+from acidsql.statements.directories import refuse_owned_directory
 from acidsql.statements.explain import locks_section, plan_section, tables_section
 from acidsql.statements.family import Context
 from acidsql.statements.result import nothing, rows_frame
@@ -306,6 +307,7 @@ class Reader:
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
             is_ours, double_quoted = self._sparks.is_ours, said.double_quoted
             refuse_new_location(said.text, is_ours, double_quoted=double_quoted)
+            refuse_owned_directory(self._metastore, said.text, double_quoted=double_quoted)
             self._sparks.share_named(said.text)
         if statement.reads is Reads.NOTHING:
             return self._alone(said, args, resolve)

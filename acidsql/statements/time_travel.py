@@ -190,8 +190,8 @@ class TimeTravel:
         needed = shown.complete_up_to
         raise SnapshotTooOldError(
             f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
-            f"after a compaction, or a partition was dropped. The oldest version that can be "
-            f"read is {oldest}. A greater acidsql.history.retention or "
+            f"after a compaction, a partition was dropped, or the table was replaced. The oldest "
+            f"version that can be read is {oldest}. A greater acidsql.history.retention or "
             "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
             "compaction has replaced.",
             table=table.name, version=needed, oldest=oldest,

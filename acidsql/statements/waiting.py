@@ -5,6 +5,7 @@ The records wait in the pending tables (``acid.cdc``). A job counts them, if the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,10 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid import cdc
 from acidsql.acid.table import Table, TableName
+from acidsql.errors import AcidSqlError
 from acidsql.metastore.streams import StreamEntry, may_write_to
 from acidsql.plan.query import StandIn, view_name
 from acidsql.statements.family import Context
 from acidsql.statements.table_rows import TableRows
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,15 @@ class WaitingRecords:
     def of(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
         """What waits for each entry; None: no pending table is beside its tables.
 
-        In a transaction also None: its snapshot, which this would take, is not what waits now.
+        In a transaction also None: its snapshot, which this would take, is not what waits now. And
+        None if a pending table cannot be read: the rest of the answer does not depend on it.
         """
         tables = self._pending_tables() if entries and self._transactions.is_plain else {}
-        groups = self._groups(tables)
+        try:
+            groups = self._groups(tables)
+        except AcidSqlError as error:
+            _log.warning("Records that wait at commit points cannot be counted: %s", error)
+            return [None] * len(entries)
         return [self._of(entry, tables, groups) for entry in entries]
 
     def _of(

@@ -89,7 +89,7 @@ class Writer:
             with lower.mapped_errors(query):
                 source = lower.frame(self._context.spark, query, views, said.args)
                 rows = files.enter_context(staged(source, location, txn.id))
-            views[prepared.source.view] = rows
+            views[prepared.source.view] = lower.with_chars(rows, prepared.source)
             yield
 
     def _writing(self, txn: Txn, query: EventQuery, touched: Touched) -> Writing:

@@ -180,3 +180,27 @@ def test_records_of_changes_keep_the_condition(acid):
     broken(acid, follow.format("(2, -2, 2), (3, 3, 1)"), "t_chk_1", "n > 0 is false for n = -2")
     acid.sql(follow.format("(2, 5, 2)"))  # no trace is left of the record that was refused
     assert table(acid) == [(1, 1), (2, 5)]
+
+
+def test_a_char_is_compared_as_readers_compare_it(acid):
+    acid.sql("CREATE TABLE t (a INT, c CHAR(3), CONSTRAINT k CHECK (c <> 'no' AND c <> 'bad'))")
+    for wrong in ("no", "bad"):
+        with pytest.raises(ConstraintError, match="CHECK_CONSTRAINT_VIOLATION"):
+            acid.sql(f"INSERT INTO t VALUES (1, '{wrong}')")
+    acid.sql("INSERT INTO t VALUES (1, 'ok')")
+    acid.sql("ALTER TABLE t ADD CONSTRAINT some CHECK (c IN ('ok', 'a'))")
+    acid.sql("UPDATE t SET a = a + 1")
+    assert acid.sql("SELECT a FROM t WHERE c = 'ok'").collect() == [(2,)]
+
+
+def test_a_condition_means_the_same_in_every_time_zone_and_with_raw_literals(acid, conf):
+    acid.sql(
+        "CREATE TABLE t (ts TIMESTAMP CHECK (ts < TIMESTAMP'2024-06-01 00:00:00Z'), "
+        "s STRING CHECK (s RLIKE '^\\\\d+$'))"
+    )
+    for zone, escaped in (("UTC", "false"), ("Asia/Tokyo", "true")):
+        conf("spark.sql.session.timeZone", zone)
+        conf("spark.sql.parser.escapedStringLiterals", escaped)
+        with pytest.raises(ConstraintError, match="CHECK_CONSTRAINT_VIOLATION"):
+            acid.sql("INSERT INTO t (ts) SELECT TIMESTAMP_NTZ'2024-06-01 03:00:00'")
+        acid.sql("INSERT INTO t SELECT TIMESTAMP_NTZ'2024-05-31 23:00:00', '13'")

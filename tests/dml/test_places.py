@@ -322,3 +322,25 @@ def test_where_a_dropped_table_is_still_to_be_deleted_no_other_table_is_made(
     acid.sql(f"CREATE TABLE z (id INT) LOCATION '{place}'")
     acid.sql("INSERT INTO z VALUES (2)")
     assert rows(acid, "z") == [(2,)]
+
+
+# ── INSERT OVERWRITE DIRECTORY ───────────────────────────────────────────────────────────────────
+
+
+def test_spark_does_not_overwrite_the_directory_of_a_table(acid, ext):
+    """Neither one inside of it nor one around it, also of a dropped table that readers still
+    need."""
+    target = [
+        "DIRECTORY '{}' USING orc",
+        "LOCAL DIRECTORY '{}' STORED AS ORC",
+        "DIRECTORY USING orc OPTIONS ('path' '{}')",
+        "DIRECTORY USING orc OPTIONS (compression 'none', path = '{}')",
+    ]
+    for path in (f"{ext}/x", f"{ext}/x/delta_0000001_0000001_0000", f"{ext}", f"file:{ext}/y/../x"):
+        for words in target:
+            insert = f"INSERT OVERWRITE {words.format(path)} SELECT * FROM c"
+            condition = refused(acid, f"WITH c AS (SELECT 1 AS x) {insert}")
+            assert condition == "UNSUPPORTED_FEATURE.OVERWRITE_DIRECTORY"
+    assert rows(acid, "x") == [(1,)]
+    acid.sql(f"INSERT OVERWRITE DIRECTORY '{ext}/free' USING orc SELECT * FROM x")
+    assert acid.spark.read.orc(f"{ext}/free").collect() == [(1,)]

@@ -231,4 +231,29 @@ def test_columns_that_cannot_be_stored_are_refused(acid):
     insert = "INSERT WITH SCHEMA EVOLUTION INTO t BY NAME "
     refused(acid, insert + "SELECT 1 AS id, NULL AS a", "UNSUPPORTED_DATATYPE")
     refused(acid, insert + "SELECT 1 AS id, 2 AS row__id", "UNSUPPORTED_FEATURE.RESERVED")
+    refused(acid, insert + "SELECT 1 AS id, 2 AS ``", "INVALID_IDENTIFIER")
+    refused(acid, "CREATE TABLE u AS SELECT 1 AS ``", "INVALID_IDENTIFIER")
     refused(acid, insert + "SELECT 1 AS id, 2 AS a, 3 AS A", "INCOMPATIBLE_DATA_FOR_TABLE")
+
+
+def test_a_merge_means_the_same_as_before_it_had_new_columns(acid):
+    """Also if it names row__id, and has an INSERT without a list of columns."""
+    fill(acid, "t (id INT, v INT)", "1, 1")
+    fill(acid, "s (id INT, v INT, x INT)", "1, 10, 100", "2, 20, 200")
+    acid.sql(
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING s ON t.id = s.id AND t.row__id.rowid >= 0 "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v)"
+    )
+    assert columns(acid) == [("id", "int"), ("v", "int"), ("x", "int")]
+    assert table(acid) == ordered([(1, 10, 100), (2, 20, None)])
+
+
+def test_two_columns_of_the_source_with_one_name_are_refused(acid, conf):
+    conf("spark.sql.caseSensitive", "true")
+    fill(acid, "t (id INT)", "1")
+    refused(
+        acid,
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, 2 AS z, 3 AS Z) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
+        "AMBIGUOUS_COLUMN_REFERENCE",
+    )

@@ -236,3 +236,15 @@ def test_legacy_reads_texts_as_sparks_legacy_cast_does(spark, acid, conf, ansi):
     assert acid.sql("SELECT bo, de, i FROM t").collect() == [(True, 1, 0)]
     acid.sql("UPDATE t SET da = concat('2024-01-', '31'), i = concat(x, 'o')")
     assert acid.sql("SELECT CAST(da AS STRING), i FROM t").collect() == [("2024-01-31", None)]
+
+
+def test_strict_takes_a_columns_own_default(acid, conf):
+    acid.sql("CREATE TABLE t (a INT, b TINYINT DEFAULT 1)")
+    conf("spark.sql.storeAssignmentPolicy", "STRICT")
+    acid.sql("INSERT INTO t (a) VALUES (1)")
+    acid.sql("INSERT INTO t VALUES (2, CAST(1 AS TINYINT)), (3, CAST(2 AS TINYINT))")
+    acid.sql("UPDATE t SET b = DEFAULT WHERE a = 3")
+    acid.sql(
+        "MERGE INTO t USING (SELECT 4 AS k) ON a = k WHEN NOT MATCHED THEN INSERT (a) VALUES (k)"
+    )
+    assert sorted(map(tuple, acid.table("t").collect())) == [(1, 1), (2, 1), (3, 1), (4, 1)]
