@@ -46,7 +46,6 @@ from acidsql.sql.statements import (
     Merge,
     MultiInsert,
     Query,
-    Replacing,
     Undo,
     Update,
 )
@@ -139,12 +138,8 @@ def plan_dml(
         statement = _read_again(text, double_quoted)
     refuse_reserved_names(text)
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
-    edits = [*rewritten.edits, *placeholders(text)]
-    if isinstance(statement, Update | Delete | Merge):
-        edits += star_edits(text, statement, resolve, double_quoted=double_quoted)
-    if isinstance(statement, Insert) and (replacing := statement.replacing) is not None:
-        edits += _of_target(text, statement, replacing, resolve)
-    blank = Text(text, edits)
+    own = _own_edits(text, statement, resolve, double_quoted)
+    blank = Text(text, [*rewritten.edits, *placeholders(text), *own])
     if isinstance(statement, MultiInsert):
         return _multi_insert(text, statement, resolve, analyse, blank, rewritten.standins, policy)
     table = _target(text, statement, resolve)
@@ -173,9 +168,17 @@ def plan_dml(
     return Prepared((event_query,), standins, returning=returning, before=before)
 
 
-def _of_target(text: str, statement: Insert, replacing: Replacing, resolve: Resolve) -> list[Edit]:
-    """Edits ``db.t.c`` → ``t.c`` in the condition of REPLACE WHERE: a stand-in has no database."""
-    where = [] if replacing.where is None else [replacing.where]
+def _own_edits(text: str, statement: Dml, resolve: Resolve, double_quoted: bool) -> list[Edit]:
+    """Edits for what the target's stand-in has more, or less, than the table.
+
+    It has columns of our own, which a ``*`` must not show. It has no database, so ``db.t.c`` in the
+    condition of REPLACE WHERE becomes ``t.c``.
+    """
+    if isinstance(statement, Update | Delete | Merge):
+        return star_edits(text, statement, resolve, double_quoted=double_quoted)
+    if not isinstance(statement, Insert) or statement.replacing is None:
+        return []
+    where = [] if statement.replacing.where is None else [statement.replacing.where]
     name = _target(text, statement, resolve).name
     return [edit for edit, _ in without_database(text, where, [name])]
 

@@ -66,5 +66,5 @@ INSERT INTO t FROM s SELECT a INSERT INTO t2 SELECT b
 INSERT INTO t PARTITION (`` = 1) SELECT a
 -- case PARSE_SYNTAX_ERROR at 21-27: Expected SELECT
 FROM s INSERT INTO t VALUES (1)
--- case PARSE_SYNTAX_ERROR at 47-47: Expected a query behind the condition
+-- case PARSE_SYNTAX_ERROR at 46-46: Expected a query behind the condition
 INSERT INTO t REPLACE WHERE (a = 1) (SELECT 1)
