@@ -17,6 +17,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan.names import Names
+from acidsql.sql import statements as st
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.result import Receipt
@@ -75,6 +76,29 @@ class Family:
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
+
+    def _is_taken(
+        self, statement: st.CreateTable | st.CreateView, name: TableName, found: str | None
+    ) -> bool:
+        """Whether a name is taken, and IF NOT EXISTS leaves nothing to do.
+
+        Args:
+            statement: The statement.
+            name: The full name of the new table or view.
+            found: What has this name in the metastore, in words; None: nothing.
+
+        Raises:
+            CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.
+        """
+        if statement.if_not_exists and (found or self._names.is_sparks(statement.name.parts)):
+            return True
+        if found is None:
+            self._names.need_free(statement.name)
+            return False
+        raise CatalogError(
+            f"There is {found} {name} already.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
+        )  # fmt: skip
 
     def handlers(self) -> dict[type, Handler]:
         """The method for each type of statement that this family runs."""

@@ -325,15 +325,8 @@ class TableStatements(ConstraintStatements):
             self._refuse_to_replace(statement, name)
             return False
         is_ours = is_view or self._metastore.get_table(name) is not None
-        if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
-            return True
-        if not is_ours:
-            self._names.need_free(statement.name)
-            return False
-        raise CatalogError(
-            f"There is {'a view' if is_view else 'an ACID table'} {name} already.",
-            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
-        )  # fmt: skip
+        found = "a view" if is_view else "an ACID table" if is_ours else None
+        return self._is_taken(statement, name, found)
 
     def _refuse_to_replace(self, statement: st.CreateTable, name: TableName) -> None:
         if not self._metastore.abilities.replaces_tables:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from acidsql.acid.table import TableName
-from acidsql.errors import CatalogError
 from acidsql.plan.locking import exclusive
 from acidsql.plan.view_text import need_view
 from acidsql.sql import statements as st
@@ -73,12 +72,5 @@ class ViewStatements(Family):
         if is_view and statement.or_replace:
             return False
         is_ours = is_view or self._metastore.get_table(name) or self._metastore.foreign_table(name)
-        if statement.if_not_exists and (is_ours or self._names.is_sparks(statement.name.parts)):
-            return True
-        if not is_ours:
-            self._names.need_free(statement.name)
-            return False
-        raise CatalogError(
-            f"There is a {'view' if is_view else 'table'} {name} already.",
-            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=name,
-        )  # fmt: skip
+        found = "a view" if is_view else "a table" if is_ours else None
+        return self._is_taken(statement, name, found)

@@ -180,13 +180,17 @@ class HiveCatalog(HiveConstraints):
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )
+        self._make(request, table.name.database)
+        self._check_made(table)
+
+    def _make(self, request: Any, database: str) -> None:
+        """Let the server make a table or view. Raises CatalogError if it has no such database."""
         try:
             self._call("create_table_req", request)
         except CatalogError as error:
-            if self.get_database(table.name.database) is None:
-                raise no_database(table.name.database) from error
+            if self.get_database(database) is None:
+                raise no_database(database) from error
             raise
-        self._check_made(table)
 
     def _seed(self, name: TableName, last: int) -> None:
         """Let a new table's write ids begin above ``last``.

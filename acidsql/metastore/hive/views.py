@@ -5,7 +5,7 @@ from __future__ import annotations
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.catalog import HiveCatalog, no_database
+from acidsql.metastore.hive.catalog import HiveCatalog
 from acidsql.metastore.hive.idl import hive
 
 
@@ -34,12 +34,7 @@ class HiveViews(HiveCatalog):
             processorCapabilities=convert.CAPABILITIES,
             processorIdentifier=f"acidsql@{self._user}",
         )
-        try:
-            self._call("create_table_req", request)
-        except CatalogError as error:
-            if self.get_database(view.name.database) is None:
-                raise no_database(view.name.database) from error
-            raise
+        self._make(request, view.name.database)
 
     def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
         self._need_open(txn_id)
