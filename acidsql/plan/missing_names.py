@@ -52,7 +52,7 @@ class MissingNames:
             with no_log():  # an error is raised, so it need not be printed, too
                 yield
         except (AnalysisException, AnalysisError) as error:
-            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or _is_of_view(error):
                 raise
             parts = self._parts(error, text)
             if (found := self._names.foreign(parts) if parts else None) is not None:
@@ -75,7 +75,7 @@ class MissingNames:
         """The error with a caret and with similar names."""
         if isinstance(error, AnalysisError):
             words, place = error.words, Span(error.start, error.end)
-            text = text if error.text is None else error.text
+            text = error.text or text  # with the variables substituted
         else:
             words, place = f"There is no table or view {quoted_path(parts)}.", _place(parts, text)
         similar = self._similar(parts) if parts else []
@@ -97,6 +97,11 @@ class MissingNames:
         with suppress(PySparkException):
             known.update(table_names(self._spark, name.database))
         return get_close_matches(name.name, sorted(known), _SHOWN)
+
+
+def _is_of_view(error: AnalysisException | AnalysisError) -> bool:
+    """Whether the name stands in the query of a view, and not in the statement."""
+    return isinstance(error, AnalysisError) and error.text is None
 
 
 def _place(parts: tuple[str, ...], text: str) -> Span:

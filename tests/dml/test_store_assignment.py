@@ -38,6 +38,7 @@ def parquet(spark):
     spark.sql(f"CREATE TABLE oracle_types ({columns}) USING parquet")
     yield "oracle_types"
     spark.sql("DROP TABLE oracle_types")
+    spark.catalog.dropTempView("oracle_source")
 
 
 @pytest.fixture(scope="module")
