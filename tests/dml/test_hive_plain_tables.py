@@ -12,10 +12,15 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 import pyorc
 from kit import rows
-from pyspark.errors import AnalysisException
 
 import acidsql
-from acidsql.errors import FormatError, SnapshotTooOldError, SqlError, UnsupportedError
+from acidsql.errors import (
+    AnalysisError,
+    FormatError,
+    SnapshotTooOldError,
+    SqlError,
+    UnsupportedError,
+)
 from acidsql.metastore.hive.idl import hive
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
@@ -286,7 +291,7 @@ def test_a_change_of_what_is_no_acid_table_says_what_it_is(acid, put, options, s
             with pytest.raises(UnsupportedError, match=said) as caught:
                 acid.sql(statement.format(name))
             assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.FOREIGN_TABLE"
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(AnalysisError, match="TABLE_OR_VIEW_NOT_FOUND"):
         acid.sql("DELETE FROM nowhere")
     acid.sql("SET hive.exec.drop.ignorenonexistent = true")
     acid.sql("DROP TABLE nowhere")
