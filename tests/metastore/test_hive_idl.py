@@ -103,3 +103,9 @@ def test_methods_know_what_they_return_and_throw():
     assert methods["commit_txn"].returns is False
     assert methods["commit_txn"].throws == ("o1", "o2")
     assert methods["get_open_txns"].returns is True
+
+
+def test_a_constraint_that_the_server_refuses_is_an_error_that_is_known():
+    """An exception that the interface file does not declare would be taken for success."""
+    for kind in ("not_null", "default", "check"):
+        assert methods[f"add_{kind}_constraint"].throws == ("o1", "o2")

@@ -880,6 +880,7 @@ service ThriftHiveMetastore {
   void add_not_null_constraint(1: AddNotNullConstraintRequest req)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
   void add_default_constraint(1: AddDefaultConstraintRequest req)
+      throws (1: NoSuchObjectException o1, 2: MetaException o2),
   void add_check_constraint(1: AddCheckConstraintRequest req)
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
   void drop_constraint(1: DropConstraintRequest req)
