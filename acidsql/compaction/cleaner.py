@@ -270,8 +270,13 @@ class Cleaner:
     def _dropped(self, *, only_replaced: bool = False) -> list[Removed]:
         """The directories of dropped tables, and of replaced ones that nobody can read."""
         removed = []
-        for cleanup in self._metastore.pending_cleanups():
-            if (only_replaced and not cleanup.until) or self._is_any_open(cleanup.until):
+        pending = self._metastore.pending_cleanups()
+        # Ask after that: no transaction up to ``until`` can begin any more.
+        readers = self._open_txns() if any(one.until for one in pending) else []
+        for cleanup in pending:
+            if only_replaced and not cleanup.until:
+                continue
+            if any(txn_id <= cleanup.until for txn_id in readers):
                 continue
             fs = filesystem_for(cleanup.location)
             try:
@@ -290,12 +295,9 @@ class Cleaner:
             removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
         return removed
 
-    def _is_any_open(self, until: int) -> bool:
-        """Whether a transaction or lease up to this number is open."""
-        return until > 0 and any(
-            one.state is TxnState.OPEN and one.txn_id <= until
-            for one in self._metastore.show_txns()
-        )
+    def _open_txns(self) -> list[int]:
+        """The transactions and leases that are open."""
+        return [one.txn_id for one in self._metastore.show_txns() if one.state is TxnState.OPEN]
 
     # ── shared by all of these ───────────────────────────────────────────────────────────────
 

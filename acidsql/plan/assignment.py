@@ -214,12 +214,14 @@ class _Assignment:
         wrong = f"{cast} IS NULL"
         if target.kind == "timestamp":
             wrong = f"({wrong} OR {sql} RLIKE {literal(_HAS_ZONE)})"
+        instead = "NULL" if self._policy is Policy.LEGACY else self._no_value(sql, target)
+        return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {instead} ELSE {cast} END"
+
+    def _no_value(self, sql: str, target: HiveType) -> str:
+        """SQL that fails the job, because a text is no value of the target type."""
         kind = str(target).upper()
         said = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
-        failed = raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
-        if self._policy is Policy.LEGACY:
-            failed = "NULL"
-        return f"CASE WHEN {sql} IS NOT NULL AND {wrong} THEN {failed} ELSE {cast} END"
+        return raise_told("CAST_INVALID_INPUT", "22018", f"concat({said}, {sql})")
 
     def _nested(self, sql: str, source: HiveType, target: HiveType, depth: int) -> str:
         if _same_for_storage(source, target):

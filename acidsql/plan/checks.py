@@ -112,13 +112,10 @@ def checked(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]]
         for name, condition in table.checks.items()
     )
     # The first column is in every new row, so Spark never leaves the check out.
-    values = [f"CASE{broken} ELSE {_WRITTEN}0 END", *(f"{_WRITTEN}{i}" for i in _rest(table))]
+    others = (f"{_WRITTEN}{i}" for i in range(1, len(table.columns)))
+    values = [f"CASE{broken} ELSE {_WRITTEN}0 END", *others]
     new = [f"{value} AS {name}" for value, name in zip(values, names, strict=False)]
     return [*beside, *written, *read], [*beside, *new]
-
-
-def _rest(table: Table) -> range:
-    return range(1, len(table.columns))
 
 
 def _failed(table: Table, name: str, condition: str) -> str:
