@@ -22,9 +22,7 @@ def plan_delete(statement: Delete, planned: Planned) -> EventQuery:
         AnalysisError: A name or a type in WHERE is wrong.
     """
     alias = statement.qualifier
-    query = planned.new()
-    if statement.ctes is not None:
-        query.verbatim(statement.ctes).raw("\n")
+    query = planned.new(statement.ctes)
     query.raw("SELECT\n").commas([*key_columns(alias), f"{ew.DELETE} AS {ew.ACTION}"])
     query.raw(f"\nFROM {planned.standin} AS {quote(alias)}")
     if statement.where is not None:

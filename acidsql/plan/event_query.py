@@ -143,9 +143,9 @@ class Planned:
     policy: Policy = Policy.ANSI
     before: Table | None = None
 
-    def new(self) -> Text:
-        """An empty text over the statement."""
-        return self.blank.new()
+    def new(self, ctes: Span | None = None) -> Text:
+        """A text over the statement: empty, or with a leading WITH clause."""
+        return self.blank.new(ctes)
 
 
 def assigned(

@@ -15,6 +15,7 @@ from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import Fields, Planned
+from acidsql.plan.insert import queried
 from acidsql.plan.merge_clauses import PRESENT
 from acidsql.sql.statements import (
     Action,
@@ -41,11 +42,7 @@ def for_insert(statement: Insert, planned: Planned) -> Planned:
     """
     if not statement.evolves:
         return planned
-    source = planned.new()
-    if statement.ctes is not None:
-        source.verbatim(statement.ctes).raw("\n")
-    place = statement.source.span
-    return _evolved(planned, planned.analyse(source.verbatim(place)), place)
+    return _evolved(planned, planned.analyse(queried(statement, planned)), statement.source.span)
 
 
 def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
@@ -88,27 +85,27 @@ def _named(clause: MergeClause) -> Iterable[Name]:
 
 def _evolved(planned: Planned, source: Fields, place: Span) -> Planned:
     """The same facts, with the columns of the source in the target and in its stand-in."""
-    old, table = planned.table, planned.table
-    known = {column.name for column in table.all_columns}
+    old = planned.table
+    columns = {column.name: column for column in old.columns}
+    partitions = {column.name for column in old.partition_columns}
     for name, kind in source:
-        if name.lower() not in known:
+        if (known := columns.get(name.lower())) is not None:
+            columns[known.name] = _widened(old, known, kind)
+        elif name.lower() not in partitions:
             column = new_column(name, kind, planned.text, place)
             check_name(column, planned.text, place)
-            table = replace(table, columns=(*table.columns, column))
-            known.add(column.name)
-        else:
-            widened = (_widened(old, column, name, kind) for column in table.columns)
-            table = replace(table, columns=tuple(widened))
+            columns[column.name] = column
+    table = replace(old, columns=tuple(columns.values()))
     if table == old:
         return planned
     standin = planned.standin and _shown_as(table, planned)
     return replace(planned, table=table, standin=standin, before=old)
 
 
-def _widened(table: Table, column: Column, name: str, kind: HiveType) -> Column:
+def _widened(table: Table, column: Column, kind: HiveType) -> Column:
     before = parse_type(column.type)
     same_family = any({before.kind, kind.kind} <= family for family in _FAMILIES)
-    if column.name != name.lower() or not same_family or not can_widen(before, kind):
+    if not same_family or not can_widen(before, kind):
         return column
     is_fixed = table.file_format == PARQUET or (
         column.name in table.bucket_columns and not keeps_bucket(before, kind)

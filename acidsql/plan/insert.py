@@ -167,13 +167,16 @@ def _static_partition(planned: Planned, bound: InsertColumns) -> Text | None:
 
 
 def _source(statement: Insert, bound: InsertColumns, planned: Planned) -> tuple[Text, int | None]:
-    source = planned.new()
-    if statement.ctes is not None:
-        source.verbatim(statement.ctes).raw("\n")
     assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
-        return source.verbatim(statement.source.span), None
-    return source.add(_values(statement.source, bound, planned)), len(statement.source.rows)
+        return queried(statement, planned), None
+    values = _values(statement.source, bound, planned)
+    return planned.new(statement.ctes).add(values), len(statement.source.rows)
+
+
+def queried(statement: Insert, planned: Planned) -> Text:
+    """The query of an INSERT … SELECT."""
+    return planned.new(statement.ctes).verbatim(statement.source.span)
 
 
 def _is_literal(source: object, i: int, bound: InsertColumns, planned: Planned) -> bool:

@@ -64,7 +64,7 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
     parts = expressions(statement) if statement.ctes is not None else ()
     if any(has_subquery(blank.source, part) for part in parts):
         return None
-    query = _with_ctes(statement, blank).raw("SELECT * FROM ")
+    query = blank.new(statement.ctes).raw("SELECT * FROM ")
     return Derived(view_name(), query.add(_source_text(statement, blank, source_view)))
 
 
@@ -84,7 +84,7 @@ def plan_merge(
     """
     if derived is None:
         source = _source_text(statement, planned.new(), source_view)
-        alone = _with_ctes(statement, planned.blank).raw("SELECT * FROM ").add(source)
+        alone = planned.new(statement.ctes).raw("SELECT * FROM ").add(source)
     else:
         source = planned.new().raw(f"{derived.view}{_alias(statement)}")
         statement, alone = replace(statement, ctes=None), derived.query
@@ -162,11 +162,6 @@ def _sent(statement: Merge, planned: Planned, source: Text) -> Text:
     return text.raw(f") AS {name}")
 
 
-def _with_ctes(statement: Merge, blank: Text) -> Text:
-    text = blank.new()
-    return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
-
-
 def _only_deletes(statement: Merge) -> bool:
     """Whether a second match is allowed: to delete a row twice is to delete it."""
     matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
@@ -211,7 +206,7 @@ def _check_sides(statement: Merge, planned: Planned, source: Text, bound: Sequen
                 if item.clause.condition is not None:
                     used.append(planned.new().user(item.clause.condition))
         if used:
-            query = _with_ctes(statement, planned.blank)
+            query = planned.new(statement.ctes)
             planned.analyse(query.raw("SELECT\n").commas(used).raw("\nFROM ").add(side))
 
 
@@ -227,7 +222,7 @@ def _pairs(
     ]
     columns.append(_which_clause(planned, alias, bound))
     columns += _guarded_values(planned, bound)
-    text = _with_ctes(statement, planned.blank)
+    text = planned.new(statement.ctes)
     kinds = {clause.matched for clause in statement.clauses}
     join = _JOINS[Matched.NOT_MATCHED in kinds, Matched.NOT_MATCHED_BY_SOURCE in kinds]
     text.raw("SELECT\n").commas(columns)

@@ -13,15 +13,12 @@ new rows twice, so they are evaluated once, before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.assignment import raise_sql
 from acidsql.plan.checks import new_values
 from acidsql.plan.event_query import (
     Derived,
     EventQuery,
-    Fields,
     Planned,
     key_columns,
     refuse_window,
@@ -40,15 +37,12 @@ from acidsql.storage.columns import quote
 _NEW = f"{ew.PREFIX}new"
 
 
-def plan_replace(
-    statement: Insert, planned: Planned, analyse: Callable[[Text, Derived | None], Fields]
-) -> tuple[EventQuery, Derived | None]:
+def plan_replace(statement: Insert, planned: Planned) -> tuple[EventQuery, Derived | None]:
     """Rewrite an INSERT … REPLACE.
 
     Args:
         statement: The statement.
         planned: The facts about the statement.
-        analyse: Asks Spark for the columns of a query over this view.
 
     Returns:
         The query; for REPLACE USING also the view over the new rows, which the query reads twice.
@@ -74,7 +68,6 @@ def plan_replace(
         rows, action = new.view, planned.new().raw(str(ew.INSERT))
     query = _insert_events(planned, rows, action)
     query.raw("\nUNION ALL\n").add(_delete_events(planned, old, target))
-    analyse(query, new)
     if replacing.where is not None:
         return EventQuery(planned.table, query, deletes=True, merge=True, source=new), None
     return EventQuery(planned.table, query, deletes=True, merge=True), new

@@ -210,11 +210,9 @@ def _replacing(
 ) -> Prepared:
     """Rewrite an INSERT … REPLACE."""
     evolved = evolution.for_insert(statement, planned)
-    query, rows = plan_replace(
-        statement, evolved, lambda *over: analyse(over[0], standins, over[1])
-    )
-    before = None if query.table == planned.table else planned.table
-    return Prepared((query,), standins, rows, before=before)
+    query, new_rows = plan_replace(statement, evolved)
+    analyse(query.query, standins, query.source or new_rows)  # what is wrong is told now
+    return Prepared((query,), standins, new_rows, before=evolved.before)
 
 
 def _multi_insert(
@@ -228,7 +226,7 @@ def _multi_insert(
 ) -> Prepared:
     """Rewrite ``FROM s INSERT … INSERT …``. All branches read one evaluation of the source."""
     relation, alias = _relation(text, statement.source)
-    source = _with_ctes(statement, blank).raw("SELECT * FROM ").verbatim(relation)
+    source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
     derived = Derived(view, source)
 
@@ -239,7 +237,7 @@ def _multi_insert(
     for branch in statement.branches:
         table = _target(text, branch, resolve)
         _refuse_hidden(text, branch, table, queries)
-        query = _with_ctes(statement, blank).raw(f"FROM {view}")
+        query = blank.new(statement.ctes).raw(f"FROM {view}")
         if alias is not None:
             query.raw(f" AS {quote(alias)}")
         query.raw("\n").verbatim(branch.body)
@@ -247,11 +245,6 @@ def _multi_insert(
         bound = bind_insert(text, table, branch.columns, branch.partition)
         queries.append(plan_source(planned, bound, query, branch.body, overwrite=branch.overwrite))
     return Prepared(tuple(queries), standins, derived)
-
-
-def _with_ctes(statement: MultiInsert, blank: Text) -> Text:
-    text = blank.new()
-    return text if statement.ctes is None else text.verbatim(statement.ctes).raw("\n")
 
 
 def _relation(text: str, source: Span) -> tuple[Span, str | None]:

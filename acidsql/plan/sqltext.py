@@ -85,9 +85,10 @@ class Text:
         self._map += [(here + shift, there, length) for here, there, length in part._map]
         return self.raw(part.sql)
 
-    def new(self) -> Text:
-        """An empty text over the same source and edits."""
-        return Text(self.source, self._edits)
+    def new(self, ctes: Span | None = None) -> Text:
+        """A text over the same source and edits: empty, or with a leading WITH clause."""
+        text = Text(self.source, self._edits)
+        return text if ctes is None else text.verbatim(ctes).raw("\n")
 
     @property
     def sql(self) -> str:

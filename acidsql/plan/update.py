@@ -83,9 +83,7 @@ def _new_values(
     statement: Update, alias: str, bound: tuple[BoundAssignment, ...], planned: Planned
 ) -> Text:
     """The rows to change: their keys, their old values, and the values of SET."""
-    rows = planned.new()
-    if statement.ctes is not None:
-        rows.verbatim(statement.ctes).raw("\n")
+    rows = planned.new(statement.ctes)
     columns: list[Text | str] = [*key_columns(alias)]
     columns += [f"{quote(alias)}.{quote(c.name)}" for c in planned.table.all_columns]
     columns += [_value(item, planned).raw(f" AS {value_name(i)}") for i, item in enumerate(bound)]
