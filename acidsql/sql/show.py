@@ -49,12 +49,10 @@ def show(c: Cursor, is_acid: IsAcid) -> Statement | None:
         c.take()
         # SHOW NAMESPACES IN a catalog is Spark's.
         return None if c.at("IN") or c.at("FROM") else ShowDatabases(_pattern(c))
-    if c.accept("TABLES"):
-        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
-        return ShowTables(database, _pattern(c))
-    if c.accept("VIEWS"):
-        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
-        return ShowViews(database, _pattern(c))
+    for word, kind in (("TABLES", ShowTables), ("VIEWS", ShowViews)):
+        if c.accept(word):
+            database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
+            return kind(database, _pattern(c))
     return _show_table(c, is_acid)
 
 

@@ -24,7 +24,8 @@ from acidsql.statements.existing_rows import ExistingRows
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt
 from acidsql.statements.said import has_double_quoted_names
-from acidsql.storage.spark.repeatable import is_deterministic, is_of_session
+from acidsql.storage.spark.repeatable import is_deterministic
+from acidsql.storage.spark.temporary import is_of_session
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE")
@@ -46,8 +47,7 @@ class ConstraintStatements(Family):
         given = statement.constraint
         table = self._names.need(statement.name, text)
         bound(self._context, table, [given], text)  # raises before a transaction is opened
-        with self._txns.open(agent_info=text) as txn:
-            txn.lock([exclusive(table.name)], agent_info=text)
+        with self._locked(text, exclusive(table.name)) as txn:
             table = self._again(table.name)
             constraints = bound(self._context, table, [given], text)
             new = constraints[-1]
@@ -60,26 +60,25 @@ class ConstraintStatements(Family):
     @runs(st.DropConstraint)
     def _drop(self, statement: st.DropConstraint, text: str) -> Receipt | None:
         table = self._names.need(statement.name, text)
-        if not self._left(table, statement, text):
+        if self._left(table, statement, text) is None:
             return None
-        with self._txns.open(agent_info=text) as txn:
-            txn.lock([exclusive(table.name)], agent_info=text)
+        with self._locked(text, exclusive(table.name)) as txn:
             left = self._left(self._again(table.name), statement, text)
-            if left:
-                self._metastore.alter_table(table.name, constraints=left[0], txn_id=txn.id)
+            if left is not None:
+                self._metastore.alter_table(table.name, constraints=left, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 
     def _left(
         self, table: Table, statement: st.DropConstraint, text: str
-    ) -> list[list[Constraint]]:
-        """What is left of the constraints; empty if the constraint is not there, and need not."""
+    ) -> list[Constraint] | None:
+        """The other constraints; None if the constraint is not there, and IF EXISTS is said."""
         (name,) = statement.constraint.parts
         left = [one for one in table.constraints if one.name != name.lower()]
         if len(left) < len(table.constraints):
-            return [left]
+            return left
         if statement.if_exists:
-            return []
+            return None
         known = ", ".join(one.name for one in table.constraints) or "none"
         raise AnalysisError(
             f"{table.name} has no constraint '{name}', but: {known}. A NOT NULL that is enforced "

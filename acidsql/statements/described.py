@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from acidsql.acid.constraints import Constraint, Kind
 from acidsql.acid.table import Column, SortColumn, Table, ViewText
 from acidsql.plan.view_text import users_properties
@@ -15,7 +17,7 @@ def create_statement(table: Table) -> str:
     elements = [_column_sql(column, table) for column in table.columns]
     elements += [_constraint_sql(one) for one in table.constraints if one.kind is not Kind.NOT_NULL]
     columns = ",\n  ".join(elements)
-    lines = [f"CREATE TABLE {quote(table.name.database)}.{quote(table.name.name)} (\n  {columns})"]
+    lines = [f"CREATE TABLE {_full(table)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")
     if table.partition_columns:
@@ -27,9 +29,7 @@ def create_statement(table: Table) -> str:
         order = f" SORTED BY ({order})" if order else ""
         lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
     lines.append(f"STORED AS {table.file_format.upper()}")
-    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(table.properties.items()))
-    lines.append(f"TBLPROPERTIES (\n  {pairs})")
-    return "\n".join(lines)
+    return "\n".join([*lines, _tblproperties(table.properties)])
 
 
 def _create_view(view: Table, text: ViewText) -> str:
@@ -37,13 +37,21 @@ def _create_view(view: Table, text: ViewText) -> str:
         quote(column.name) + (f" COMMENT {_string(column.comment)}" if column.comment else "")
         for column in view.columns
     )
-    lines = [f"CREATE VIEW {quote(view.name.database)}.{quote(view.name.name)} (\n  {columns})"]
+    lines = [f"CREATE VIEW {_full(view)} (\n  {columns})"]
     if view.comment:
         lines.append(f"COMMENT {_string(view.comment)}")
     if own := users_properties(view):
-        pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(own.items()))
-        lines.append(f"TBLPROPERTIES (\n  {pairs})")
+        lines.append(_tblproperties(own))
     return "\n".join([*lines, f"AS {text.expanded}"])
+
+
+def _full(table: Table) -> str:
+    return quoted_path((table.name.database, table.name.name))
+
+
+def _tblproperties(properties: Mapping[str, str]) -> str:
+    pairs = ",\n  ".join(f"{_string(k)}={_string(v)}" for k, v in sorted(properties.items()))
+    return f"TBLPROPERTIES (\n  {pairs})"
 
 
 def _sorting(column: SortColumn) -> str:

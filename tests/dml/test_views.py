@@ -252,6 +252,8 @@ def test_older_versions_inside_of_a_view_are_read_and_a_view_has_none(v):
         ("CREATE VIEW x AS SELECT * FROM t, mine", "INVALID_TEMP_OBJ_REFERENCE", "mine"),
         ("CREATE VIEW x AS SELECT own(id) AS a FROM t", "INVALID_TEMP_OBJ_REFERENCE", "own"),
         ("CREATE VIEW x AS SELECT id + number AS a FROM t", "INVALID_TEMP_OBJ_REFERENCE", None),
+        ("CREATE VIEW x AS SELECT id FROM t WHERE id IN (SELECT number)", "INVALID_TEMP_OBJ", None),
+        ("CREATE VIEW x AS WITH c AS (SELECT number) SELECT id FROM t", "INVALID_TEMP_OBJ", None),
     ],
 )
 def test_what_a_view_cannot_do_is_refused_by_name(refusing, statement, condition, at):

@@ -31,7 +31,6 @@ _STATUS = re.compile(
 _WIDER = 8
 _HASHED = 32  # for numeric keys, the driver's hash table takes ten times the keys' bytes
 _TINY = 128 * 1024
-_OF_SESSIONS = ("PYTHON_UDF", "SCALA_UDF", "VARIABLE_REFERENCE")  # in Spark's TreePattern
 
 _Stamp = tuple[str, str, str]  # path, bytes, milliseconds
 
@@ -108,21 +107,6 @@ def is_deterministic(frame: DataFrame) -> bool:
     """Whether Spark calls all expressions of a query deterministic; True without a JVM."""
     execution = getattr(frame, "_jdf", None)
     return execution is None or bool(execution.queryExecution().analyzed().deterministic())
-
-
-def is_of_session(frame: DataFrame) -> bool:
-    """Whether a query has a function or a variable that only this session has.
-
-    False without a JVM.
-    """
-    execution = getattr(frame, "_jdf", None)
-    if execution is None:
-        return False
-    plan = execution.queryExecution().analyzed()
-    jvm = frame.sparkSession._jvm
-    assert jvm is not None
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    return any(plan.containsPattern(getattr(patterns, name)()) for name in _OF_SESSIONS)
 
 
 def constant_columns(frame: DataFrame) -> frozenset[str]:

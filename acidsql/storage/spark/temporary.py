@@ -7,6 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+# Names in Spark's TreePattern.
+_FUNCTIONS, _VARIABLE = ("PYTHON_UDF", "SCALA_UDF"), "VARIABLE_REFERENCE"
+
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
     """True if a temporary view has this name and so hides tables of the same name."""
@@ -34,7 +37,24 @@ def is_temp_function(spark: SparkSession, name: str) -> bool:
 
 def reads_variables(frame: DataFrame) -> bool:
     """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows."""
+    return _has(frame, _VARIABLE)
+
+
+def is_of_session(frame: DataFrame) -> bool:
+    """Whether a query has a function or a variable that only this session has.
+
+    Without a JVM nobody knows.
+    """
+    return _has(frame, *_FUNCTIONS, _VARIABLE)
+
+
+def _has(frame: DataFrame, *patterns: str) -> bool:
+    """Whether the plan of a query, or one of its subqueries, has one of these expressions."""
     java = getattr(frame, "_jdf", None)
     if java is None:
         return False
-    return "expressions.VariableReference" in str(java.queryExecution().analyzed().toJSON())
+    plan = java.queryExecution().analyzed()
+    jvm = frame.sparkSession._jvm
+    assert jvm is not None
+    known = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return any(plan.containsPattern(getattr(known, name)()) for name in patterns)
