@@ -10,8 +10,6 @@ without the fast path, and the part of the time that it saves.
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +17,7 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
-from pyspark.sql import SparkSession
+from local_spark import local_spark
 
 import acidsql
 from acidsql.acid.predicate import ANYTHING
@@ -210,26 +208,17 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    warehouse = tempfile.mkdtemp(prefix="acidsql-paths-")
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
-        with acidsql.connect(spark, warehouse=warehouse, compactor="off") as acid:
-            statements = Statements(acid, args.rows)
-            chosen = args.only.split(",") if args.only else list(PATHS)
-            print("| fast path | statement | with | without | saved |\n|---|---|---|---|---|")
-            for path in chosen:
-                for name in PATHS[path][1]:
-                    print(_row(statements, path, name, args.rounds), flush=True)
-    finally:
-        shutil.rmtree(warehouse, ignore_errors=True)
+    settings = {"spark_sql_shuffle_partitions": "4", "spark_sql_session_timeZone": "UTC"}
+    with (
+        local_spark(**settings) as (spark, place),
+        acidsql.connect(spark, warehouse=f"{place}/warehouse", compactor="off") as acid,
+    ):
+        statements = Statements(acid, args.rows)
+        chosen = args.only.split(",") if args.only else list(PATHS)
+        print("| fast path | statement | with | without | saved |\n|---|---|---|---|---|")
+        for path in chosen:
+            for name in PATHS[path][1]:
+                print(_row(statements, path, name, args.rounds), flush=True)
 
 
 def _row(statements: Statements, path: str, name: str, rounds: int) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pyspark.sql import SparkSession
+from local_spark import local_spark
 from rich.console import Console
 from rich.table import Table
 
@@ -251,22 +251,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="parts, with commas between them")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.partitions.split(",")]
-    place = tempfile.mkdtemp()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", f"{place}/spark")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    with acidsql.connect(
-        spark,
-        warehouse=f"{place}/warehouse",
-        settings={"acidsql.history.retention": "0s"},
-    ) as acid:
+    with (
+        local_spark() as (spark, place),
+        acidsql.connect(
+            spark,
+            warehouse=f"{place}/warehouse",
+            settings={"acidsql.history.retention": "0s"},
+        ) as acid,
+    ):
         acid.sql("CREATE TABLE warm (id BIGINT) PARTITIONED BY (p INT)")
         acid.sql("INSERT INTO warm SELECT id, 1 FROM range(1000)")
         parts: dict[str, Callable[[], None]] = {
@@ -280,8 +272,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, measure in parts.items():
             if not options.only or name in options.only.split(","):
                 measure()
-    spark.stop()
-    shutil.rmtree(place)
 
 
 if __name__ == "__main__":

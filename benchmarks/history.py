@@ -11,14 +11,12 @@ directory for each version, and the same after a major compaction. No test uses 
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from pyspark.sql import SparkSession
+from local_spark import local_spark
 from rich.console import Console
 from rich.table import Table
 
@@ -62,18 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--versions", type=int, default=1000)
     options = parser.parse_args(arguments)
-    place = tempfile.mkdtemp()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", f"{place}/spark")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    with acidsql.connect(spark, warehouse=f"{place}/warehouse", compactor="off") as acid:
+    with (
+        local_spark() as (spark, place),
+        acidsql.connect(spark, warehouse=f"{place}/warehouse", compactor="off") as acid,
+    ):
         acid.sql("CREATE TABLE t (id BIGINT, v INT, name STRING)")
         acid.sql(f"INSERT INTO t SELECT id, id % 100, uuid() FROM range({options.rows})")
         for number in range(options.versions - 1 - ROUNDS):
@@ -83,8 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(title, found, acid.files("t").count())
         acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
         show(f"{title}, compacted", measure(acid, options.rows), acid.files("t").count())
-    spark.stop()
-    shutil.rmtree(place)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import tempfile
 import threading
 import time
 from pathlib import Path
 from statistics import median
 
-from pyspark.sql import DataFrame, SparkSession
+from local_spark import local_spark
+from pyspark.sql import DataFrame
 
 import acidsql
 from acidsql.acid.table import TableName
@@ -177,28 +176,20 @@ def main() -> None:
     parser.add_argument("--base", type=int, default=0, help="the table's size before, in batches")
     parser.add_argument("--strategy", default="size_tiered")
     args = parser.parse_args()
-    place = Path(tempfile.mkdtemp(prefix="acidsql-streams-"))
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
     measure = fast_forward if args.batches else latency
-    try:
-        with acidsql.connect(
+    with (
+        local_spark(spark_driver_memory="1g") as (spark, place),
+        acidsql.connect(
             spark,
-            warehouse=str(place / "warehouse"),
+            warehouse=f"{place}/warehouse",
             compactor="inline" if args.batches else "background",
             settings={
                 "acidsql.compactor.strategy": args.strategy,
                 "acidsql.history.retention": "0s",
             },
-        ) as acid:
-            print(measure(acid, place, args))
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+        ) as acid,
+    ):
+        print(measure(acid, place, args))
 
 
 if __name__ == "__main__":
