@@ -245,11 +245,12 @@ class _Assignment:
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:
     """SQL that fails the job with one of our errors."""
-    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{message}|')})"
+    words = message.replace("|", BAR)
+    return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{words}|')})"
 
 
 def raise_told(condition: str, sqlstate: str, message: str) -> str:
-    """As ``raise_sql``, but the message is SQL, whose text may have bars in it."""
+    """As ``raise_sql``, but the message is SQL."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 

@@ -297,6 +297,9 @@ def test_texts_that_are_too_long_are_an_error_and_blanks_are_cut(acid):
         assert caught.value.condition == "EXCEED_LIMIT_LENGTH"
     with pytest.raises(ConstraintError):
         acid.sql("UPDATE t SET v = concat(v, 'x')")
+    acid.sql("CREATE TABLE bars (`a|b` VARCHAR(2))")
+    with pytest.raises(ConstraintError, match=r"column 'a\|b' of type VARCHAR\(2\) allows"):
+        acid.sql("INSERT INTO bars SELECT concat('abc', 'd')")
     assert counts(acid, "UPDATE t SET v = 'z' WHERE c = 'a ' AND v = 'ab'") == (0, 1, 0)
 
 
