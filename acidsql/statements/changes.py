@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import VersionNotFoundError
+from acidsql.metastore.versions import Version
 from acidsql.plan.undo import need_row_ids
 from acidsql.sql.table_changes import TableChanges
 from acidsql.statements.family import Context
@@ -95,7 +96,7 @@ class ChangeFeed:
 
     def none(self, table: Table) -> DataFrame:
         """No rows, with the columns of a call of ``table_changes``."""
-        return self._with_commits(no_changes(self._spark, table), table, None)
+        return self._with_commits(no_changes(self._spark, table), table, ())
 
     def _when(self, moment: Moment) -> When:
         if isinstance(moment, int):
@@ -114,7 +115,8 @@ class ChangeFeed:
         rows = self.rows(table, new, snapshot, net=wanted.net)
         if keys:
             rows = _paired(rows, table, keys, by_version=not wanted.net)
-        return self._with_commits(rows, table, new)
+        versions = self._metastore.versions(table.name)
+        return self._with_commits(rows, table, [one for one in versions if one.write_id in new])
 
     def new(self, table: Table, wanted: Range, snapshot: Snapshot) -> NewWriteIds:
         """The write ids of a range.
@@ -182,10 +184,11 @@ class ChangeFeed:
             read = keyed_changes if is_keyed else changes
             return read(self._spark, Changes(table, where, new, snapshot.valid_txns, net))
 
-    def _with_commits(self, rows: DataFrame, table: Table, new: NewWriteIds | None) -> DataFrame:
+    def _with_commits(
+        self, rows: DataFrame, table: Table, versions: Iterable[Version]
+    ) -> DataFrame:
         """The rows, in the order of columns that the user sees, with what is known of commits."""
-        versions = () if new is None else self._metastore.versions(table.name)
-        known = {one.write_id: one for one in versions if new is not None and one.write_id in new}
+        known = {one.write_id: one for one in versions}
         commits = local_numbers(
             self._spark,
             {
