@@ -163,10 +163,18 @@ def test_loads_and_undone_changes_keep_the_condition(acid, spark, tmp_path):
     acid.sql("INSERT INTO u VALUES (9, 9)")
     acid.sql("COMMIT")
     assert table(acid, "u") == [(0, 4), (2, 6), (9, 9)]
-    changes = acid.preview("UPDATE u SET n = 0 WHERE id = 9").collect()
+    changes = acid.preview("UPDATE u SET n = 0 WHERE id = 9").collect()  # a preview does not check
     assert [(row.n, row._change_type) for row in changes if "post" in row._change_type] == [
         (0, "update_postimage")
     ]
+
+
+def test_a_condition_that_cannot_be_evaluated_for_a_row_is_an_error(acid, conf):
+    fill(acid, "t (n INT, CHECK (1 / n > 0))", "1")
+    conf("spark.sql.ansi.enabled", "false")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        acid.sql("INSERT INTO t VALUES (0)")
+    assert table(acid) == [(1,)]
 
 
 @needs("keeps_state_tables")

@@ -117,6 +117,9 @@ def test_keys_and_what_is_not_enforced_are_information(acid):
     acid.sql("DROP TABLE t")
     acid.sql(made)
     assert shown(acid) == made
+    acid.sql("ALTER TABLE parent RENAME TO mother")
+    assert shown(acid) == made
+    acid.sql("ALTER TABLE mother RENAME TO parent")
     acid.sql("CREATE TABLE u LIKE t")
     assert "CONSTRAINT" not in shown(acid, "u")
     acid.sql("ALTER TABLE u ADD CONSTRAINT pk PRIMARY KEY (a, b) DISABLE NOVALIDATE RELY")

@@ -22,6 +22,14 @@ def test_a_char_is_compared_as_readers_compare_it(acid, partitioned):
     assert table(acid) == ordered([(3, "a  "), (5, "b  "), (6, "c  ")])
 
 
+def test_an_empty_source_replaces_what_the_condition_names_and_no_equal_rows(acid):
+    fill(acid, "t (a INT)", "1", "2")
+    acid.sql("INSERT INTO t REPLACE USING (a) SELECT 1 WHERE false")
+    assert table(acid) == [(1,), (2,)]
+    acid.sql("INSERT INTO t REPLACE WHERE a = 1 SELECT 1 WHERE false")
+    assert table(acid) == [(2,)]
+
+
 def test_a_char_inside_of_a_value_is_compared_as_readers_see_it(acid):
     fill(acid, "t (k ARRAY<CHAR(2)>, s STRUCT<c: CHAR(3)>, v INT)")
     acid.sql("INSERT INTO t SELECT array('a'), named_struct('c', 'x'), 1")

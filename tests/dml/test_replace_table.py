@@ -162,7 +162,10 @@ def test_a_stream_of_changes_from_auto_cdc_begins_anew(acid):
     acid.sql("CREATE TABLE s AS SELECT 1 AS id, 'a' AS v, 5 AS at")
     cdc = "AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY at COLUMNS * EXCEPT (at)"
     acid.sql(cdc)
+    acid.sink("t", txn_app_id="app")(acid.sql("SELECT 2 AS id, 'b' AS v"), 1)
+    assert acid.streams().count() == 1
     acid.sql("CREATE OR REPLACE TABLE t (id INT, v STRING)")
+    assert acid.streams().count() == 0
     assert acid.metastore.tables("default") == ["s", "t"]  # the order values went with the rows
     acid.sql(cdc)
     assert table(acid) == [(1, "a")]

@@ -220,6 +220,11 @@ def test_older_versions_inside_of_a_view_are_read_and_a_view_has_none(v):
     refused(v, "SELECT * FROM v VERSION AS OF 1", "UNSUPPORTED_FEATURE.TIME_TRAVEL")
     with pytest.raises(AcidSqlError, match="is a view"):
         v.table("v", version=1)
+    first = v.history("t").where("version = 1").first().timestamp
+    v.sql("ALTER VIEW w AS SELECT id + 1 AS next FROM v")
+    with v.snapshot(timestamp=first):
+        assert table(v, "v") == [(1, "a"), (2, "b"), (3, "c")]
+        assert table(v, "w") == [(2,), (3,), (4,)]  # by its query of today
 
 
 @pytest.mark.parametrize(
