@@ -41,7 +41,7 @@ class FoundBlock:
     """A query block, while the scanner fills it."""
 
     parent: int | None
-    mentions_row_id: bool = False
+    mentions: set[str] = field(default_factory=set)
     stars: list[FoundStar] = field(default_factory=list)
 
 

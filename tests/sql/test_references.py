@@ -107,9 +107,9 @@ def test_row_id_shows_in_the_block_that_names_it_and_around_it() -> None:
         "AND a IN (SELECT b FROM u)"
     )
     found = references(text)
-    assert [b.mentions_row_id for b in found.blocks] == [False, True, False]
-    assert found.shows_row_id() == {0, 1}
-    assert references("SELECT 'row__id' /* row__id */ FROM t").shows_row_id() == frozenset()
+    assert [b.mentions for b in found.blocks] == [set(), {"row__id"}, set()]
+    assert found.virtual_columns() == {0: {"row__id"}, 1: {"row__id"}}
+    assert references("SELECT 'row__id' /* row__id */ FROM t").virtual_columns() == {}
 
 
 @pytest.mark.parametrize(
