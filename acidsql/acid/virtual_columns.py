@@ -8,9 +8,11 @@ from acidsql.acid.table import Table
 
 ROW__ID = "row__id"
 ROW__ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
+IS_DELETED = "row__is__deleted"
 FILE_NAME = "input__file__name"  # the URL of the row's file, as Spark's input_file_name() shows it
 TYPES: Mapping[str, str] = {
     ROW__ID: ROW__ID_TYPE,
+    IS_DELETED: "boolean",
     FILE_NAME: "string",
 }
 
@@ -32,6 +34,8 @@ def why_missing(name: str) -> str | None:
 _WHY_MISSING = {
     ROW__ID: "It is a virtual column of full-ACID tables. Rows of insert-only tables and of plain "
     "tables have no row ids (Hive shows NULL), and a view has the columns of its query.",
+    IS_DELETED: "It is a virtual column of full-ACID tables: t('acid.fetch.deleted.rows'='true') "
+    "shows deleted rows, too.",
     FILE_NAME: "It is a virtual column of full-ACID and insert-only tables. RETURNING, "
     "table_changes and views do not have it.",
     "block__offset__inside__file": "There is no such virtual column: a row has no offset in an "

@@ -17,6 +17,7 @@ from acidsql.acid.virtual_columns import ROW__ID, TYPES, virtual_columns
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.left_out import without_virtual
 from acidsql.plan.namesakes import Namesakes, hidden
+from acidsql.plan.said_of_table import as_of, fetches_deleted
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.plan.standins import VIEW_PREFIX as VIEW_PREFIX
 from acidsql.plan.standins import StandIn as StandIn
@@ -42,7 +43,7 @@ from acidsql.sql.statements import (
     UpdateAction,
 )
 from acidsql.sql.table_changes import table_changes
-from acidsql.sql.time_travel import AsOf, time_travel
+from acidsql.sql.time_travel import AsOf
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
 
@@ -260,7 +261,12 @@ class _Draft:
             if table is None:
                 continue
             named = shown.get(reference.block, ())
-            made = self.stand_in(table, named, as_of=_as_of(text, table, reference))
+            made = self.stand_in(
+                table,
+                named,
+                as_of=as_of(text, table, reference),
+                with_deleted=fetches_deleted(text, table, reference),
+            )
             alias = namesakes.alias(reference)
             self.edits += _replaced(reference, made.view, alias)
             if made.virtual:
@@ -272,7 +278,12 @@ class _Draft:
         return namesakes
 
     def stand_in(
-        self, table: Table, named: Collection[str] = (), *, as_of: AsOf | None = None
+        self,
+        table: Table,
+        named: Collection[str] = (),
+        *,
+        as_of: AsOf | None = None,
+        with_deleted: bool = False,
     ) -> StandIn:
         """Add a stand-in for a table or view, and return it.
 
@@ -281,7 +292,7 @@ class _Draft:
         if table.view is not None:
             return self._view(table)
         within = self.within[-1] if self.within else None
-        made = new_standin(table, named, as_of=as_of, within=within)
+        made = new_standin(table, named, as_of=as_of, with_deleted=with_deleted, within=within)
         self.standins.append(made)
         return made
 
@@ -340,7 +351,7 @@ def _named(reference: Reference, new: str, name: str) -> list[Edit]:
 
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
     edits = _named(reference, view, alias or reference.parts[-1])
-    if (clause := reference.time_travel) is not None:
+    for clause in filter(None, (reference.time_travel, reference.properties)):
         edits.append(Edit(clause.start, clause.end, ""))
     if alias is not None:
         return edits
@@ -355,29 +366,6 @@ def _taken(statement: Statement) -> list[str]:
     if isinstance(statement, Merge) and statement.source_alias is not None:
         names.append(statement.source_alias)
     return [name.lower() for name in names]
-
-
-def _as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
-    if (span := reference.options) is not None:
-        raise UnsupportedError(
-            "WITH (…) is not supported for ACID tables.",
-            text, span.start, span.end,
-            condition="UNSUPPORTED_FEATURE.TABLE_OPTIONS",
-        )  # fmt: skip
-    if (span := reference.time_travel) is None:
-        return None
-    if not table.is_transactional:
-        why = (
-            "is no ACID table, so it has no older versions"
-            if table.view is None
-            else "is a view. acid.snapshot(timestamp=…) shows the tables beneath at a time"
-        )
-        raise UnsupportedError(
-            f"{table.name} {why}.",
-            text, span.start, span.end,
-            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-        )  # fmt: skip
-    return time_travel(text, span)
 
 
 def of_target(text: str, table: Table) -> tuple[str, ...]:

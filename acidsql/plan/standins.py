@@ -34,6 +34,7 @@ class StandIn:
         virtual: The virtual columns that the view has, before the table's columns.
         is_target: The view has all columns of ``reading.scan``, because the statement changes the
             table.
+        with_deleted: The view shows deleted rows, too.
         as_of: The view shows an older version. None: what the transaction sees.
         changes: The view shows changes of the table, and not its rows.
         returned: The view shows the rows that a statement has changed, and not the table's rows.
@@ -50,6 +51,7 @@ class StandIn:
     returned: Returned | None = None
     within: InView | None = None
     query: Text | None = None
+    with_deleted: bool = False
 
 
 def new_standin(
@@ -59,11 +61,14 @@ def new_standin(
     is_target: bool = False,
     as_of: AsOf | None = None,
     within: InView | None = None,
+    with_deleted: bool = False,
 ) -> StandIn:
     """A stand-in under a new name. It has those of the ``named`` virtual columns that the table
     has."""
     virtual = virtual_columns(table, named)
-    return StandIn(view_name(), table, virtual, is_target, as_of, within=within)
+    return StandIn(
+        view_name(), table, virtual, is_target, as_of, within=within, with_deleted=with_deleted
+    )
 
 
 def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:

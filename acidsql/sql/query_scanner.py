@@ -191,7 +191,7 @@ class QueryScanner(Lookahead):
         if not self.tokens[i].is_name:
             return i
         _, behind = self._chain(i)
-        if self.tokens[behind].text == "(":
+        if self.tokens[behind].text == "(" and not self._are_properties(behind):
             if self._word(i) == "IDENTIFIER":
                 self._doubt("IDENTIFIER", i, self.partner[behind] + 1, block)
             if self._word(i) == TABLE_CHANGES and behind == i + 1:
@@ -234,7 +234,10 @@ class QueryScanner(Lookahead):
         self.found.append(Found(parts, self._span(i, behind), block, None))
 
     def _behind_name(self, i: int, found: Found) -> int:
-        """Scan time travel, options and TABLESAMPLE after a name. Return the index after them."""
+        """Scan what may stand between a name and its alias. Return the index after it."""
+        if self._are_properties(i):
+            close = self.partner[i] + 1
+            found.properties, i = self._span(i, close), close
         start = i
         if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
             i += 1

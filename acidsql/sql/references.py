@@ -66,6 +66,7 @@ class Reference:
         time_travel: The place of ``VERSION AS OF …`` after the name.
         sample: The place of ``TABLESAMPLE (…)`` after the name.
         options: The place of ``WITH (…)`` after the name.
+        properties: The place of Hive's ``('key'='value')`` after the name.
         prefixes: For ``db.t`` without an alias, the place of each ``db.`` in ``db.t.c``. They are
             removed when the alias of the stand-in is ``t``.
     """
@@ -79,6 +80,7 @@ class Reference:
     time_travel: Span | None = None
     sample: Span | None = None
     options: Span | None = None
+    properties: Span | None = None
     prefixes: tuple[Span, ...] = ()
 
 
@@ -267,6 +269,7 @@ def _result(scanner: StatementScanner) -> References:
             r.time_travel,
             r.sample,
             r.options,
+            r.properties,
             _prefixes(scanner, r),
         )
         for r in sorted(scanner.found, key=lambda r: r.span.start)

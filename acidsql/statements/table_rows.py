@@ -102,6 +102,7 @@ class TableRows:
                 (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
                 is_fast=self._txns.settings.fast_paths,
                 virtual=standin.virtual,
+                with_deleted=standin.with_deleted,
             )
         return shaped(rows, standin)
 

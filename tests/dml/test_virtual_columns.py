@@ -1,4 +1,4 @@
-"""Hive's virtual columns beside ``row__id``: the file of a row."""
+"""Hive's virtual columns beside ``row__id``: the file of a row, and whether it is deleted."""
 
 from __future__ import annotations
 
@@ -135,3 +135,73 @@ def test_insert_only_tables_have_files_too(acid, kind):
     assert len(found) == len(ODD)
     for _, url, sparks in found:
         assert path_of(url) and url == sparks
+
+
+# ── deleted rows ─────────────────────────────────────────────────────────────────────────────
+
+ALL = "('acid.fetch.deleted.rows'='true')"
+
+
+def test_deleted_rows_are_shown_as_hive_shows_them(acid):
+    """Hive's own test (fetch_deleted_rows_vector.q), and what Hive prints for it."""
+    fill(acid, "t1 (a INT, b VARCHAR(128))", "1, 'one'", "2, 'two'")
+    acid.sql("DELETE FROM t1 WHERE a = 1")
+    acid.sql(
+        "INSERT INTO t1(a, b) VALUES (3, 'three'), (4, 'four'), (4, 'four again'), (5, 'five')"
+    )
+    acid.sql("UPDATE t1 SET b = 'updated' WHERE a = 3")
+    fill(acid, "t2 (a INT, c FLOAT)", "1, 1.0", "2, 2.0", "3, 3.3", "4, 4.4", "4, 4.5", "5, 5.5")
+    acid.sql("DELETE FROM t2 WHERE a IN (1, 4)")
+    found = acid.sql(
+        "SELECT t1.ROW__IS__DELETED, t1.ROW__ID.writeId, t1.*, t2.ROW__IS__DELETED, "
+        f"t2.ROW__ID.writeId, CAST(t2.c AS STRING) FROM t1{ALL} JOIN t2{ALL} ON t1.a = t2.a"
+    )
+    printed = sorted("\t".join(str(value).lower() for value in row) for row in found.collect())
+    assert printed == sorted([
+        "true\t2\t1\tone\ttrue\t2\t1.0",
+        "false\t1\t2\ttwo\tfalse\t1\t2.0",
+        "true\t4\t3\tthree\tfalse\t1\t3.3",
+        "false\t4\t3\tupdated\tfalse\t1\t3.3",
+        "false\t3\t4\tfour\ttrue\t2\t4.4",
+        "false\t3\t4\tfour\ttrue\t2\t4.5",
+        "false\t3\t4\tfour again\ttrue\t2\t4.4",
+        "false\t3\t4\tfour again\ttrue\t2\t4.5",
+        "false\t3\t5\tfive\tfalse\t1\t5.5",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("fast", ["true", "false"])
+def test_deleted_rows_are_there_until_a_major_compaction(t, fast):
+    t.sql(f"SET acidsql.fast.paths = {fast}")
+    query = f"SELECT id, s, row__is__deleted FROM t{ALL} WHERE id < 20"
+    expected = [(1, "a b", False), (10, "a b", False), (11, "c", True), (2, "a b", True)]
+    assert rows(t, query) == expected
+    assert rows(t, f"SELECT id FROM t{ALL} x WHERE x.row__is__deleted") == [(11,), (2,)]
+    assert rows(t, "SELECT count(*) FROM t WHERE NOT row__is__deleted AND id < 20") == [(2,)]
+    assert t.sql(f"SELECT * FROM t{ALL} JOIN t USING (id, s)").columns == ["id", "s"]
+    assert len(rows(t, f"SELECT input__file__name FROM t{ALL}")) == 7
+    t.sql("BEGIN")
+    t.sql("DELETE FROM t WHERE id = 10")
+    assert rows(t, query)[1] == (10, "a b", True)
+    t.sql("ROLLBACK")
+    for s in ("a b", "c"):
+        t.sql(f"ALTER TABLE t PARTITION (s = '{s}') COMPACT 'minor' AND WAIT")
+    assert rows(t, query) == expected
+    t.sql("ALTER TABLE t PARTITION (s = 'c') COMPACT 'major' AND WAIT")
+    assert rows(t, query) == [one for one in expected if one[1] == "a b"]
+    assert rows(t, f"SELECT count(*) FROM t{ALL} VERSION AS OF 10000001 WHERE id = 2") == [(1,)]
+
+
+def test_what_has_no_deleted_rows_is_refused_by_name(acid):
+    fill(acid, "t (id INT)", "1")
+    acid.sql(f"CREATE TABLE m (id INT) {INSERT_ONLY}")
+    acid.sql("CREATE VIEW v AS SELECT * FROM t")
+    for query, at in [
+        (f"SELECT * FROM m{ALL}", ALL),
+        (f"SELECT * FROM v{ALL}", ALL),
+        ("SELECT * FROM t('acid.fetch.deleted.rows'='yes')", "'acid.fetch.deleted.rows'='yes'"),
+        ("SELECT * FROM t('a'='b', 'c'='d') x", "'a'='b'"),
+    ]:
+        refused(acid, query, "UNSUPPORTED_FEATURE.TABLE_OPTIONS", at)
+    assert "full-ACID" in refused(acid, "SELECT row__is__deleted FROM m", "UNRESOLVED").message
+    assert rows(acid, "SELECT * FROM t('acid.fetch.deleted.rows'='false')") == [(1,)]

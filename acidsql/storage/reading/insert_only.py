@@ -30,7 +30,7 @@ from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
 from acidsql.storage.reading.python_rows import python_rows
-from acidsql.storage.reading.scan_columns import needed, of_file
+from acidsql.storage.reading.scan_columns import needed, of_row
 from acidsql.storage.spark import jvm
 
 FORMATS = (ORC, PARQUET, "text")
@@ -92,7 +92,7 @@ def read_inserts_only(
         if _is_by_case(spark):
             _need_same_case(table, paths, columns_of)
         rows = _orc(spark, table, paths, told)
-    shown_rows = rows.selectExpr(*columns, *values, *of_file(virtual))
+    shown_rows = rows.selectExpr(*columns, *values, *of_row(virtual))
     return as_char(shown_rows, table)
 
 

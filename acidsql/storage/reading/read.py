@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,7 @@ def read_rows(
     *,
     is_fast: bool = True,
     virtual: Collection[str] = (),
+    with_deleted: bool = False,
 ) -> DataFrame:
     """A snapshot's live rows, as ``scan`` gives them.
 
@@ -63,7 +65,8 @@ def read_rows(
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
         is_fast: False: read all rows, and join them with the delete events.
-        virtual: The virtual columns that matter.
+        virtual: See ``Scan``.
+        with_deleted: See ``Scan``.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
@@ -83,13 +86,14 @@ def read_rows(
         return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
     is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
+        what = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
         if is_little or not is_fast:
-            return scan(spark, Scan(table, listings, write_ids, is_fast=is_fast, virtual=virtual))
+            return scan(spark, what)
         demand = demanded()
         if not is_pruned:
             listings = _demanded(spark, table, listings, demand)
         chosen = in_buckets(listings, table, demand.condition)
-        return scan(spark, Scan(table, chosen, write_ids, demand, virtual=virtual), few)
+        return scan(spark, replace(what, listings=chosen, demand=demand), few)
 
 
 def _listed(

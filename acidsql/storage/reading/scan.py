@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid import event
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
 from acidsql.acid.table import Table
-from acidsql.acid.virtual_columns import FILE_NAME
+from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.columns import has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.event_records import (
@@ -47,7 +47,7 @@ from acidsql.storage.files.orc_schema import (
     with_lost_days,
 )
 from acidsql.storage.reading import sargs
-from acidsql.storage.reading.deletes import key_columns, without_deleted
+from acidsql.storage.reading.deletes import key_columns, with_deleting, without_deleted
 from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.reading.event_reader import plan_reads
 from acidsql.storage.reading.orc_scan import read_orc
@@ -65,7 +65,7 @@ from acidsql.storage.reading.point_search import (
     searchable,
 )
 from acidsql.storage.reading.python_rows import padded, python_rows, read_ddl
-from acidsql.storage.reading.scan_columns import dressed, empty, needed, of_file
+from acidsql.storage.reading.scan_columns import dressed, empty, needed, of_row
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
@@ -85,6 +85,8 @@ class Scan:
         demand: The rows and columns that matter. Other rows need not be read.
         is_fast: False: find deleted rows by a join, and partitions by the files' paths.
         virtual: The virtual columns that matter.
+        with_deleted: Show deleted rows, too. The write id in the ``row__id`` of a deleted row is
+            the one under which it was deleted, as in Hive.
     """
 
     table: Table
@@ -93,6 +95,7 @@ class Scan:
     demand: Demand = EVERYTHING
     is_fast: bool = True
     virtual: Collection[str] = ()
+    with_deleted: bool = False
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -128,7 +131,7 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
     """
     offset = _zone_offset(spark, what.table)
     vectors = None
-    if what.is_fast:
+    if what.is_fast and not what.with_deleted:
         vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
     if few and vectors is not None and FILE_NAME not in what.virtual:
         candidates = _candidates(spark, what, vectors, few)
@@ -142,11 +145,23 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         if vectors is not None:
             parts.append(vectors.without_deleted(_union(inserts)))
         else:
-            files = [file for listing in named for file in listing.deletes]
-            parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
+            parts.append(_undeleted(spark, changed, _union(inserts)))
     if not parts:
         return empty(spark, what.table, what.virtual)
     return dressed(_union(parts), what.table, what.virtual)
+
+
+def _undeleted(spark: SparkSession, what: Scan, inserts: DataFrame) -> DataFrame:
+    """Insert events without those that delete events name; or all, if the scan is of both."""
+    files = [file for listing in what.listings for file in listing.deletes]
+    keys = delete_keys(spark, what, with_version=what.with_deleted)
+    if not what.with_deleted:
+        return without_deleted(inserts, keys, files)
+    told = {WRITE_ID: f"coalesce({VERSION}, {WRITE_ID})"}
+    if IS_DELETED in what.virtual:
+        told[IS_DELETED] = f"{VERSION} IS NOT NULL"
+    columns = (f"{told.get(name, quote(name))} AS {quote(name)}" for name in inserts.columns)
+    return jvm.select(with_deleting(inserts, keys, files), *columns)
 
 
 def _candidates(
@@ -175,8 +190,8 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     ]
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
-    of_partition = partition_values(what.table, partitions, PARTITION)
-    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *of_partition)
+    more = [*partition_values(what.table, partitions, PARTITION), *of_row(what.virtual)]
+    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *more)
     return dressed(rows, what.table, what.virtual)
 
 
@@ -279,7 +294,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
             for field, c in columns
         ),
         *where.values,
-        *of_file(what.virtual),
+        *of_row(what.virtual),
     )
 
 
@@ -360,5 +375,5 @@ def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing])
         PARTITION,
         *(quote(column.name) for column in what.table.columns),
         *partition_values(what.table, names, PARTITION),
-        *of_file(what.virtual),
+        *of_row(what.virtual),
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
-from acidsql.acid.virtual_columns import FILE_NAME, ROW__ID, TYPES
+from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED, ROW__ID, TYPES
 from acidsql.storage.columns import as_char, quote, shown_type
 from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
 from acidsql.storage.reading.partition_columns import PATH
@@ -33,11 +33,11 @@ def needed(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
     return [*dict.fromkeys([*of_file, *([PATH] if FILE_NAME in virtual else [])])]
 
 
-def of_file(virtual: Collection[str]) -> list[str]:
-    """SQL of the virtual columns that a row has from its file, each under its name."""
+def of_row(virtual: Collection[str]) -> list[str]:
+    """SQL of the virtual columns of a live row but ``row__id``, each under its name."""
     # Spark shows a local file as file:/a in some places, and as file:///a in others.
-    name = f"regexp_replace({PATH}, '^file:/+', 'file:///') AS {FILE_NAME}"
-    return [name] if FILE_NAME in virtual else []
+    known = {IS_DELETED: "false", FILE_NAME: f"regexp_replace({PATH}, '^file:/+', 'file:///')"}
+    return [f"{sql} AS {name}" for name, sql in known.items() if name in virtual]
 
 
 def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
