@@ -36,12 +36,12 @@ _WHY_MISSING = {
     "tables have no row ids (Hive shows NULL), and a view has the columns of its query.",
     IS_DELETED: "It is a virtual column of full-ACID tables: t('acid.fetch.deleted.rows'='true') "
     "shows deleted rows, too.",
-    FILE_NAME: "It is a virtual column of full-ACID and insert-only tables. RETURNING, "
-    "table_changes and views do not have it.",
+    FILE_NAME: "It is a virtual column of tables of the metastore. RETURNING, table_changes and "
+    "views do not have it.",
     "block__offset__inside__file": "There is no such virtual column: a row has no offset in an "
     "ORC file. row__id.rowid numbers the rows of a full-ACID table.",
 }
 
 
 def _has(table: Table, name: str) -> bool:
-    return table.has_row_ids or (table.is_transactional and name == FILE_NAME)
+    return table.has_row_ids or (table.view is None and name == FILE_NAME)

@@ -79,7 +79,7 @@ class TableRows:
         """
         table = standin.table
         if not table.is_transactional:
-            return shaped(self._plain(table), standin)
+            return shaped(self._plain(standin), standin)
         lost = self._transactions.lost(table)
         names = self._transactions.partition_names(table)
         seen, is_old = self._seen(table, snapshot, when)
@@ -130,12 +130,14 @@ class TableRows:
             return snapshot.write_ids[table.name], False
         return self.travel.write_ids(table, when, snapshot), True
 
-    def _plain(self, table: Table) -> DataFrame:
+    def _plain(self, standin: StandIn) -> DataFrame:
+        table = standin.table
         found = self._metastore.foreign_table(table.name)
         if found is None or found.table != table:
             raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
         text = found.text
-        return read_plain(self._spark, table, found.partitions, (text.field_end, text.null))
+        form = (text.field_end, text.null)
+        return read_plain(self._spark, table, found.partitions, form, standin.virtual)
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""

@@ -120,7 +120,7 @@ def test_where_a_virtual_column_means_nothing_the_error_says_why(acid):
         ("SELECT c.input__file__name FROM table_changes('t', 1) c", "table_changes"),
         ("SELECT m.row__id FROM t, m", "insert-only"),
         ("SELECT BLOCK__OFFSET__INSIDE__FILE FROM t", "no offset"),
-        ("SELECT `input__file__name` FROM (SELECT * FROM t)", "full-ACID"),
+        ("SELECT `input__file__name` FROM (SELECT * FROM t)", "metastore"),
     ]:
         assert why in refused(acid, statement, "UNRESOLVED_COLUMN").message
 
