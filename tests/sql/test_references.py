@@ -203,3 +203,14 @@ def test_time_travel_ends_where_the_time_ends(time: str, behind: str) -> None:
 )
 def test_a_table_that_spark_would_misread_is_mentioned(statement: str) -> None:
     assert ("db", "t") in [r.parts for r in mentioned_tables(statement)]
+
+
+def test_properties_behind_a_name_are_a_tables_and_arguments_a_functions() -> None:
+    text = (
+        "SELECT * FROM d.t('a'='b', 'c'='d') VERSION AS OF 1 x JOIN t(\"a\" = 'b') JOIN f('a', 'b')"
+    )
+    first, second = references(text).references
+    assert (first.parts, first.alias, second.parts) == (("d", "t"), "x", ("t",))
+    assert first.properties is not None
+    assert first.properties.of(text) == "('a'='b', 'c'='d')"
+    assert second.properties is not None
