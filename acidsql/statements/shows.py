@@ -185,10 +185,8 @@ class ShowStatements(Family):
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
         """The rows that Spark shows of its own databases."""
-        if not self._sparks.is_ours(statement.name):
+        if (database := self._sparks.shared(statement.name)) is None:
             return self._spark.sql(text)
-        database = self._metastore.get_database(statement.name.parts[-1].lower())
-        assert database is not None
         rows = [
             ("Catalog Name", jvm.OWN_CATALOG),
             ("Namespace Name", database.name),

@@ -268,11 +268,11 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetDatabaseProperties)
     def _set_database_properties(self, statement: st.SetDatabaseProperties, text: str) -> None:
-        if self._sparks.is_ours(statement.name):
-            name = statement.name.parts[-1].lower()
-            self._metastore.set_database_properties(name, dict(statement.properties))
-        else:
+        if (database := self._sparks.shared(statement.name)) is None:
             self._spark.sql(text)
+        else:
+            properties = dict(statement.properties)
+            self._metastore.set_database_properties(database.name, properties)
 
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
