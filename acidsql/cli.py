@@ -145,6 +145,31 @@ def files(given: dict[str, Any], table: str) -> None:
 
 
 @main.command()
+@click.argument("table")
+@click.option("--level", type=click.Choice(["files", "rows"]), default="files", show_default=True)
+@click.pass_obj
+def check(given: dict[str, Any], table: str, level: str) -> None:
+    """Look for damage in TABLE, and for what does not belong there. Nothing is changed.
+
+    The level `files` looks at directories and at the footers of files, `rows` also at each row.
+
+    Exit status: 0, there is no error (perhaps warnings). 1, there are errors.
+    """
+    from acidsql.terminal import print_rows
+
+    with _session(given) as session:
+        found = session.check(table, level).collect()
+    print_rows(("", "finding", "path", "what is wrong", "what to do"), _findings(found))
+    if not found:
+        click.echo(f"{table} is sound.")
+    sys.exit(int(any(one.severity == "error" for one in found)))
+
+
+def _findings(found: Any) -> list[tuple[str, ...]]:
+    return [(one.severity, one.finding, one.path, one.message, one.advice) for one in found]
+
+
+@main.command()
 @click.argument("path")
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.option("--limit", default=100, show_default=True, help="Rows that a table shows at most.")

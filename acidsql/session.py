@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.checks import CheckMethods
 from acidsql.compaction.service import Service
 from acidsql.dataframes.methods import DataFrameMethods
 from acidsql.errors import SettingError
@@ -96,7 +97,7 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
+class Session(Migration, StreamMethods, HistoryMethods, CheckMethods, DataFrameMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:

@@ -26,8 +26,8 @@ ROWS = [
     {"statements"},  # runs each statement
     {"streams"},  # sinks of streaming queries: they run statements
     {"opening"},  # the needs of a new session
-    # a look at a Hive Metastore; moves; older versions; statements from DataFrames and Columns
-    {"hive_check", "migration", "history", "dataframes"},
+    # a look at a Hive Metastore; moves; older versions; checks; statements from DataFrames
+    {"hive_check", "migration", "history", "checks", "dataframes"},
     {"render", "session"},  # rows as text; the public API
     {"completion", "terminal"},  # words that may follow; results in a terminal
     {"shell"},  # statements typed in a terminal
@@ -35,7 +35,7 @@ ROWS = [
     {"__main__"},  # python -m acidsql
 ]
 # The packages of storage/, from the bottom up; ``words`` are the modules beside the packages.
-ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding"]
+ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding", "checking"]
 ROW_OF = {unit: number for number, row in enumerate(ROWS) for unit in row}
 # acidsql/__init__.py exports lazily, so importing it imports nothing: every module may do so.
 ROW_OF["__init__"] = -1
@@ -71,7 +71,7 @@ HOMES = {
     "pyspark": {
         "storage/", "compaction/", "statements/", "streams/",
         "plan/lower.py", "plan/missing_names.py", "plan/names.py",
-        "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
+        "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
         "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",
         "cli.py",
     },
@@ -92,6 +92,7 @@ COLLECTS = {
     "storage/writing/load.py": "one record for each file (I7)",
     "storage/folding/compact.py": "one record for each file (I7)",
     "storage/folding/rebalance.py": "one record for each file (I7), one count",
+    "storage/checking/job.py": "a few findings for each damaged file, 200 of a task",
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/partition_columns.py": "names of partitions",
@@ -134,6 +135,7 @@ WORKER_MODULES = [
     "acidsql.storage.files.listing",
     "acidsql.storage.spark.worker_process",
     "acidsql.storage.folding.fold",
+    "acidsql.storage.checking.deletes",
 ]
 DRIVERS_ONLY = [
     "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",
