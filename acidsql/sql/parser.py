@@ -26,6 +26,7 @@ from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refu
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
+from acidsql.sql.statistics import analyze
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
@@ -334,4 +335,5 @@ _READERS: dict[str, _Reader] = {
     "ABORT": _alone(transaction.abort),
     "RESTORE": restore,
     "REVERT": revert,
+    "ANALYZE": analyze,
 }

@@ -1,9 +1,7 @@
 """The parsed statements, as frozen dataclasses. Names are not resolved and types not known.
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
-module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements``, ``constraint_statements``, ``compaction_statements`` and
-``view_statements``.
+module also exports the classes of ``parts`` and of the other modules ``…_statements``.
 """
 
 from __future__ import annotations
@@ -20,6 +18,9 @@ from acidsql.sql.constraint_statements import AddConstraint as AddConstraint
 from acidsql.sql.constraint_statements import ConstraintDef as ConstraintDef
 from acidsql.sql.constraint_statements import DropConstraint as DropConstraint
 from acidsql.sql.constraint_statements import Traits as Traits
+from acidsql.sql.database_statements import CreateDatabase as CreateDatabase
+from acidsql.sql.database_statements import DropDatabase as DropDatabase
+from acidsql.sql.database_statements import Use as Use
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.history_statements import Restore as Restore
 from acidsql.sql.history_statements import RevertTransaction as RevertTransaction
@@ -49,6 +50,8 @@ from acidsql.sql.show_statements import ShowDatabases as ShowDatabases
 from acidsql.sql.show_statements import ShowPartitions as ShowPartitions
 from acidsql.sql.show_statements import ShowTableProperties as ShowTableProperties
 from acidsql.sql.show_statements import ShowTables as ShowTables
+from acidsql.sql.statistics_statements import AnalyzeTable as AnalyzeTable
+from acidsql.sql.statistics_statements import AnalyzeTables as AnalyzeTables
 from acidsql.sql.tokens import Span
 from acidsql.sql.transaction_statements import AbortTransactions as AbortTransactions
 from acidsql.sql.transaction_statements import Commit as Commit
@@ -304,32 +307,6 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDatabase:
-    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
-
-    name: Name
-    if_not_exists: bool = False
-    comment: str | None = None
-    location: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropDatabase:
-    """``DROP DATABASE|SCHEMA [IF EXISTS] d [RESTRICT|CASCADE]``."""
-
-    name: Name
-    if_exists: bool = False
-    cascade: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """``USE [DATABASE|SCHEMA|NAMESPACE] d``."""
-
-    name: Name
-
-
-@dataclass(frozen=True, slots=True)
 class SetOption:
     """``SET name [= value]`` of a setting of acidsql. ``span`` spans name and value.
 
@@ -396,5 +373,5 @@ Statement = (
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
     | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
-    | AddConstraint | DropConstraint
+    | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables
 )  # fmt: skip
