@@ -137,7 +137,7 @@ class CatalogContract:
             store.keep_statistics(T, {"size": "3"}, txn_id=ended)
         assert condition(store.keep_statistics, U, {"size": "1"})[1] == "42P01"
         store.drop_table(T)
-        store.create_table(table())
+        store.create_table(table(location="/wh/t2"))
         assert store.statistics(T) == {}
 
     def test_altering_replaces_the_constraints(self, store, reopen):
