@@ -99,6 +99,7 @@ COLLECTS = {
     "storage/spark/catalog_names.py": "names of tables",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/time_travel.py": "one time",
+    "statements/statistics.py": "one row of counts",
     "statements/existing_rows.py": "the number of rows that break a constraint, and one of them",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
