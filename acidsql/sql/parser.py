@@ -342,7 +342,7 @@ _READERS: dict[str, _Reader] = {
     "SAVEPOINT": _alone(transaction.savepoint),
     "RELEASE": _alone(transaction.release),
     "LOCK": transaction.lock,
-    "UNLOCK": _alone(transaction.unlock),
+    "UNLOCK": transaction.unlock,
     "ABORT": _alone(transaction.abort),
     "RESTORE": restore,
     "REVERT": revert,

@@ -60,12 +60,16 @@ from acidsql.sql.transaction_statements import Commit as Commit
 from acidsql.sql.transaction_statements import LockDatabase as LockDatabase
 from acidsql.sql.transaction_statements import LockTable as LockTable
 from acidsql.sql.transaction_statements import ReleaseSavepoint as ReleaseSavepoint
+from acidsql.sql.transaction_statements import ResetOption as ResetOption
 from acidsql.sql.transaction_statements import Rollback as Rollback
 from acidsql.sql.transaction_statements import Savepoint as Savepoint
+from acidsql.sql.transaction_statements import SetOption as SetOption
 from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
 from acidsql.sql.transaction_statements import ShowStreams as ShowStreams
 from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
 from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
+from acidsql.sql.transaction_statements import UnlockDatabase as UnlockDatabase
+from acidsql.sql.transaction_statements import UnlockTable as UnlockTable
 from acidsql.sql.view_statements import AlterView as AlterView
 from acidsql.sql.view_statements import CreateView as CreateView
 from acidsql.sql.view_statements import DropView as DropView
@@ -309,25 +313,6 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOption:
-    """``SET name [= value]`` of a setting of acidsql. ``span`` spans name and value.
-
-    ``value`` is None in ``SET name``, which shows the setting.
-    """
-
-    key: str
-    value: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ResetOption:
-    """``RESET name`` of a setting of acidsql."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class Explain:
     """``EXPLAIN [EXTENDED|FORMATTED|…] statement``, if the statement is one of ours."""
 
@@ -374,7 +359,7 @@ Statement = (
     | ShowTables | ShowViews | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
-    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
-    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
-    | AddConstraint | DropConstraint
+    | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption
+    | ResetOption | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain
+    | SparkStatement | AddConstraint | DropConstraint
 )  # fmt: skip

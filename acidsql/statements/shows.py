@@ -245,15 +245,10 @@ class ShowStatements(Family):
         found = [
             one
             for one in self._metastore.show_locks()
-            if (
-                table is None or (one.database, one.table) == (table.name.database, table.name.name)
-            )
-            and (database is None or one.database == database)
+            if database is None or one.database == database
         ]
-        if table is not None and statement.partition:
-            held = [one.partition for one in found if one.partition is not None]
-            stated = self._partitions.among(table, statement.partition, held, text)
-            found = [one for one in found if one.partition in stated]
+        if table is not None:
+            found = self._partitions.locks_on(table, statement.partition, found, text)
         found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
         return self._frame(_LOCKS, map(_lock_row, found))
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 10  # the last revision in ``migrations``
+SCHEMA_VERSION = 11  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -319,6 +319,7 @@ HIVE_LOCKS = Table(
     Column("HL_AGENT_INFO", AGENT),
     Column("HL_BLOCKEDBY_EXT_ID", BigInteger),
     Column("HL_BLOCKEDBY_INT_ID", BigInteger),
+    Column("HL_SESSION", BigInteger),  # ours: the transaction with the locks of the same session
 )
 
 NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")

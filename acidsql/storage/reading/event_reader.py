@@ -37,7 +37,12 @@ from acidsql.storage.reading.orc_reader import (
     read_events,
     read_row_ids,
 )
-from acidsql.storage.reading.originals import OriginalFile, original_files, read_originals
+from acidsql.storage.reading.originals import (
+    OriginalFile,
+    original_files,
+    read_originals,
+    row_ids_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +182,20 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
         kept = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
         if kept.num_rows:
             yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
+
+
+def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The row ids of the visible insert events of a file, without the rows."""
+    names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    if read.original is not None:
+        yield from row_ids_of(read.original, names)
+        return
+    assert read.path is not None
+    for batch in read_row_ids(read.path, read.length):
+        inserts = only(batch, pc.equal(batch.column("operation"), event.INSERT))
+        kept = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
+        if kept.num_rows:
+            yield pa.RecordBatch.from_arrays(kept.columns[1:4], names)
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:
