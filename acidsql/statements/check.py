@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -17,12 +18,22 @@ from acidsql.statements.family import Family
 from acidsql.statements.result import rows_frame
 from acidsql.statements.table_rows import explained_by
 from acidsql.statements.unit_of_work import file_errors
-from acidsql.storage.checking.directories import Known
+from acidsql.storage.checking.directories import Known, check_catalog, missing_places
 from acidsql.storage.checking.job import MOST, Checking, too_many
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.reading.inventory import inventory
+from acidsql.storage.reading.inventory import FoundFile, inventory
 
 _FINDINGS = "severity string, path string, finding string, message string, advice string"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is in a table's directory, and what the metastore knows about it."""
+
+    checking: Checking
+    found: list[FoundFile]
+    known: Known
+    litter: list[Finding]
 
 
 class TableChecks(Family):
@@ -42,7 +53,21 @@ class TableChecks(Family):
         rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in found]
         return rows_frame(self._spark, _FINDINGS, rows)
 
+    def directories(self, table: Table) -> tuple[Checking, list[Finding]]:
+        """A check of what the metastore knows of each directory, and what it finds."""
+        with self._looked(table) as look:
+            checking, found, known = look.checking, look.found, look.known
+            missing = missing_places(checking.fs, table, known)
+            of_catalog = check_catalog(table, found, known)
+            return checking, [*look.litter, *missing.values(), *of_catalog]
+
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
+        with self._looked(table, all_rows=all_rows) as look, job_errors():
+            return [*look.litter, *look.checking.run(self._spark, look.found, look.known)]
+
+    @contextmanager
+    def _looked(self, table: Table, *, all_rows: bool = False) -> Iterator[_Look]:
+        """A snapshot's inventory. The block fails if the table is changed or dropped meanwhile."""
         name, fs = table.name, filesystem_for(table.location)
         seen = self._transactions.look([name])
         names = self._transactions.partition_names(table) if table.partition_columns else None
@@ -53,15 +78,14 @@ class TableChecks(Family):
             self._transactions.need_unchanged(table, names or (), seen)
 
         with explained_by(still_there):
-            litter = self.litter(table)
+            litter = self._litter(table)
             found = inventory(
                 fs, table.location, names, write_ids, txns,
                 columns=[column.name for column in table.partition_columns],
                 oldest=self._oldest(table),
             )  # fmt: skip
             checking = Checking(fs, table, write_ids, txns, all_rows)
-            with job_errors():
-                return [*litter, *checking.run(self._spark, found, self._known(table, names))]
+            yield _Look(checking, found, self._known(table, names), litter)
 
     def _known(self, table: Table, names: Sequence[str] | None) -> Known:
         """What the metastore knows now: whoever has published a directory that was listed before
@@ -75,7 +99,7 @@ class TableChecks(Family):
         keeps_versions = self._metastore.abilities.keeps_versions
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
-    def litter(self, table: Table) -> list[Finding]:
+    def _litter(self, table: Table) -> list[Finding]:
         """The hidden directories of statements and compactions that have ended."""
         fs = filesystem_for(table.location)
         entries = fs.list_if_there(table.location)

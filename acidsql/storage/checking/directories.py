@@ -66,14 +66,19 @@ def check_names(
 ) -> Iterator[Finding]:
     """The rules that need only the inventory, and what readers take of it."""
     read = {path for listing in listings for path in paths_of(listing)}
-    yield from _of_unknown_partitions(table, found, known)
-    yield from _numbers(table, found, known)
+    yield from check_catalog(table, found, known)
     for one in found:
         if one.path in read:
             yield from _of_data(table, one)
         elif one.bytes == 0 and one.acid is not None and one.state == "visible":
             yield Finding(one.path, "EMPTY_FILE", "The file has no bytes.")
     yield from _strays(table, [one for one in found if one.path not in read])
+
+
+def check_catalog(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+    """The rules about what the metastore knows of each directory."""
+    yield from _of_unknown_partitions(table, found, known)
+    yield from _numbers(table, found, known)
 
 
 def paths_of(listing: Listing) -> Iterator[str]:

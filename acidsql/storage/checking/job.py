@@ -90,7 +90,7 @@ class Checking:
             return list(missing.values())
         findings, listings = list(missing.values()), dict[str, Listing]()
         places = [name for name in known.partitions if name not in missing]
-        for name, listed in zip(places, in_threads(self._listed, places), strict=True):
+        for name, listed in zip(places, in_threads(self.listed, places), strict=True):
             if isinstance(listed, Listing):
                 listings[name] = listed
             else:
@@ -103,7 +103,8 @@ class Checking:
         of_files, works = self._works(found, listings, places)
         return [*findings, *of_files, *_run(spark, _in_tasks(works), self._spec())]
 
-    def _listed(self, partition: str) -> Listing | Finding:
+    def listed(self, partition: str) -> Listing | Finding:
+        """What a reader reads of a table or partition, or why readers refuse it."""
         try:
             (listing,) = list_table(
                 self.fs, self.table.location, [partition], self.write_ids, self.txns,
