@@ -17,7 +17,7 @@ _REWRITE = (
     "Compare the table's rows with their source. If they are right, INSERT OVERWRITE of the table "
     "with its own rows writes sound files."
 )
-_REPAIR = "acid.repair(table, dry_run=False), or `acidsql repair --yes`, does it."
+_REPAIR = "acid.repair(table, dry_run=False), or `acidsql repair TABLE --yes`, does it."
 
 # Condition → severity, advice.
 CONDITIONS = {
@@ -36,6 +36,7 @@ CONDITIONS = {
     ),
     "UNREADABLE_FILE": (ERROR, _RESTORE),
     "FILE_GONE": (ERROR, _RESTORE),
+    "FILES_NOT_AS_COMMITTED": (ERROR, f"Compare them with DESCRIBE HISTORY. {_RESTORE}"),
     "NO_EVENTS": (ERROR, _RESTORE),
     "EVENTS_IN_A_PLAIN_FILE": (ERROR, _RESTORE),
     "NAME_WITHOUT_BUCKET": (

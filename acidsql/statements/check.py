@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.findings import Finding, in_order
 from acidsql.acid.table import Table
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.plan.locking import read_lock
 from acidsql.plan.lower import job_errors
@@ -20,9 +21,11 @@ from acidsql.statements.table_rows import explained_by
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.directories import Known, check_catalog, missing_places
 from acidsql.storage.checking.job import MOST, Checking, too_many
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
 
+REPAIRED = "REPAIR TABLE"  # the operation in a table's history
+_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION")
 _FINDINGS = "severity string, path string, finding string, message string, advice string"
 
 
@@ -63,7 +66,8 @@ class TableChecks(Family):
 
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
         with self._looked(table, all_rows=all_rows) as look, job_errors():
-            return [*look.litter, *look.checking.run(self._spark, look.found, look.known)]
+            found = [*look.litter, *look.checking.run(self._spark, look.found, look.known)]
+            return [one for one in found if not _has_gone(look.checking.fs, one)]
 
     @contextmanager
     def _looked(self, table: Table, *, all_rows: bool = False) -> Iterator[_Look]:
@@ -85,15 +89,29 @@ class TableChecks(Family):
                 oldest=self._oldest(table),
             )  # fmt: skip
             checking = Checking(fs, table, write_ids, txns, all_rows)
-            yield _Look(checking, found, self._known(table, names), litter)
+            yield _Look(checking, found, self._known(table, names, write_ids), litter)
 
-    def _known(self, table: Table, names: Sequence[str] | None) -> Known:
+    def _known(self, table: Table, names: Sequence[str] | None, seen: ValidWriteIdList) -> Known:
         """What the metastore knows now: whoever has published a directory that was listed before
         has a number by now."""
         now = self._metastore.valid_txns()
         write_ids = self._metastore.valid_write_ids(now, [table.name])[table.name]
-        where = [""] if names is None else names
-        return Known(where, write_ids.high_water_mark, now.high_water_mark)
+        where, written = [""] if names is None else names, self._written(table, seen)
+        return Known(where, write_ids.high_water_mark, now.high_water_mark, written)
+
+    def _written(self, table: Table, seen: ValidWriteIdList) -> dict[int, tuple[int, int]]:
+        """See ``Known.written``."""
+        if not self._metastore.abilities.keeps_versions:
+            return {}
+        versions = self._metastore.versions(table.name)
+        drops = (one.write_id for one in versions if one.change.operation in _DROPS_PARTITIONS)
+        after = max(drops, default=0)
+        written: dict[int, tuple[int, int]] = {}
+        for one in versions:
+            if one.write_id > after and seen.is_valid(one.write_id):
+                files, size = written.get(one.write_id, (0, 0))
+                written[one.write_id] = files + one.change.files, size + one.change.bytes
+        return written
 
     def _oldest(self, table: Table) -> float:
         keeps_versions = self._metastore.abilities.keeps_versions
@@ -117,3 +135,8 @@ class TableChecks(Family):
         with self._locked(f"check of {table.name}", read_lock(table.name)) as txn:
             yield
             txn.end_quietly()
+
+
+def _has_gone(fs: FileSystem, one: Finding) -> bool:
+    """Whether others have cleared it away meanwhile: each statement clears up behind itself."""
+    return one.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(one.path)

@@ -21,7 +21,7 @@ from acidsql.compaction.housekeeper import keep_house
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.versions import Change
 from acidsql.plan.locking import exclusive
-from acidsql.statements.check import TableChecks
+from acidsql.statements.check import REPAIRED, TableChecks
 from acidsql.statements.unit_of_work import file_errors
 from acidsql.storage.checking.job import Checking
 from acidsql.storage.files.filesystem import filesystem_for
@@ -29,8 +29,6 @@ from acidsql.storage.files.listing import Listing
 from acidsql.storage.files.parquet import rows_of_parquet
 from acidsql.storage.reading.known_partitions import partition_values
 from acidsql.storage.reading.orc_reader import row_count
-
-_REPAIRED = "REPAIR TABLE"  # in the table's history
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,7 @@ class TableRepairs(TableChecks):
             txn.commit(
                 drop_partitions={name: [_values(one) for one in forgotten]},
                 add_partitions={name: [_partition(table, one) for one in added]},
-                changed=[Change(name, _REPAIRED, text, partitions=len(dropped) + len(added))],
+                changed=[Change(name, REPAIRED, text, partitions=len(dropped) + len(added))],
             )
         return plan
 
