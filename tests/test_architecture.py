@@ -29,7 +29,10 @@ ROWS = [
     # a look at a Hive Metastore; moves; older versions; checks; statements from DataFrames
     {"hive_check", "migration", "history", "checks", "dataframes"},
     {"render", "session"},  # rows as text; the public API
+    {"completion", "terminal"},  # words that may follow; results in a terminal
+    {"shell"},  # statements typed in a terminal
     {"magic", "cli"},  # notebook and command line
+    {"__main__"},  # python -m acidsql
 ]
 # The packages of storage/, from the bottom up; ``words`` are the modules beside the packages.
 ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding", "checking"]
@@ -55,7 +58,9 @@ HOMES = {
     "pyorc": set(),  # only tests use it
     "IPython": {"magic.py"},
     "click": {"cli.py"},
-    "rich": {"cli.py"},
+    "rich": {"terminal.py"},
+    "prompt_toolkit": {"shell.py"},
+    "pygments": {"shell.py"},
     "jdk": {"java.py"},
     "py4j": {"storage/reading/sargs.py"},
     "pandas": set(),  # PySpark imports it; acidsql does not
@@ -67,7 +72,7 @@ HOMES = {
         "storage/", "compaction/", "statements/", "streams/",
         "plan/lower.py", "plan/missing_names.py", "plan/names.py",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
-        "dataframes/", "magic.py",
+        "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",
         "cli.py",
     },
 }  # fmt: skip
@@ -107,7 +112,8 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
-    "cli.py": "csv and json, row by row, because a person asked for them",
+    "terminal.py": "csv and json, row by row, because a person asked for them",
+    "completion.py": "names of databases, tables and columns, and Spark's keywords",
 }
 COLLECTORS = {
     "collect", "toPandas", "toArrow", "toLocalIterator", "head", "tail", "first", "foreach",

@@ -143,7 +143,7 @@ class Runner:
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
-            end_old_leases=self.transactions.end_old_leases,
+            end_old_leases=self.transactions.end_old_leases, session_locks=self._txns.session_locks,
         )  # fmt: skip
         self.transactions.on_commit = self._background.committed
 
@@ -153,13 +153,9 @@ class Runner:
         It has a transaction of its own. It evaluates each query once, by a job.
         """
         return Runner(
-            spark,
-            self._metastore,
-            self.settings.with_("acidsql.driver.max.rows", 0),
-            user=self._user,
-            host=self._host,
-            background=self._background,
-        )
+            spark, self._metastore, self.settings.with_("acidsql.driver.max.rows", 0),
+            user=self._user, host=self._host, background=self._background,
+        )  # fmt: skip
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
@@ -239,11 +235,13 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """Stop the background compactor and abort the open transaction."""
-        if self._owns_background:
-            self._background.close()
+        """Abort the open transaction, end the locks, then stop the compactor: it may wait for
+        them."""
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
+        self._txns.session_locks.close()
+        if self._owns_background:
+            self._background.close()
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────

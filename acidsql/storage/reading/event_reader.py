@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from acidsql.acid import event
 from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.layout import ORIGINALS_BASE, Kind
+from acidsql.acid.paths import url_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.event_records import (
@@ -65,6 +66,13 @@ class FileRead:
     high_water_mark: int
     hidden: tuple[int, ...]
     least_write_id: int = ORIGINALS_BASE
+
+    @property
+    def file(self) -> str:
+        """The path of the file."""
+        path = self.path if self.original is None else self.original.path
+        assert path is not None
+        return path
 
 
 # The columns of ``read_deletes``: the row id, and the write id of the delete event.
@@ -151,12 +159,19 @@ def read_file(
 
 
 def read_for_query(
-    read: FileRead, schema: RowSchema, names: Sequence[str]
+    read: FileRead, schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone."""
-    path = read.path if read.original is None else read.original.path
-    with naming_missing(str(path)):
-        yield from read_file(read, schema, names)
+    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone.
+
+    ``with_path``: the URL of the file is the last column.
+    """
+    with naming_missing(read.file):
+        for batch in read_file(read, schema, names):
+            if with_path:
+                url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
+                columns = [*batch.columns, url]
+                batch = pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "url"])
+            yield batch
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
