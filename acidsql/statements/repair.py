@@ -145,8 +145,8 @@ class TableRepairs(TableChecks):
                 return plan
             txn.write_id(name)
             # To forget and add a partition in one step tells older snapshots and versions that
-            # they do not know it. A Hive Metastore drops after the commit, so there it is added.
-            forgotten = [*dropped, *(added if self._metastore.abilities.remembers_changes else [])]
+            # they do not know it. A Hive Metastore, without versions, drops after the commit.
+            forgotten = [*dropped, *(added if self._metastore.abilities.keeps_versions else [])]
             txn.commit(
                 drop_partitions={name: [_values(one) for one in forgotten]},
                 add_partitions={name: [_partition(table, one) for one in added]},
