@@ -26,7 +26,7 @@ class CheckMethods:
         """Look for damage, and for what does not belong there. Nothing is changed or locked.
 
         The check looks at one snapshot. It does not disturb writers, and they do not disturb it.
-        (Over a Hive Metastore a SHARED_READ lock keeps Hive's cleaner from the files.)
+        (Over a Hive Metastore 3.1, a SHARED_READ lock keeps its cleaner from the files.)
 
         Args:
             table: ``table`` or ``database.table``.
