@@ -120,6 +120,8 @@ class TableChecks(Family):
     def _litter(self, table: Table) -> list[Finding]:
         """The hidden directories of statements and compactions that have ended."""
         fs = filesystem_for(table.location)
+        if fs.is_link(table.location):
+            return []  # nothing behind a link is deleted
         entries = fs.list_if_there(table.location)
         return [
             Finding(entry.path, "LITTER", "The statement or compaction that made it has ended.")

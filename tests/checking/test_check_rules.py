@@ -295,6 +295,35 @@ def test_an_insert_only_table(tmp_path):
     ]
 
 
+def test_an_insert_only_table_in_parquet(tmp_path):
+    files = Files(
+        tmp_path / "t", file_format="parquet", transactional_properties="insert_only"
+    )  # fmt: skip
+    files.plain(f"{D1}/000000_0", 3)
+    cut = files.plain(f"{D1}/000001_0", 3)
+    pages = files.plain(f"{D1}/000002_0", 3)
+    assert files.check() == files.check(all_rows=False) == []
+    cut.write_bytes(cut.read_bytes()[:-5])
+    data = bytearray(pages.read_bytes())
+    data[4:24] = b"\xff" * 20  # a page's header, which the footer does not show
+    pages.write_bytes(data)
+    assert files.check(all_rows=False) == [("UNREADABLE_FILE", f"{D1}/000001_0")]
+    assert files.check() == [
+        ("UNREADABLE_FILE", f"{D1}/000001_0"), ("UNREADABLE_FILE", f"{D1}/000002_0")
+    ]  # fmt: skip
+
+
+def test_a_streamed_file_is_read_up_to_its_committed_length(files):
+    path = files.insert("delta_0000001_0000003/bucket_00000", rows(1, 0, 3))
+    length = path.stat().st_size
+    with path.open("ab") as opened:
+        opened.write(b"not committed yet")
+    side = files.put(f"{path.parent.name}/{path.name}_flush_length", length.to_bytes(8, "big"))
+    assert files.check() == []
+    side.write_bytes((1 << 40).to_bytes(8, "big"))
+    assert ("UNREADABLE_DIRECTORY", str(side.relative_to(files.root))) in files.check()
+
+
 # Hive's tables with what a check rightly finds in them.
 OF_HIVE = {
     "aborted": {"ABORTED_DIRECTORY"},
