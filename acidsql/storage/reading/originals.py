@@ -103,7 +103,7 @@ def read_originals(
     with naming_damage(file.path):
         for batch, info in read_batches(file.path, exact=exact):
             rows = batch.num_rows
-            users = conform(batch.to_struct_array(), schema.struct, info.calendar)
+            users = conform(batch.to_struct_array(), schema, info.calendar, info.row_types)
             write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
             columns = [
                 write_ids,

@@ -81,11 +81,12 @@ def read_rows(
     newer = [name for listing in listings for name in listing.state.newer]
     if newer and not is_kept():
         raise history_is_gone(newer, write_ids)
-    if table.is_insert_only:
-        files, sizes = _plain_files(listings)
-        return read_inserts_only(spark, table, files, table.file_format, sizes if is_fast else {})
     is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
+        if table.is_insert_only:
+            files, sizes = _plain_files(listings)
+            known = sizes if is_fast else {}
+            return read_inserts_only(spark, table, files, table.file_format, known)
         if is_little or not is_fast:
             return scan(spark, Scan(table, listings, write_ids, is_fast=is_fast))
         demand = demanded()
