@@ -37,6 +37,12 @@ def is_cast(old: HiveType, new: HiveType) -> bool:
     return has_cast and old.kind in _WITH_TEXT and not can_widen(old, new)
 
 
+def has_no_cast(old: HiveType, new: HiveType) -> bool:
+    """True if no reader casts values of files that have the type ``old``: several changes in turn
+    led from one type to the other."""
+    return new.kind in ("float", "double") and old.kind in ("date", "timestamp")
+
+
 def can_widen(old: HiveType, new: HiveType) -> bool:
     """True if every value of the type ``old`` is the same value in the type ``new``."""
     if old == new:

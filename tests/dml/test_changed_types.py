@@ -6,7 +6,7 @@ import pytest
 from changed_types import CHANGES, alterations, columns, new_rows, old_rows
 from kit import calls_of, fill, ordered, refused, rows, table
 
-from acidsql.errors import ConstraintError
+from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.reading import read, scan
 
 pytestmark = pytest.mark.spark
@@ -130,3 +130,8 @@ def test_several_changes_are_one_cast_from_the_type_in_the_file(acid):
     assert table(acid) == [(5.0, "2024-02-29", "TRUE")]
     acid.sql("ALTER TABLE t ALTER COLUMN a TYPE STRING, c TYPE DOUBLE")
     assert table(acid) == [("5", "2024-02-29", 1.0)]
+    with pytest.raises(UnsupportedError, match="Column 'b' .* when it was a DATE.*COMPACT"):
+        acid.sql("ALTER TABLE t ALTER COLUMN b TYPE DOUBLE")
+    acid.sql(COMPACT.format("major"))
+    acid.sql("ALTER TABLE t ALTER COLUMN b TYPE DOUBLE")
+    assert table(acid) == [("5", None, 1.0)]

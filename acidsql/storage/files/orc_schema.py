@@ -11,7 +11,7 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import EventFile
+from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.footer import OrcType, read_footer
@@ -103,6 +103,15 @@ def _names(path: str) -> Names:
 def types_in(path: str) -> tuple[HiveType, ...]:
     """The types of the user's columns in a file, see ``FileInfo``."""
     return read_file_info(path).row_types
+
+
+def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
+    """The types of the user's columns in all files, by the directory, or by the file without event
+    columns."""
+    names = names_by_directory([file for listing in listings for file in listing.data])
+    plain = [path for one in listings for group in one.originals for path in group.paths]
+    found = {directory: own.types for directory, own in names.items()}
+    return {**found, **dict(zip(plain, in_threads(types_in, plain), strict=True))}
 
 
 def with_lost_days(paths: Sequence[str]) -> set[str]:

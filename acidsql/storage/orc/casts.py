@@ -74,6 +74,8 @@ def _double(array: pa.Array) -> pa.Array:
         return _each(array, float, pa.float64())  # Arrow's own cast does not round to the nearest
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
+    if pa.types.is_temporal(kind):
+        raise pa.ArrowNotImplementedError(f"no reader shows {kind} as a number")
     return array.cast(pa.float64(), safe=False)
 
 
