@@ -75,7 +75,9 @@ class ExistingRows:
                     raise UnsupportedError(
                         f"Column '{column.name}' cannot be changed to {column.type.upper()}: "
                         f"'{place}' is from a time when it was a {str(before).upper()}, which no "
-                        "reader shows as a number. ALTER TABLE … COMPACT 'major' writes it anew.",
+                        "reader shows as a number. INSERT OVERWRITE … SELECT * FROM "
+                        f"{table.name} writes it anew, and so does a major compaction of several "
+                        "deltas.",
                         condition="NOT_SUPPORTED_CHANGE_COLUMN",
                     )
 

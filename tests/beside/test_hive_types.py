@@ -23,7 +23,7 @@ def test_both_read_old_files_after_either_changed_a_type(both):
         (1, "10", "1.50", "2024-02-29", "abc"), (2, None, "2.00", None, "x"),
         (3, "30", "3.00", "today", "yz"),
     ]  # fmt: skip
-    query = "SELECT id, n, CAST(d AS STRING) AS d, day, s FROM t"
+    query = "SELECT id, n, CAST(d AS STRING) AS d, day, CAST(s AS STRING) AS s FROM t"
     assert sorted(map(tuple, acid.sql(query).collect())) == expected
     theirs = [tuple(row) for row in hive.sql(query)]
     assert sorted((int(row[0]), row[1], row[3], row[4]) for row in theirs) == [
