@@ -150,20 +150,28 @@ def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[
 
 
 def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
-    """The earlier locks of others that a lock must wait for, granted ones first.
+    """The locks of others that a lock must wait for, granted ones first.
 
-    The list is empty if the transaction, or its session, already holds a lock that covers this one.
-    A lock that would block this one would block the held one, too; so it is waiting, for this
-    transaction or its session.
+    They are earlier ones, and later ones that were granted because a session had as much. (The
+    session may have given that up since.)
+
+    The list is empty if the transaction already holds a lock that covers this one. A lock that
+    would block this one would block the held one, too; so it is waiting, for this transaction. If
+    its session holds such a lock, only other statements of the session can be in the way: they have
+    passed the session's lock, too.
     """
     near = list(locks.overlapping(waiting))
     own = {waiting.txn_id, waiting.session}
-    if any(other.txn_id in own and _covers(other, waiting) for other in near):
+    covered_by = {other.txn_id for other in near if other.txn_id in own and _covers(other, waiting)}
+    if waiting.txn_id in covered_by:
         return []
     found = [
         other
         for other in near
-        if other.lock_id < waiting.lock_id and other.txn_id not in own and must_wait(waiting, other)
+        if (other.lock_id < waiting.lock_id or other.state is LockState.ACQUIRED)
+        and other.txn_id not in own
+        and (not covered_by or other.session == waiting.session)
+        and must_wait(waiting, other)
     ]
     # Messages name the first. The holder of a granted lock can end the wait, a waiter cannot.
     return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))

@@ -41,12 +41,23 @@ class SessionLockContract:
         assert not waits(store.lock(own, [on(WRITE, partition="p=1")], session=ours))
         assert waits(store.lock(own, [exclusive()], session=ours))
 
-    def test_two_transactions_of_a_session_exclude_each_other(self, store):
+    @pytest.mark.parametrize("held", [exclusive(U), exclusive(T)])
+    def test_two_transactions_of_a_session_exclude_each_other(self, store, held):
         """Only the locks of the session itself are everybody's in it."""
-        ours = session(store, exclusive(U))
+        ours = session(store, held)
         one, two = begin(store), begin(store)
         store.lock(one, [on(WRITE)], session=ours)
         assert waits(store.lock(two, [on(WRITE)], session=ours))
+
+    def test_a_statement_keeps_its_lock_when_its_session_loses_its_locks(self, store):
+        ours = session(store, exclusive())
+        own, other = begin(store), begin(store)
+        waiting = store.lock(other, [exclusive()]).lock_id
+        assert not waits(store.lock(own, [on(WRITE)], session=ours))  # later, and granted
+        store.abort_txn(ours)
+        assert waits(store.check_lock(other, waiting))
+        store.commit_txn(own)
+        assert not waits(store.check_lock(other, waiting))
 
     def test_a_session_waits_for_what_its_statements_still_hold(self, store):
         ours, own = session(store), begin(store)

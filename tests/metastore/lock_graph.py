@@ -16,10 +16,10 @@ def waits(locks):
     edges = {
         (lock.txn_id, other.txn_id)
         for lock, other in itertools.product(waiting, locks)
-        if other.lock_id < lock.lock_id
+        if (other.lock_id < lock.lock_id or other.state is LockState.ACQUIRED)
         and not is_own(other, lock)
         and must_wait(lock, other)
-        and not any(has_as_much(held, lock) for held in locks)
+        and not is_spared(lock, other, locks)
     }
     return edges | {
         (one, statement.txn_id)
@@ -31,6 +31,15 @@ def waits(locks):
 def is_own(held, wanted):
     """Of the same transaction, or of the session that the transaction works for."""
     return held.txn_id == wanted.txn_id or held.txn_id == wanted.session
+
+
+def is_spared(wanted, other, locks):
+    """The transaction of ``wanted`` has as much already, or its session has, and ``other`` is no
+    statement of the session."""
+    holders = {held.txn_id for held in locks if has_as_much(held, wanted)}
+    return wanted.txn_id in holders or (
+        wanted.session in holders and other.session != wanted.session
+    )
 
 
 def has_as_much(held, wanted):

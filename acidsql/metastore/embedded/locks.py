@@ -179,7 +179,8 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
     """Grant all components; or leave all waiting, and note which lock blocks which component."""
     mine = HL.HL_LOCK_EXT_ID == lock_id
     own = _read(connection, mine)
-    found = _first_blocked(own, _read(connection, HL.HL_LOCK_EXT_ID < lock_id, _near(own)))
+    others = or_(HL.HL_LOCK_EXT_ID < lock_id, HL.HL_LOCK_STATE == LockState.ACQUIRED.value)
+    found = _first_blocked(own, _read(connection, others, _near(own)))
     if found is None:
         connection.execute(
             update(HIVE_LOCKS)
@@ -202,10 +203,10 @@ def _try_to_acquire(connection: Connection, lock_id: int, now_ms: int) -> LockRe
 
 
 def _first_blocked(
-    own: Sequence[LockInfo], earlier: Iterable[LockInfo]
+    own: Sequence[LockInfo], others: Iterable[LockInfo]
 ) -> tuple[LockInfo, LockInfo] | None:
     """The first of our components that must wait, and the lock that blocks it."""
-    near = ByThing((lock, lock) for lock in earlier)
+    near = ByThing((lock, lock) for lock in others)
     for mine in own:
         for blocker in blockers(mine, near):
             return mine, blocker
