@@ -2,8 +2,8 @@
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
 module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements``, ``constraint_statements``, ``compaction_statements`` and
-``view_statements``.
+``history_statements``, ``constraint_statements``, ``compaction_statements``,
+``database_statements`` and ``view_statements``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from acidsql.sql.constraint_statements import AddConstraint as AddConstraint
 from acidsql.sql.constraint_statements import ConstraintDef as ConstraintDef
 from acidsql.sql.constraint_statements import DropConstraint as DropConstraint
 from acidsql.sql.constraint_statements import Traits as Traits
+from acidsql.sql.database_statements import CreateDatabase as CreateDatabase
+from acidsql.sql.database_statements import DescribeDatabase as DescribeDatabase
+from acidsql.sql.database_statements import DropDatabase as DropDatabase
+from acidsql.sql.database_statements import SetDatabaseProperties as SetDatabaseProperties
+from acidsql.sql.database_statements import Use as Use
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.history_statements import Restore as Restore
 from acidsql.sql.history_statements import RevertTransaction as RevertTransaction
@@ -308,32 +313,6 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDatabase:
-    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
-
-    name: Name
-    if_not_exists: bool = False
-    comment: str | None = None
-    location: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropDatabase:
-    """``DROP DATABASE|SCHEMA [IF EXISTS] d [RESTRICT|CASCADE]``."""
-
-    name: Name
-    if_exists: bool = False
-    cascade: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """``USE [DATABASE|SCHEMA|NAMESPACE] d``."""
-
-    name: Name
-
-
-@dataclass(frozen=True, slots=True)
 class Explain:
     """``EXPLAIN [EXTENDED|FORMATTED|…] statement``, if the statement is one of ours."""
 
@@ -376,7 +355,8 @@ Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
     | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
-    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | CreateDatabase | SetDatabaseProperties | DescribeDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowViews | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption

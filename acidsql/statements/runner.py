@@ -35,6 +35,7 @@ from acidsql.sql.frames import need_relations
 from acidsql.sql.parser import Plain, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
+from acidsql.statements.check import TableChecks
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
@@ -89,7 +90,7 @@ class Runner:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
-        compactions, auto_cdc: Run the statements of their kinds, and methods about them.
+        compactions, auto_cdc, checks: Run the statements of their kinds, or methods about them.
     """
 
     def __init__(
@@ -103,8 +104,7 @@ class Runner:
         compactor: str = "off",
         background: Background | None = None,
     ) -> None:
-        self._spark, self._metastore = spark, metastore
-        self._user, self._host = user, host
+        self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.session_locks = self._txns.session_locks
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
@@ -118,10 +118,10 @@ class Runner:
         self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
-        self._shows = ShowStatements(context)
-        self._rows = TableRows(context)
+        self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
+        self.checks = TableChecks(context)
         self._handlers = all_handlers(
             [
                 self._tables,

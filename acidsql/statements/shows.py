@@ -182,6 +182,24 @@ class ShowStatements(Family):
             rows += [(key, value, "") for key, value in details(table)]
         return self._frame("col_name string, data_type string, comment string", rows)
 
+    @runs(st.DescribeDatabase)
+    def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
+        """The rows that Spark shows of its own databases."""
+        if (database := self._sparks.shared(statement.name)) is None:
+            return self._spark.sql(text)
+        rows = [
+            ("Catalog Name", jvm.OWN_CATALOG),
+            ("Namespace Name", database.name),
+            ("Comment", database.comment or ""),
+            ("Location", database.location),
+        ]
+        if statement.extended:
+            pairs = ", ".join(
+                f"({key},{value})" for key, value in sorted(database.properties.items())
+            )
+            rows.append(("Properties", f"({pairs})" if pairs else ""))
+        return self._frame("info_name string, info_value string", rows)
+
     @runs(st.ShowTransactions)
     def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
         rows = [

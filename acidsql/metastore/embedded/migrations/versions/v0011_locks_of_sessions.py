@@ -6,8 +6,8 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table
 
 from acidsql.metastore.embedded.migrations.steps import add_columns, set_version
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 added = MetaData()
 Table("HIVE_LOCKS", added, Column("HL_SESSION", BigInteger))
@@ -15,4 +15,4 @@ Table("HIVE_LOCKS", added, Column("HL_SESSION", BigInteger))
 
 def upgrade(connection: Connection, warehouse: str) -> None:
     add_columns(connection, added)
-    set_version(connection, 10)
+    set_version(connection, 11)
