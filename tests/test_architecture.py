@@ -113,6 +113,7 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
+    "cli.py": "the findings of a check, at most 1,001",
     "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
     "terminal.py": "csv and json, row by row, because a person asked for them",
     "completion.py": "names of databases, tables and columns, and Spark's keywords",
