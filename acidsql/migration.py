@@ -87,7 +87,8 @@ class Migration:
             self._runner.transactions.need_plain(call)
             hive, _ = open_hive(url, None)
             try:
-                own = Side(self.metastore, ours, f"warehouse {self.warehouse}")
+                locks = self._runner.session_locks
+                own = Side(self.metastore, ours, f"warehouse {self.warehouse}", locks)
                 other = Side(hive, theirs, str(Address.parse(url)))
                 old, new = (own, other) if to_hive else (other, own)
                 Move(old, new, call, **self._who).run()

@@ -44,7 +44,7 @@ from acidsql.statements.moving_files import (
 )
 from acidsql.statements.places import entering
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.txn import AT_ONCE, Snapshot, Txn, TxnManager
+from acidsql.txn import AT_ONCE, SessionLocks, Snapshot, Txn, TxnManager
 from acidsql.txn.snapshot import snapshot_of
 
 
@@ -56,11 +56,13 @@ class Side:
         store: The metastore.
         name: The table's name.
         place: The metastore in words, without a password.
+        locks: The locks that the session holds there.
     """
 
     store: Metastore
     name: TableName
     place: str
+    locks: SessionLocks | None = None
 
     @property
     def words(self) -> str:
@@ -91,7 +93,8 @@ class Move:
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
         self._managers = [
-            TxnManager(one.store, AT_ONCE, user=user, host=host) for one in (old, new)
+            TxnManager(one.store, AT_ONCE, user=user, host=host, passed=one.locks)
+            for one in (old, new)
         ]
 
     def run(self) -> None:

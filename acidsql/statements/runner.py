@@ -90,6 +90,7 @@ class Runner:
     Attributes:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
+        session_locks: The locks that the session holds beyond its transactions.
         compactions, auto_cdc, checks: Run the statements of their kinds, or methods about them.
     """
 
@@ -106,6 +107,7 @@ class Runner:
     ) -> None:
         self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
+        self.session_locks = self._txns.session_locks
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
         self._missing = MissingNames(spark, metastore, self._names)
@@ -143,7 +145,7 @@ class Runner:
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
-            end_old_leases=self.transactions.end_old_leases, session_locks=self._txns.session_locks,
+            end_old_leases=self.transactions.end_old_leases, session_locks=self.session_locks,
         )  # fmt: skip
         self.transactions.on_commit = self._background.committed
 
@@ -235,13 +237,13 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """Abort the open transaction, end the locks, then stop the compactor: it may wait for
-        them."""
-        if self.transactions.current is not None:
-            self.transactions.current.abandon("its session was closed")
-        self._txns.session_locks.close()
+        """End the session's locks, stop the compactor, which may wait for them, and abort the open
+        transaction."""
+        self.session_locks.close()
         if self._owns_background:
             self._background.close()
+        if self.transactions.current is not None:
+            self.transactions.current.abandon("its session was closed")
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────

@@ -148,8 +148,9 @@ class SessionLocks:
         """Forget the locks, and make the error that says so."""
         self._forget(holder)
         return TxnError(
-            f"The locks of this session are gone, because a transaction held them. {why.message} "
-            "Others may have changed what was locked: LOCK it again, and then look at it again.",
+            "This session has lost its locks, because the transaction that held them has ended. "
+            f"{why.message} Others may have changed what was locked: LOCK it again, and then look "
+            "at it again.",
             condition="SESSION_LOCKS_LOST",
             txnId=holder.id,
         )

@@ -175,6 +175,7 @@ def names(acid):
 def test_an_insert_only_table_moves(acid, hive, export, back):
     acid.sql("CREATE TABLE t (a INT) TBLPROPERTIES ('transactional_properties'='insert_only')")
     acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("LOCK TABLE t EXCLUSIVE")  # our own lock is not in the way
     name = export()
     hive.sql(f"INSERT INTO {name} VALUES (2)")
     back()

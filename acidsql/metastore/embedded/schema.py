@@ -2,8 +2,8 @@
 
 The transaction tables are Hive's. The catalog is Hive's without SDS and CDS: rows that belong to a
 storage descriptor in Hive (TBLS → SDS → CDS → COLUMNS_V2) belong to the table here. acidsql adds
-TXNS.TXN_TIMEOUT, TBLS.FIRST_WRITE_ID, DROPPED_WRITE_IDS (see ``write_ids``), TBLS.OLDEST_VERSION,
-TABLE_VERSIONS (see ``versions``), STREAMS (see ``streams``), and its own text in VERSION.
+TXNS.TXN_TIMEOUT, HIVE_LOCKS.HL_SESSION, TBLS.FIRST_WRITE_ID, TBLS.OLDEST_VERSION, DROPPED_WRITE_IDS
+(``write_ids``), TABLE_VERSIONS (``versions``), STREAMS (``streams``), and its own text in VERSION.
 """
 
 from __future__ import annotations
