@@ -352,6 +352,11 @@ class Session(Migration, StreamMethods, HistoryMethods, CheckMethods, DataFrameM
         """Whether a transaction is open: BEGIN ran, and neither COMMIT nor ROLLBACK did."""
         return self.txn_id is not None
 
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
     def close(self) -> None:
         """Abort an open transaction and disconnect from the metastore. May be called twice."""
         if not self._closed:

@@ -99,6 +99,7 @@ COLLECTS = {
     "storage/spark/catalog_names.py": "names of tables",
     "storage/reading/source_partitions.py": "1,000 values of partition columns",
     "statements/time_travel.py": "one time",
+    "statements/statistics.py": "one row of counts",
     "statements/existing_rows.py": "the number of rows that break a constraint, and one of them",
     "statements/partition_specs.py": "the values of PARTITION clauses; names of partitions",
     "storage/reading/reachable.py": "one record for each directory and host",
@@ -112,6 +113,7 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
+    "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
     "terminal.py": "csv and json, row by row, because a person asked for them",
     "completion.py": "names of databases, tables and columns, and Spark's keywords",
 }

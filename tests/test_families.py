@@ -13,6 +13,7 @@ from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
 from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.shows import ShowStatements
+from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.tables import TableStatements
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.views import ViewStatements
@@ -26,6 +27,7 @@ FAMILIES = [
     ShowStatements,
     HistoryStatements,
     ViewStatements,
+    StatisticsStatements,
 ]
 THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain, st.SparkStatement}
 

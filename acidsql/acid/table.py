@@ -15,6 +15,8 @@ ORC_COMPRESSION = "orc.compress"
 FIXED_PROPERTIES = (TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, BUCKETING_VERSION)
 # While a table moves to another metastore, both metastores have it with this property.
 MOVING = "acidsql.moving"
+# Metastores keep statistics in properties of these names, which no ``Table`` has.
+STATISTICS = "acidsql.statistics."
 FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
 ORC, PARQUET = "orc", "parquet"  # the file formats: STORED AS
 

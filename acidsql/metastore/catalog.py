@@ -126,6 +126,16 @@ class Catalog(Protocol):
         Raises CatalogError if the table is missing, or would have a column twice
         (COLUMN_ALREADY_EXISTS, 42711)."""
 
+    def statistics(self, name: TableName) -> Mapping[str, str]:
+        """What ``keep_statistics`` has noted; nothing if there is no such table. *Read-only.*"""
+
+    def keep_statistics(
+        self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
+    ) -> None:
+        """Note facts about a table's rows and files beside its properties. *Idempotent.* Entries
+        with the same keys are replaced, others stay. The transaction has a lock that keeps others
+        from dropping the table. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
+
     def views(self, database: str) -> list[str]:
         """Names of a database's views, in alphabetical order. *Read-only.*"""
 

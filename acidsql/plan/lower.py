@@ -181,9 +181,14 @@ def broken(rows: DataFrame, condition: str, example: str) -> DataFrame:
 
     ``example``: SQL of a row as text.
     """
+    found = selected(rows, f"CASE WHEN NOT ({condition}\n) THEN {example} END AS x")
+    return selected(found, "count(x) AS n", "min(x) AS example")
+
+
+def selected(rows: DataFrame, *expressions: str) -> DataFrame:
+    """A query of some rows. Its expressions mean the same in every session."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
-        found = select(rows, f"CASE WHEN NOT ({condition}\n) THEN {example} END AS x")
-        return select(found, "count(x) AS n", "min(x) AS example")
+        return select(rows, *expressions)
 
 
 def derived_rows(

@@ -34,6 +34,7 @@ from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refu
 from acidsql.sql.returning import with_returning
 from acidsql.sql.show import describe, show
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
+from acidsql.sql.statistics import analyze
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
 from acidsql.sql.tokens import Kind, Span, Token, tokenize, words
 from acidsql.sql.undo import restore, revert
@@ -346,4 +347,5 @@ _READERS: dict[str, _Reader] = {
     "ABORT": _alone(transaction.abort),
     "RESTORE": restore,
     "REVERT": revert,
+    "ANALYZE": analyze,
 }

@@ -129,8 +129,8 @@ def _pattern(c: Cursor) -> str | None:
 
 
 def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | None:
-    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t`` or ``DESCRIBE HISTORY t``; None if it is
-    Spark's."""
+    """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t``; None if
+    it is Spark's."""
     c.take()
     if c.at("HISTORY") and c.peek().is_name:
         return _describe_history(c, is_acid)
@@ -148,10 +148,9 @@ def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | No
         c.refuse("DESCRIBE … AS JSON is not supported")
     if c.at("PARTITION"):
         c.refuse("DESCRIBE … PARTITION is not supported")
-    if c.token.is_name:
-        c.refuse("DESCRIBE of a single column is not supported")
+    column = None if c.done else c.name("the name of a column")
     c.end()
-    return DescribeTable(name, extended)
+    return DescribeTable(name, extended, column)
 
 
 def _describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:

@@ -54,7 +54,8 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable:
-    """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] t``."""
+    """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] t [column]``."""
 
     name: Name
     extended: bool = False
+    column: Name | None = None

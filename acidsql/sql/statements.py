@@ -1,9 +1,7 @@
 """The parsed statements, as frozen dataclasses. Names are not resolved and types not known.
 
 Expressions and queries are spans of the user's text, not trees: Spark gets them verbatim. This
-module also exports the classes of ``parts``, ``show_statements``, ``transaction_statements``,
-``history_statements``, ``constraint_statements``, ``compaction_statements``,
-``database_statements`` and ``view_statements``.
+module also exports the classes of ``parts`` and of the other modules ``…_statements``.
 """
 
 from __future__ import annotations
@@ -54,6 +52,8 @@ from acidsql.sql.show_statements import ShowDatabases as ShowDatabases
 from acidsql.sql.show_statements import ShowPartitions as ShowPartitions
 from acidsql.sql.show_statements import ShowTableProperties as ShowTableProperties
 from acidsql.sql.show_statements import ShowTables as ShowTables
+from acidsql.sql.statistics_statements import AnalyzeTable as AnalyzeTable
+from acidsql.sql.statistics_statements import AnalyzeTables as AnalyzeTables
 from acidsql.sql.tokens import Span
 from acidsql.sql.transaction_statements import AbortTransactions as AbortTransactions
 from acidsql.sql.transaction_statements import Commit as Commit
@@ -361,5 +361,5 @@ Statement = (
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption
     | ResetOption | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain
-    | SparkStatement | AddConstraint | DropConstraint
+    | SparkStatement | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables
 )  # fmt: skip

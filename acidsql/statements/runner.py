@@ -61,6 +61,7 @@ from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
+from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
@@ -120,16 +121,15 @@ class Runner:
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
         self.checks = TableChecks(context)
+        others = (PartitionStatements, ViewStatements, LoadStatements, StatisticsStatements)
         self._handlers = all_handlers(
             [
                 self._tables,
-                PartitionStatements(context),
                 self._of_transactions,
-                ViewStatements(context),
-                LoadStatements(context),
                 self.compactions,
                 self._shows,
                 self._history,
+                *(kind(context) for kind in others),
             ]
         )
         self._preparer = Preparer(context, self._reader, self._tables)

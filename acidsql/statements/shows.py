@@ -8,13 +8,14 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from acidsql.acid import cdc
 from acidsql.acid.layout import parse_partition_name
+from acidsql.acid.statistics import column_facts, table_facts
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import AnalysisError
 from acidsql.metastore.compaction_queue import CompactionInfo
@@ -25,6 +26,7 @@ from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_row
 from acidsql.statements.described import column_row, create_statement, details
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
+from acidsql.statements.statistics import column_of
 from acidsql.statements.waiting import WaitingRecords
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
@@ -173,14 +175,32 @@ class ShowStatements(Family):
     @runs(st.DescribeTable)
     def _describe(self, statement: st.DescribeTable, text: str) -> DataFrame:
         table = self._names.need_any(statement.name, text)
+        if statement.column is not None:
+            return self._describe_column(table, statement, text)
         rows = [column_row(column) for column in table.all_columns]
         if table.partition_columns:
             rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
             rows += [column_row(column) for column in table.partition_columns]
         if statement.extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-            rows += [(key, value, "") for key, value in details(table)]
+            facts = [*details(table), *table_facts(self._statistics(table))]
+            rows += [(key, value, "") for key, value in facts]
         return self._frame("col_name string, data_type string, comment string", rows)
+
+    def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
+        """Rows as Spark shows them: ``NULL`` is a text."""
+        assert statement.column is not None
+        column = column_of(table, statement.column, text)
+        rows: list[tuple[str, str | None]] = [
+            ("col_name", column.name), ("data_type", column.type), ("comment", column.comment)
+        ]  # fmt: skip
+        if statement.extended:
+            rows += column_facts(table, column, self._statistics(table))
+        shown = [(name, "NULL" if value is None else value) for name, value in rows]
+        return self._frame("info_name string, info_value string", shown)
+
+    def _statistics(self, table: Table) -> Mapping[str, str]:
+        return {} if table.view is not None else self._metastore.statistics(table.name)
 
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:

@@ -13,6 +13,7 @@ from acidsql.acid.table import (
     FIXED_PROPERTIES,
     FULL_ACID,
     ORC,
+    STATISTICS,
     TRANSACTIONAL,
     TRANSACTIONAL_PROPERTIES,
     Column,
@@ -136,6 +137,14 @@ def check_files(
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
     for key, value in statement.properties:
+        if key.startswith(STATISTICS):
+            place = _place_of(key, statement)
+            raise AnalysisError(
+                f"'{key}' is no property: ANALYZE TABLE … COMPUTE STATISTICS notes what it counts "
+                "under such names.",
+                text, place.start, place.end,
+                condition="INVALID_PROPERTY_KEY", sqlstate="42602",
+            )  # fmt: skip
         try:
             with_thresholds(settings_of({key: value}, Settings()), {key: value})
         except SettingError as error:

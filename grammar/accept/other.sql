@@ -36,6 +36,18 @@ SHOW STREAMS
 DESCRIBE TABLE EXTENDED db.t
 -- case describe: the versions
 DESC HISTORY db.t LIMIT 5
+-- case describe: a column
+DESC EXTENDED t `a.b`
+-- case analyze: the files alone
+ANALYZE TABLE db.t COMPUTE STATISTICS NOSCAN
+-- case analyze, counted: some columns
+ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS a, `b c`
+-- case counted: all columns, in Hive's words
+ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS
+-- case analyze: all columns, in Spark's words
+ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS
+-- case analyze: a database
+ANALYZE TABLES IN db COMPUTE STATISTICS
 -- case explain, explained: of an update
 EXPLAIN FORMATTED UPDATE t SET a = 1
 -- case load: into a table

@@ -123,7 +123,6 @@ def test_spark_tables_are_written_from_acid_tables(t, spark, spark_table):
 @pytest.mark.parametrize(
     "statement",
     [
-        "ANALYZE TABLE t COMPUTE STATISTICS",
         "MSCK REPAIR TABLE t",
         "REFRESH TABLE t",
         "ALTER TABLE t EXCHANGE PARTITION (p = 1) WITH TABLE u",

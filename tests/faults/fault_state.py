@@ -138,6 +138,7 @@ def _table(store: Metastore, name: TableName, txns: ValidTxnList) -> State | Non
     return {
         "columns": [(column.name, column.type) for column in table.all_columns],
         "properties": dict(table.properties),
+        "statistics": sorted(store.statistics(name)),
         "constraints": table.constraints,
         "partitions": rows_by_partition(store, table, snapshot),
     }

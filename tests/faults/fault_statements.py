@@ -219,6 +219,7 @@ KINDS = (
     ),
     Kind("set_properties", "ALTER TABLE t SET TBLPROPERTIES ('made.by' = 'hand')"),
     Kind("unset_properties", "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('made.by')"),
+    Kind("analyze", "ANALYZE TABLE t COMPUTE STATISTICS NOSCAN"),
     Kind(
         "become_full_acid",
         "ALTER TABLE m SET TBLPROPERTIES ('transactional_properties' = 'default')",

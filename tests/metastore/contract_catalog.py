@@ -135,6 +135,25 @@ class CatalogContract:
         assert altered.bucket_columns == ("z",)
         assert altered.properties == {**ACID, "k": "2"}
 
+    def test_statistics_are_kept_beside_the_properties_of_a_table(self, store, reopen):
+        store.create_table(table(properties={"k": "1", "acidsql.statistics": "no entry"}))
+        assert store.statistics(T) == {} == store.statistics(U)
+        before = store.get_table(T)
+        store.keep_statistics(T, {"size": "1", "column.0": "größe"})
+        store.keep_statistics(T, {"size": "22"}, txn_id=begin(store))
+        assert reopen().statistics(T) == {"size": "22", "column.0": "größe"}
+        store.alter_table(T, set_properties={"k": "2"})
+        assert store.statistics(T) == {"size": "22", "column.0": "größe"}
+        assert store.get_table(T) == replace(before, properties={**before.properties, "k": "2"})
+        ended = begin(store)
+        store.abort_txn(ended)
+        with pytest.raises(TxnAbortedError):
+            store.keep_statistics(T, {"size": "3"}, txn_id=ended)
+        assert condition(store.keep_statistics, U, {"size": "1"})[1] == "42P01"
+        store.drop_table(T)
+        store.create_table(table(location="/wh/t2"))
+        assert store.statistics(T) == {}
+
     def test_altering_replaces_the_constraints(self, store, reopen):
         store.create_table(table(constraints=(check("x", "a > 0"), check("y", "a > 1"))))
         info = Constraint("z", Kind.CHECK, "b <> ''")

@@ -211,6 +211,7 @@ OPERATIONS = {
         set_properties={"a": "x", "n": "y"},
         constraints=[check("d", "a > 1")],
     ),
+    "keep_statistics": lambda s: s.keep_statistics(T, {"size": "1", "rows": "2"}, txn_id=1),
     "create_view": lambda s: s.create_view(view(V, properties={"k": "v"})),
     "replace_view": lambda s: s.create_view(view(W, properties={"k": "v"}), replace=True),
     "drop_view": lambda s: s.drop_view(W),
@@ -317,7 +318,7 @@ def test_every_operation_that_writes_is_among_those_tried():
     reads = (
         "databases", "get_", "tables", "view", "partitions", "pending", "valid_", "txn_", "show_",
         "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
-        "streams", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
+        "streams", "statistics", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}

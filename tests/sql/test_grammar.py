@@ -185,5 +185,5 @@ def test_no_token_of_an_accepted_case_can_be_lost_unseen(case: Case, read: Read)
 
 _WITHOUT_MEANING = {
     "", ";", "TABLE", "AS", "PURGE", "TARGET", "LIKE", "DATABASE", "INTO", "TO", "WORK",
-    "TRANSACTION", "SAVEPOINT", "COLUMN", "CASCADE", "RESTRICT", "MANAGED",
+    "TRANSACTION", "SAVEPOINT", "COLUMN", "CASCADE", "RESTRICT", "MANAGED", "ALL",
 }  # fmt: skip

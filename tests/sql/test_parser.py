@@ -67,7 +67,7 @@ def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
 @pytest.mark.parametrize(
     "text",
     [
-        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "ANALYZE TABLE u COMPUTE STATISTICS",
         "CREATE VIEW v AS SELECT * FROM u",
         "CREATE VIEW v WITH SCHEMA EVOLUTION AS SELECT t.a FROM (SELECT 1 AS t)",
         "REFRESH TABLE t",

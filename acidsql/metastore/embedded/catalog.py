@@ -209,6 +209,17 @@ class EmbeddedCatalog(views.EmbeddedViews):
             if _shown(after) != _shown(table):
                 catalog_history.note(connection, txn_id, name)
 
+    def statistics(self, name: TableName) -> dict[str, str]:
+        with self._store.read() as connection:
+            table_id = rows.table_id(connection, name)
+            return {} if table_id is None else rows.statistics(connection, table_id)
+
+    def keep_statistics(
+        self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
+    ) -> None:
+        with self._write(txn_id) as connection:
+            rows.set_statistics(connection, rows.need_table(connection, name), entries)
+
     def partitions(self, name: TableName) -> list[Partition]:
         with self._store.read() as connection:
             table_id = rows.table_id(connection, name)

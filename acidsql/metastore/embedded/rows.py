@@ -10,7 +10,16 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, selec
 from sqlalchemy import Table as SqlTable
 
 from acidsql.acid.constraints import Constraint, Kind
-from acidsql.acid.table import ORC, PARQUET, Column, SortColumn, Table, TableName, ViewText
+from acidsql.acid.table import (
+    ORC,
+    PARQUET,
+    STATISTICS,
+    Column,
+    SortColumn,
+    Table,
+    TableName,
+    ViewText,
+)
 from acidsql.errors import CatalogError
 from acidsql.metastore.embedded.schema import (
     ASCENDING,
@@ -94,10 +103,7 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
             for bucket in _of(connection, BUCKETING_COLS, table_id, "INTEGER_IDX")
         ),
         num_buckets=row.NUM_BUCKETS,
-        properties={
-            property.PARAM_KEY: property.PARAM_VALUE
-            for property in _of(connection, TABLE_PARAMS, table_id, "PARAM_KEY")
-        },
+        properties=_properties(connection, table_id, statistics=False),
         comment=row.COMMENT,
         constraints=_constraints(connection, table_id),
         sort_columns=_sort_columns(connection, table_id) if row.NUM_BUCKETS > 0 else (),
@@ -105,6 +111,24 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
         is_transactional=row.TBL_TYPE != VIRTUAL_VIEW,
         view=_view_text(row),
     )
+
+
+def statistics(connection: Connection, table_id: int) -> dict[str, str]:
+    """The entries of ``Catalog.keep_statistics``."""
+    found = _properties(connection, table_id, statistics=True)
+    return {key.removeprefix(STATISTICS): value for key, value in found.items()}
+
+
+def _properties(connection: Connection, table_id: int, *, statistics: bool) -> dict[str, str]:
+    found = connection.execute(_params(statistics), {"id": table_id})
+    return {row.PARAM_KEY: row.PARAM_VALUE for row in found}
+
+
+@functools.cache
+def _params(statistics: bool) -> Select[Any]:
+    """The properties of a table, or its statistics, which are kept among them."""
+    named = TABLE_PARAMS.c.PARAM_KEY.startswith(STATISTICS, autoescape=True)
+    return _rows_of(TABLE_PARAMS, "PARAM_KEY").where(named if statistics else ~named)
 
 
 def _view_text(row: Row[Any]) -> ViewText | None:
@@ -232,6 +256,12 @@ def set_properties(connection: Connection, table_id: int, properties: Mapping[st
         for key, value in properties.items()
     ]
     _insert(connection, TABLE_PARAMS, new)
+
+
+def set_statistics(connection: Connection, table_id: int, entries: Mapping[str, str]) -> None:
+    """Set entries of ``Catalog.keep_statistics``; the others stay."""
+    named = {f"{STATISTICS}{key}": value for key, value in entries.items()}
+    set_properties(connection, table_id, named)
 
 
 def unset_properties(connection: Connection, table_id: int, keys: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from acidsql.acid.paths import is_local, plain_path, scheme_and_root
 from acidsql.acid.table import (
     ORC,
     PARQUET,
+    STATISTICS,
     TRANSACTIONAL,
     Column,
     Partition,
@@ -108,7 +109,7 @@ def table_of(raw: Any, constraints: Any) -> Table:
         columns(raw.partitionKeys),
         tuple(name.lower() for name in sd.bucketCols or ()),
         sd.numBuckets if sd.bucketCols and sd.numBuckets > 0 else -1,
-        {key: value for key, value in parameters.items() if key not in _SERVERS},
+        _properties(parameters),
         parameters.get(COMMENT) or None,
         _constraints_of(constraints),
         tuple(SortColumn(one.col.lower(), one.order == _DESCENDING) for one in sd.sortCols or ()),
@@ -127,12 +128,21 @@ def view_of(raw: Any) -> Table:
             Column(one.name.lower(), one.type.lower(), comment=one.comment or None)
             for one in (*raw.sd.cols, *(raw.partitionKeys or ()))
         ),
-        properties={key: value for key, value in parameters.items() if key not in _SERVERS},
+        properties=_properties(parameters),
         comment=parameters.get(COMMENT) or None,
         identity=identity(raw),
         is_transactional=False,
         view=ViewText(raw.viewOriginalText or "", raw.viewExpandedText or raw.viewOriginalText),
     )
+
+
+def _properties(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The properties that say what a table is."""
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key not in _SERVERS and not key.startswith(STATISTICS)
+    }
 
 
 def identity(raw: Any) -> str:
@@ -347,6 +357,12 @@ def count(raw: Any, rows: int | None) -> None:
     without sizes."""
     kept = {k: v for k, v in (raw.parameters or {}).items() if k not in _OUTDATED}
     raw.parameters = {**kept, **_counted(rows)}
+
+
+def statistics_of(raw: Any) -> dict[str, str]:
+    """The entries of ``Catalog.keep_statistics`` in a struct. The server makes nothing of them."""
+    found = (raw.parameters or {}).items()
+    return {k.removeprefix(STATISTICS): v for k, v in found if k.startswith(STATISTICS)}
 
 
 def _counted(rows: int | None) -> dict[str, str]:

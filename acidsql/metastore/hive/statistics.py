@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import Any
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Partition, TableName
-from acidsql.errors import AcidSqlError
+from acidsql.acid.table import STATISTICS, Partition, TableName
+from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import chunks
 from acidsql.metastore.hive.idl import hive
@@ -38,6 +38,32 @@ _NOT_KNOWN = RowChange(None)
 
 class HiveStatistics(HivePartitions, HiveLocks):
     """The part of the store about statistics."""
+
+    def statistics(self, name: TableName) -> dict[str, str]:
+        """See ``Catalog``."""
+        raw = self._raw(name)
+        return {} if raw is None else convert.statistics_of(raw)
+
+    def keep_statistics(
+        self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
+    ) -> None:
+        """See ``Catalog``. A commit of another session would lose what it tells the server about
+        rows, if the struct were written back without the lock on the numbers of rows.
+
+        Raises:
+            LockTimeoutError: Others hold this lock.
+        """
+        own = self._of(txn_id or 0)
+        if txn_id is not None:
+            self._lock_counts(own, [name])
+            if name not in own.counts_locked:
+                raise LockTimeoutError(
+                    f"The statistics of {name} cannot be noted, because transactions that change "
+                    "the table are committing. Run the statement again.", txnId=txn_id,
+                )  # fmt: skip
+        raw = self._need_raw(name)
+        convert.changed(raw, {f"{STATISTICS}{k}": v for k, v in entries.items()}, ())
+        self._alter(name, raw)
 
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
         """Lock the numbers of rows of tables, unless that takes too long."""

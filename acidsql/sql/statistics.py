@@ -1,0 +1,52 @@
+"""Parses ``ANALYZE TABLE`` and ``ANALYZE TABLES``, with Hive's words and Spark's."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.insert import IsAcid
+from acidsql.sql.parts import Name
+from acidsql.sql.statistics_statements import AnalyzeTable, AnalyzeTables
+from acidsql.sql.tokens import Span
+
+
+def analyze(c: Cursor, is_acid: IsAcid, whole: Span) -> AnalyzeTable | AnalyzeTables | None:
+    """Parse a statement that begins with ANALYZE; None if it is Spark's."""
+    c.expect("ANALYZE")
+    if c.accept("TABLES"):
+        database = c.name("a database") if c.accept("IN") or c.accept("FROM") else None
+        return AnalyzeTables(database, _reads_rows(c))
+    if not c.accept("TABLE"):
+        return None
+    name = c.name("the name of a table")
+    if not is_acid(name.parts):
+        return None
+    if c.at("PARTITION"):
+        c.refuse(
+            "ANALYZE TABLE … PARTITION is not supported: ANALYZE TABLE … COMPUTE STATISTICS "
+            "counts the rows of all partitions"
+        )
+    reads_rows = _reads_rows(c)
+    columns = _columns(c) if reads_rows else ()
+    c.end("NOSCAN, FOR COLUMNS or the end of the statement")
+    return AnalyzeTable(name, reads_rows, columns)
+
+
+def _reads_rows(c: Cursor) -> bool:
+    c.expect("COMPUTE", "STATISTICS")
+    return c.accept("NOSCAN") is None
+
+
+def _columns(c: Cursor) -> tuple[Name, ...] | None:
+    """The columns behind FOR; None: all, () without FOR."""
+    if not c.accept("FOR"):
+        return ()
+    if c.accept("ALL"):
+        c.expect("COLUMNS")
+        return None
+    c.expect("COLUMNS")
+    if c.done:
+        return None
+    found = [c.name("the name of a column")]
+    while c.accept(","):
+        found.append(c.name("the name of a column"))
+    return tuple(found)
