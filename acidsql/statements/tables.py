@@ -169,6 +169,7 @@ class TableStatements(ConstraintStatements):
             now = alter.altered(table, statement, text, type_of)
             if table.columns != now.columns:
                 need_conditions(self._context, replace(table, columns=now.columns))
+            self._existing.need_readable(table, now.columns, txn)
             self._existing.need_values(table, now.required, txn)
             self._metastore.alter_table(
                 table.name,
