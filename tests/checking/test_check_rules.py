@@ -321,6 +321,8 @@ def test_a_streamed_file_is_read_up_to_its_committed_length(files):
     side = files.put(f"{path.parent.name}/{path.name}_flush_length", length.to_bytes(8, "big"))
     assert files.check() == []
     side.write_bytes((1 << 40).to_bytes(8, "big"))
+    assert ("UNREADABLE_FILE", str(path.relative_to(files.root))) in files.check()
+    side.write_bytes(b"\xff" * 8)
     assert ("UNREADABLE_DIRECTORY", str(side.relative_to(files.root))) in files.check()
 
 
