@@ -25,6 +25,7 @@ _DDL = (
     st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
     st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
     st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables,
+    st.ConvertTable,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,

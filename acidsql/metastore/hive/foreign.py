@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from acidsql.acid.table import TableName
+from acidsql.acid.table import FULL_ACID, TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, TableName
 from acidsql.metastore.foreign import ForeignTable, TextFormat
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.calls import Calls, chunks
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.kinds import TEXT, Kind, engine_of, format_of, kind_of
 
 _ALL = -1
+_EXTERNAL = "EXTERNAL_TABLE"
+# Properties that a managed table does not have.
+_OF_PLAIN = ("EXTERNAL", "TRANSLATED_TO_EXTERNAL", "external.table.purge")
 _LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 # Properties of text tables that change what a line means → the values that change nothing.
 _OF_TEXT: Mapping[str, set[str]] = {
@@ -57,7 +60,37 @@ class HiveForeign(Calls):
             ),
             tuple(map(convert.partition_of, partitions)),
             _text_format(raw),
+            is_external=_is_external(raw),
         )
+
+    def make_transactional(self, name: TableName, *, txn_id: int | None = None) -> None:
+        """See ``Catalog``. The server lets the table's write ids begin above 10,000,000.
+
+        Nobody has told the server about files that Spark, for example, has added. So what it knows
+        of numbers of rows is forgotten: Hive would believe it after its next compaction.
+        """
+        if txn_id is not None:
+            self.heartbeat(txn_id)
+        raw = self._need_raw(name)
+        if raw.partitionKeys:
+            raws = self._call("get_partitions", name.database, name.name, _ALL)
+            for some in chunks(raws):
+                for one in some:
+                    convert.count(one, None)
+                self._alter_partitions(name, list(some), None)
+        convert.count(raw, None)
+        convert.changed(
+            raw, {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}, _OF_PLAIN
+        )
+        raw.tableType = convert.MANAGED
+        self._alter(name, raw)
+
+
+def _is_external(raw: Any) -> bool:
+    """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
+    said = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
+    is_external = raw.tableType == _EXTERNAL or said.get("external") == "true"
+    return is_external and said.get("translated_to_external") != "true"
 
 
 def _why_not(raw: Any) -> str:
