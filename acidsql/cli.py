@@ -6,14 +6,11 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from acidsql import __version__
 from acidsql.errors import AcidSqlError
@@ -25,7 +22,10 @@ _ALL_ROWS = 1_000_000  # for lists of tables, transactions or files
 _FORMATS = click.Choice(["table", "csv", "json"])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
 @click.version_option(__version__, prog_name="acidsql")
 @click.option("--warehouse", metavar="DIR", help="The tables' place. Default: Spark's warehouse.")
 @click.option("--metastore", metavar="URL", help="Default: an SQLite file in the warehouse.")
@@ -41,7 +41,11 @@ def main(
     master: str | None,
     confs: tuple[str, ...],
 ) -> None:
-    """INSERT, UPDATE, DELETE and MERGE on Hive ACID tables, with Spark."""
+    """INSERT, UPDATE, DELETE and MERGE on Hive ACID tables, with Spark.
+
+    Without a command, acidsql opens a shell. If standard input is no terminal, acidsql runs the
+    statements that standard input has, as `acidsql sql` does.
+    """
     _print_any_character()
     context.obj = {
         "warehouse": warehouse,
@@ -49,6 +53,11 @@ def main(
         "master": master,
         "confs": dict(_pair(conf, "--conf") for conf in confs),
     }
+    if context.invoked_subcommand is None:
+        if sys.stdin.isatty():
+            _shell(context.obj)
+        else:
+            context.invoke(sql_command)
 
 
 @main.command("sql")
@@ -77,15 +86,29 @@ def sql_command(
     empty string is "", nested values are JSON, and binary values are 0x and hexadecimal digits. In
     json, binary values are base64, and the keys of maps are strings.
     """
+    from acidsql.terminal import run
+
     text = _statements(text, file)
     values = dict(_pair(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
     # The process ends with the last statement, so a compaction in the background would not end.
     with _session(given, compactor="inline") as session:
         for span in split_statements(text):
-            _run(session, span.of(text), args, form, limit)
+            run(session, span.of(text), args, form=form, limit=limit)
         if session.in_transaction:
             raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
+
+
+def _shell(given: dict[str, Any]) -> None:
+    try:
+        from acidsql.shell import Shell, history_path
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"The shell needs {error.name}: pip install 'acidsql[shell]'. `acidsql sql` works "
+            "without it."
+        ) from None
+    with _session(given, compactor="background") as session:
+        Shell(session, history=history_path()).run()
 
 
 @main.command()
@@ -93,17 +116,21 @@ def sql_command(
 @click.pass_obj
 def tables(given: dict[str, Any], database: str | None) -> None:
     """List the tables (of DATABASE, default: default)."""
+    from acidsql.terminal import run
+
     with _session(given) as session:
         text = "SHOW TABLES" + (f" IN `{database.replace('`', '``')}`" if database else "")
-        _run(session, text, None, "table", _ALL_ROWS)
+        run(session, text, limit=_ALL_ROWS)
 
 
 @main.command()
 @click.pass_obj
 def txns(given: dict[str, Any]) -> None:
     """List the open and the aborted transactions."""
+    from acidsql.terminal import run
+
     with _session(given) as session:
-        _run(session, "SHOW TRANSACTIONS", None, "table", _ALL_ROWS)
+        run(session, "SHOW TRANSACTIONS", limit=_ALL_ROWS)
 
 
 @main.command()
@@ -111,8 +138,35 @@ def txns(given: dict[str, Any]) -> None:
 @click.pass_obj
 def files(given: dict[str, Any], table: str) -> None:
     """List the files of TABLE: directory, kind, write ids, rows, bytes and state."""
+    from acidsql.terminal import print_frame
+
     with _session(given) as session:
-        _print_table(session.files(table), _ALL_ROWS)
+        print_frame(session.files(table), limit=_ALL_ROWS)
+
+
+@main.command()
+@click.argument("table")
+@click.option("--level", type=click.Choice(["files", "rows"]), default="files", show_default=True)
+@click.pass_obj
+def check(given: dict[str, Any], table: str, level: str) -> None:
+    """Look for damage in TABLE, and for what does not belong there. Nothing is changed.
+
+    The level `files` looks at directories and at the footers of files, `rows` also at each row.
+
+    Exit status: 0, there is no error (perhaps warnings). 1, there are errors.
+    """
+    from acidsql.terminal import print_rows
+
+    with _session(given) as session:
+        found = session.check(table, level).collect()
+    print_rows(("", "finding", "path", "what is wrong", "what to do"), _findings(found))
+    if not found:
+        click.echo(f"{table} is sound.")
+    sys.exit(int(any(one.severity == "error" for one in found)))
+
+
+def _findings(found: Any) -> list[tuple[str, ...]]:
+    return [(one.severity, one.finding, one.path, one.message, one.advice) for one in found]
 
 
 @main.command()
@@ -125,8 +179,10 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
 
     All events are shown, also deleted and invisible rows. `acidsql files` lists the paths.
     """
+    from acidsql.terminal import print_frame
+
     with _session(given) as session:
-        _print(session.events(path), form, limit)
+        print_frame(session.events(path), form=form, limit=limit)
 
 
 @main.command()
@@ -168,6 +224,7 @@ def hive_check(
     cannot use the metastore, or a word of the command is wrong.
     """
     from acidsql.hive_check import Fact, Level, Verdict, check
+    from acidsql.terminal import print_rows
 
     url = url or given["metastore"]
     if url is None:
@@ -176,11 +233,11 @@ def hive_check(
         use_java()
     found = list(check(url, databases, (lambda: _spark(given)) if executors else None))
     marks = {Level.FINE: "", Level.WARNING: "!", Level.ERROR: "✗"}
-    _print_rows(
+    print_rows(
         ("", "about", "fact", "what to do"),
         [(marks[o.level], o.about, o.said, o.advice) for o in found if isinstance(o, Fact)],
     )
-    _print_rows(
+    print_rows(
         ("", "table", "kind", "format", "acidsql"),
         [
             (marks[o.level], o.table, o.kind, o.format, o.said)
@@ -189,23 +246,6 @@ def hive_check(
         ],
     )
     sys.exit(max(one.level for one in found))
-
-
-def _print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """A table of texts; nothing if there are no rows."""
-    if not rows:
-        return
-    table = Table()
-    for name in columns:
-        table.add_column(Text(name), overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    _console().print(table)
-
-
-def _console() -> Console:
-    # Lines in a pipe stay whole: rich would fold them to 80 columns.
-    return Console(width=None if sys.stdout.isatty() else 10_000)
 
 
 def _statements(text: str | None, file: BinaryIO | None) -> str:
@@ -263,56 +303,6 @@ def _spark(given: dict[str, Any]) -> Any:
     for name, value in {**quiet, **given["confs"]}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
-
-
-def _run(session: Any, text: str, args: dict[str, Any] | None, form: str, limit: int) -> None:
-    before = session.last
-    frame = session.sql(text, args)
-    receipt = None if session.last is before else session.last
-    if receipt is not None:
-        click.echo(str(receipt), err=form != "table")
-    if receipt.returns_rows if receipt else frame.columns:
-        _print(frame, form, limit)
-
-
-def _print(frame: Any, form: str, limit: int) -> None:
-    if form == "table":
-        _print_table(frame, limit)
-    else:
-        (_print_csv if form == "csv" else _print_json)(frame)
-
-
-def _print_table(frame: Any, limit: int) -> None:
-    from acidsql.render import first_rows
-
-    rows = first_rows(frame, limit)
-    table = Table(caption=rows.summary, caption_justify="left")
-    for name, number in zip(rows.columns, rows.numeric, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
-    for row in rows.rows:
-        table.add_row(*(Text("NULL", style="dim") if v is None else Text(v) for v in row))
-    _console().print(table)
-
-
-def _print_csv(frame: Any) -> None:
-    from acidsql.render import as_csv, csv_line
-
-    _write(map(csv_line, [frame.columns]))
-    _write(map(csv_line, as_csv(frame).toLocalIterator()))
-
-
-def _print_json(frame: Any) -> None:
-    from acidsql.render import as_json
-
-    _write(row[0] for row in as_json(frame).toLocalIterator())
-
-
-def _write(lines: Iterable[str]) -> None:
-    """Write lines for programs: in UTF-8, whatever the locale."""
-    sys.stdout.flush()
-    for line in lines:
-        sys.stdout.buffer.write(line.encode() + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

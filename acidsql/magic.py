@@ -14,48 +14,67 @@ Options stand before the text:
 * ``-o NAME`` or ``--out NAME`` keeps the last query's DataFrame in the variable NAME;
 * ``--limit N`` shows at most N rows;
 * ``--quiet`` shows nothing;
+* ``--format pandas|arrow|spark`` gives all rows of a query (or N) as a pandas DataFrame, an Arrow
+  table or a lazy Spark DataFrame, instead of showing the first ones;
+* ``-s NAME`` or ``--session NAME`` uses the session in the variable NAME instead of the newest one;
+* ``--connect URL`` uses a session with the metastore of this URL, and opens one if there is none;
 * ``--preview`` runs nothing: it shows what the statements would change (``Session.preview``);
 * ``--param name=value`` gives ``:name`` a value.
 
 ``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
 
 A cell stops at its first error, which is shown without a traceback. The statements before the error
-stay done.
+stay done. Tab completes keywords and the names of tables and columns.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
+from acidsql.completion import Completer
 from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
-from acidsql.render import Changes, Rows, first_changes, first_rows, with_times
+from acidsql.render import Changes, first_changes, first_rows, with_times
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.statements.result import Receipt
 
 DEFAULT_LIMIT = 20
-Outcome = Rows | Receipt | Changes
+_FORMS: dict[str, Callable[[DataFrame], Any]] = {
+    "pandas": lambda frame: frame.toPandas(),
+    "arrow": lambda frame: frame.toArrow(),
+    "spark": lambda frame: frame,
+}
 _FLAG = re.compile(r"\s*(--quiet|-q|--preview)(?=\s|$)")
-_OPTION = re.compile(r"""\s*(--out|-o|--limit|--param)(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)""")
+_OPTION = re.compile(
+    r"\s*(--out|-o|--limit|--param|--format|--session|-s|--connect)"
+    r"""(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)"""
+)
 _UNKNOWN = re.compile(r"\s*(--?\w[\w-]*)")
+_MAGIC = re.compile(r"\s*%%?acidsql(?=\s)")
 _ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
 
 
 @dataclass(slots=True)
 class _Options:
     out: str | None = None
-    limit: int = DEFAULT_LIMIT
+    limit: int | None = None
+    form: str | None = None
+    session: str | None = None
+    connect: str | None = None
     quiet: bool = False
     preview: bool = False
     params: dict[str, Any] = field(default_factory=dict)
@@ -67,10 +86,14 @@ class AcidSqlMagics(Magics):
 
     shell: Any
 
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._connected: dict[str, Session] = {}
+
     @line_cell_magic
-    def acidsql(self, line: str, cell: str | None = None) -> Outcome | None:
-        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--quiet] [--preview] [--param name=value]
-        statement; …``.
+    def acidsql(self, line: str, cell: str | None = None) -> Any:
+        """Run SQL: ``%acidsql [-o NAME] [--limit N] [--format FORM] [--quiet] [--preview]
+        [--param name=value] [--session NAME] [--connect URL] statement; …``.
 
         Returns:
             The last statement's rows or receipt. Those of earlier statements are displayed.
@@ -80,7 +103,7 @@ class AcidSqlMagics(Magics):
         outcome, place = None, ""
         try:
             statements = [span.of(text) for span in split_statements(text)]
-            session = newest() or connect()
+            session = self._session(options)
             for number, statement in enumerate(statements, 1):
                 if outcome is not None:
                     display(outcome)  # type: ignore[no-untyped-call]
@@ -92,7 +115,20 @@ class AcidSqlMagics(Magics):
             raise UsageError(f"{place}{error}") from None
         return outcome
 
-    def _run(self, session: Session, text: str, options: _Options) -> Outcome | None:
+    def _session(self, options: _Options) -> Session:
+        if options.connect is not None:
+            known = self._connected.get(options.connect)
+            if known is None or known.closed:
+                known = self._connected[options.connect] = connect(metastore=options.connect)
+            return known
+        if options.session is None:
+            return newest() or connect()
+        named = self.shell.user_ns.get(options.session)
+        if not isinstance(named, Session):
+            raise UsageError(f"--session: the variable '{options.session}' holds no session")
+        return named
+
+    def _run(self, session: Session, text: str, options: _Options) -> Any:
         if options.preview:
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
@@ -109,13 +145,18 @@ class AcidSqlMagics(Magics):
             self.shell.user_ns[options.out] = frame
         if assigned or options.quiet or not frame.columns:
             return None
-        return first_rows(with_times(frame) if _has_times(text) else frame, options.limit)
+        if options.form is not None:
+            rows = frame if options.limit is None else frame.limit(options.limit)
+            return _FORMS[options.form](rows)
+        shown = with_times(frame) if _has_times(text) else frame
+        return first_rows(shown, DEFAULT_LIMIT if options.limit is None else options.limit)
 
     def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
         frame = session.preview(text, self._arguments(text, options.params) or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
-        return None if options.quiet else first_changes(frame, options.limit)
+        limit = DEFAULT_LIMIT if options.limit is None else options.limit
+        return None if options.quiet else first_changes(frame, limit)
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: those of --param first, then notebook variables."""
@@ -145,6 +186,14 @@ def _parse_options(line: str) -> tuple[_Options, str]:
             if not match[2].isdecimal():
                 raise UsageError(f"--limit must be a whole number, not '{match[2]}'")
             options.limit = int(match[2])
+        elif match[1] == "--format":
+            if match[2] not in _FORMS:
+                raise UsageError(f"--format must be one of {', '.join(_FORMS)}, not '{match[2]}'")
+            options.form = match[2]
+        elif match[1] in ("--session", "-s"):
+            options.session = match[2]
+        elif match[1] == "--connect":
+            options.connect = match[2].strip("'\"")
         elif match[1] == "--param":
             name, equals, value = match[2].partition("=")
             if not equals:
@@ -163,8 +212,31 @@ def _has_times(text: str) -> bool:
     return words in (["SHOW", "TRANSACTIONS"], ["SHOW", "LOCKS"], ["SHOW", "COMPACTIONS"])
 
 
+@context_matcher()  # type: ignore[untyped-decorator]
+def complete(context: CompletionContext) -> dict[str, Any]:
+    """Complete a word in a cell of ``%%acidsql`` or in a line of ``%acidsql``, for IPython."""
+    lines = context.full_text.split("\n")
+    if context.full_text.startswith("%%acidsql"):
+        before = sum(len(line) + 1 for line in lines[: context.cursor_line])
+        text, at = context.full_text, before + context.cursor_position
+    else:
+        text, at = lines[context.cursor_line], context.cursor_position
+    found, session = _MAGIC.match(text), newest()
+    if found is None or session is None or at < found.end():
+        return {"completions": []}
+    start, words = Completer(session.sql).candidates(text[found.end() :], at - found.end())
+    return {
+        "completions": [SimpleCompletion(word) for word in words],
+        "matched_fragment": text[found.end() + start : at],
+        "suppress": True,
+    }
+
+
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics; ``%load_ext acidsql`` calls this function."""
     shell.register_magics(AcidSqlMagics)
+    completer: Any = shell.Completer
+    if complete not in completer.custom_matchers:
+        completer.custom_matchers.append(complete)
     plain: Any = shell.display_formatter.formatters["text/plain"]  # type: ignore[union-attr]
     plain.for_type(Receipt, lambda receipt, printer, cycle: printer.text(str(receipt)))

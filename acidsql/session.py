@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.checks import CheckMethods
 from acidsql.compaction.service import Service
 from acidsql.dataframes.methods import DataFrameMethods
 from acidsql.errors import SettingError
@@ -96,7 +97,7 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
+class Session(Migration, StreamMethods, HistoryMethods, CheckMethods, DataFrameMethods):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:
@@ -341,9 +342,20 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
         return None if state is None else state.name.lower()
 
     @property
+    def txn_id(self) -> int | None:
+        """The id of the transaction that BEGIN has opened; None if there is none."""
+        current = None if self._closed else self._runner.transactions.current
+        return None if current is None else current.id
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open: BEGIN ran, and neither COMMIT nor ROLLBACK did."""
-        return not self._closed and self._runner.transactions.current is not None
+        return self.txn_id is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
 
     def close(self) -> None:
         """Abort an open transaction and disconnect from the metastore. May be called twice."""
@@ -353,8 +365,7 @@ class Session(Migration, StreamMethods, HistoryMethods, DataFrameMethods):
             self.metastore.close()
 
     def __repr__(self) -> str:
-        current = self._runner.transactions.current
-        txn = "" if current is None else f", in txn {current.id}"
+        txn = "" if self.txn_id is None else f", in txn {self.txn_id}"
         state = "closed" if self._closed else f"Spark {self.spark.version}{txn}"
         return f"Session({self.warehouse}, {self.metastore.url}, {state})"
 

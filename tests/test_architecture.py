@@ -26,13 +26,16 @@ ROWS = [
     {"statements"},  # runs each statement
     {"streams"},  # sinks of streaming queries: they run statements
     {"opening"},  # the needs of a new session
-    # a look at a Hive Metastore; moves; older versions; statements from DataFrames and Columns
-    {"hive_check", "migration", "history", "dataframes"},
+    # a look at a Hive Metastore; moves; older versions; checks; statements from DataFrames
+    {"hive_check", "migration", "history", "checks", "dataframes"},
     {"render", "session"},  # rows as text; the public API
+    {"completion", "terminal"},  # words that may follow; results in a terminal
+    {"shell"},  # statements typed in a terminal
     {"magic", "cli"},  # notebook and command line
+    {"__main__"},  # python -m acidsql
 ]
 # The packages of storage/, from the bottom up; ``words`` are the modules beside the packages.
-ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding"]
+ROOMS = ["orc", "words", "files", "spark", "writing", "reading", "folding", "checking"]
 ROW_OF = {unit: number for number, row in enumerate(ROWS) for unit in row}
 # acidsql/__init__.py exports lazily, so importing it imports nothing: every module may do so.
 ROW_OF["__init__"] = -1
@@ -55,7 +58,9 @@ HOMES = {
     "pyorc": set(),  # only tests use it
     "IPython": {"magic.py"},
     "click": {"cli.py"},
-    "rich": {"cli.py"},
+    "rich": {"terminal.py"},
+    "prompt_toolkit": {"shell.py"},
+    "pygments": {"shell.py"},
     "jdk": {"java.py"},
     "py4j": {"storage/reading/sargs.py"},
     "pandas": set(),  # PySpark imports it; acidsql does not
@@ -66,8 +71,8 @@ HOMES = {
     "pyspark": {
         "storage/", "compaction/", "statements/", "streams/",
         "plan/lower.py", "plan/missing_names.py", "plan/names.py",
-        "render.py", "session.py", "opening.py", "hive_check.py", "history.py",
-        "dataframes/", "magic.py",
+        "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
+        "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",
         "cli.py",
     },
 }  # fmt: skip
@@ -87,6 +92,7 @@ COLLECTS = {
     "storage/writing/load.py": "one record for each file (I7)",
     "storage/folding/compact.py": "one record for each file (I7)",
     "storage/folding/rebalance.py": "one record for each file (I7), one count",
+    "storage/checking/job.py": "a few findings for each damaged file, 200 of a task",
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/partition_columns.py": "names of partitions",
@@ -107,7 +113,9 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
-    "cli.py": "csv and json, row by row, because a person asked for them",
+    "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
+    "terminal.py": "csv and json, row by row, because a person asked for them",
+    "completion.py": "names of databases, tables and columns, and Spark's keywords",
 }
 COLLECTORS = {
     "collect", "toPandas", "toArrow", "toLocalIterator", "head", "tail", "first", "foreach",
@@ -129,6 +137,7 @@ WORKER_MODULES = [
     "acidsql.storage.files.listing",
     "acidsql.storage.spark.worker_process",
     "acidsql.storage.folding.fold",
+    "acidsql.storage.checking.deletes",
 ]
 DRIVERS_ONLY = [
     "pyspark", "py4j", "pandas", "sqlalchemy", "alembic", "sqlglot", "IPython", "click", "rich",

@@ -22,6 +22,7 @@ def test_help_says_what_there_is():
         "txns",
         "files",
         "events",
+        "check",
         "compactor",
         "--warehouse",
         "--metastore",
@@ -78,6 +79,13 @@ def test_statements_and_what_they_say(run, tmp_path):
     inserted = [{"n": 1, "s": "[x]"}, {"n": 2, "s": None}]
     assert [json.loads(line)["row"] for line in dumped] == inserted
     assert "[INVALID_ACID_FORMAT]" in run("events", str(tmp_path)).output
+    checked = run("check", "c", "--level", "rows")
+    assert (checked.exit_code, checked.stdout) == (0, "c is sound.\n")
+    with open(bucket, "ab") as file:
+        file.write(b"x")
+    checked = run("check", "c")
+    assert checked.exit_code == 1
+    assert "UNREADABLE_FILE" in checked.stdout and bucket in checked.stdout
     assert "c" in run("tables").stdout
     assert run("txns").exit_code == 0
 

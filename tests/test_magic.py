@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -177,7 +178,9 @@ def test_an_error_has_no_traceback_and_stops_the_cell(shell, paper, capsys):
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize("line", ["--lmit 3 SELECT 1", "--limit x SELECT 1", "--param x SELECT 1"])
+@pytest.mark.parametrize(
+    "line", ["--lmit 3 SELECT 1", "--limit x SELECT 1", "--param x SELECT 1", "--format x SELECT 1"]
+)
 def test_a_wrong_option_is_refused(shell, paper, line):
     with pytest.raises(UsageError):
         shell.run_line_magic("acidsql", line)
@@ -235,9 +238,9 @@ def test_times_are_shown_as_times(shell, acid):
         acid.sql("INSERT INTO t VALUES (2)")
         for statement in ("SHOW TRANSACTIONS", "show locks t", "SHOW COMPACTIONS"):
             shown = shell.run_line_magic("acidsql", statement)
-            times = [value for row in shown.rows for value in row if value and value[:2] == "20"]
-            assert times
-            assert all(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", one) for one in times)
+            values = [value or "" for row in shown.rows for value in row]
+            assert any(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", one) for one in values)
+            assert not any(re.fullmatch(r"\d{13}", one) for one in values)
 
 
 def test_with_a_real_session(shell, acid, capfd):
@@ -257,3 +260,71 @@ def test_with_a_real_session(shell, acid, capfd):
     with pytest.raises(UsageError, match="TABLE_OR_VIEW_NOT_FOUND"):
         shell.run_line_magic("acidsql", "SELECT * FROM nowhere")
     assert "SQLQueryContextLogger" not in capfd.readouterr().err  # Spark's log of the same error
+
+
+def test_rows_in_other_forms(shell, acid):
+    acid.sql("CREATE TABLE t (id INT, s STRING)")
+    acid.sql("INSERT INTO t VALUES (1, 'a'), (2, NULL), (3, 'c')")
+    query = "SELECT * FROM t ORDER BY id"
+    shown = shell.run_line_magic("acidsql", f"--format pandas {query}")
+    assert list(shown["id"]) == [1, 2, 3] and shown["s"][1] is None
+    shown = shell.run_line_magic("acidsql", f"--format=arrow --limit 2 {query}")
+    assert shown.to_pylist() == [{"id": 1, "s": "a"}, {"id": 2, "s": None}]
+    assert shell.run_line_magic("acidsql", f"--format spark {query}").count() == 3
+    receipt = shell.run_line_magic("acidsql", "--format arrow DELETE FROM t WHERE id = 3")
+    assert "1 deleted" in str(receipt)
+    returned = shell.run_line_magic("acidsql", "--format arrow DELETE FROM t RETURNING id")
+    assert sorted(returned.to_pydict()["id"]) == [1, 2]
+
+
+def test_a_cell_chooses_its_session(shell, acid, spark, tmp_path):
+    acid.sql("CREATE TABLE t (id INT)")
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    with acidsql.connect(spark, warehouse=str(tmp_path / "other"), metastore=url) as other:
+        shell.user_ns |= {"first": acid, "number": 5}
+        for option in ("-s first", "--session=first"):
+            shown = shell.run_line_magic("acidsql", f"{option} SHOW TABLES")
+            assert [row[1] for row in shown.rows] == ["t"]
+        assert shell.run_line_magic("acidsql", "SHOW TABLES").rows == ()
+        for name in ("number", "nobody"):
+            with pytest.raises(UsageError, match=f"the variable '{name}' holds no session"):
+                shell.run_line_magic("acidsql", f"-s {name} SELECT 1")
+        assert other.metastore.tables("default") == []
+
+
+def test_a_cell_connects_to_a_metastore_once(shell, monkeypatch):
+    opened = []
+
+    class Session(PaperSession):
+        closed = False
+
+    def connect(metastore):
+        opened.append((metastore, Session()))
+        return opened[-1][1]
+
+    monkeypatch.setattr(magic, "connect", connect)
+    for word in ("SET a=1", "SET b=2"):
+        shell.run_line_magic("acidsql", f"--quiet --connect 'thrift://h1:9083,h2:9083' {word}")
+    ((url, session),) = opened
+    assert url == "thrift://h1:9083,h2:9083" and len(session.told) == 2
+    session.closed = True
+    shell.run_line_magic("acidsql", "--quiet --connect thrift://h1:9083,h2:9083 SET a=1")
+    assert len(opened) == 2
+
+
+def test_words_of_a_cell_are_completed(shell, acid):
+    acid.sql("CREATE TABLE planes (tailnum STRING, seats INT)")
+
+    def completed(code, at=None):
+        with provisionalcompleter():
+            found = list(shell.Completer.completions(code, len(code) if at is None else at))
+        return [code[: one.start] + one.text for one in found]
+
+    cell = "%%acidsql --limit 3\nSELECT *\nFROM pla"
+    assert completed(cell) == [cell + "nes"]
+    cell = "%%acidsql\nSELECT sea\nFROM planes"
+    assert completed(cell, cell.index("\nFROM")) == ["%%acidsql\nSELECT seats"]
+    assert completed("x = 1\n%acidsql DELETE FROM planes WHERE tail") == [
+        "x = 1\n%acidsql DELETE FROM planes WHERE tailnum"
+    ]
+    assert all("planes" not in one for one in completed("pla"))

@@ -44,6 +44,7 @@ SIGNATURES = {
     "Session.snapshot": "(self, *, timestamp=None, txn_id=None)",
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
+    "Session.check": "(self, table, level='files')",
     "Session.close": "(self)",
     "Session.export_to_hive": "(self, table, *, metastore, name=None)",
     "Session.import_from_hive": "(self, table, *, metastore, name=None)",
@@ -100,6 +101,7 @@ def test_every_public_name_has_a_docstring():
     "name",
     [
         "connect", "read", "Session.sql", "Session.table", "Session.events", "Session.history",
+        "Session.check",
         "Session.changes_from", "Session.export_to_hive", "Session.import_from_hive",
     ],
 )  # fmt: skip

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+import unicodedata
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from acidsql.acid.layout import is_hidden, parse_directory
 from acidsql.errors import FormatError
@@ -21,6 +22,7 @@ from acidsql.errors import FormatError
 _NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # a lone surrogate is in no file's name
 _PART_MAX, _PATH_MAX = 255, 3000  # bytes; the paths of partitions and files are longer still
+_PLAIN_IN_URL = "/_-!.~'()*:@&=+$,;"
 _PORT = {"hdfs": "8020"}
 _ODD = "table_"
 
@@ -68,6 +70,23 @@ def local_path_of(uri: str) -> str:
     Spark escapes these URIs (``%20``); locations in a metastore are not escaped.
     """
     return unquote(plain_path(uri))
+
+
+def url_of(path: str) -> str:
+    """The URL of a file, with the escapes of Java's ``URI``: as Spark's ``input_file_name()``."""
+    if is_local(path):
+        return "file://" + "".join(map(_in_url, plain_path(path)))
+    scheme, root = scheme_and_root(path)
+    head = root or f"{scheme}:"
+    return head + "".join(map(_in_url, path[len(head) :]))
+
+
+def _in_url(character: str) -> str:
+    if character.isascii():
+        is_plain = character.isalnum() or character in _PLAIN_IN_URL
+    else:
+        is_plain = unicodedata.category(character) not in ("Cc", "Zl", "Zp", "Zs")
+    return character if is_plain else quote(character)
 
 
 def directory_of(path: str) -> str:

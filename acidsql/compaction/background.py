@@ -32,7 +32,7 @@ from acidsql.metastore.compaction_queue import Candidate
 from acidsql.metastore.interface import LockState, Metastore
 from acidsql.settings import Settings
 from acidsql.storage.spark import jvm
-from acidsql.txn import TxnManager
+from acidsql.txn import Passed, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +70,8 @@ class Background:
             that made a compaction necessary; ``off``: do nothing. Nothing is done, either, if the
             metastore has a compactor of its own, unless ``acidsql.hive.compactor`` says so.
         end_old_leases: Ends the session's old leases.
+        session_locks: The session's locks. A thread waits for them; a statement that compacts does
+            not, because it would wait for itself.
     """
 
     def __init__(
@@ -82,13 +84,17 @@ class Background:
         host: str,
         mode: str,
         end_old_leases: Callable[[], None] = lambda: None,
+        session_locks: SessionLocks | None = None,
     ) -> None:
         self._metastore, self._settings = metastore, settings
         able = metastore.abilities
         is_asked = able.can_work and settings().compactor_of_hive == "session"
         self._is_on = mode != "off" and (able.compacts or is_asked)
         self._inline = mode == "inline"
-        self._txns = TxnManager(metastore, settings(), user=user, host=host)
+        self._txns = TxnManager(
+            metastore, settings(), user=user, host=host,
+            passed=Passed(session_locks) if session_locks and self._inline else None,
+        )  # fmt: skip
         self._spark, self._id = spark, f"{host}-{id(self)}"
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
         self._written: dict[Place, list[list[str]]] = {}

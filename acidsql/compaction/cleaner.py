@@ -272,7 +272,7 @@ class Cleaner:
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.
-        readers = self._open_txns() if any(one.until for one in pending) else []
+        readers = self._readers() if any(one.until for one in pending) else []
         for cleanup in pending:
             if only_replaced and not cleanup.until:
                 continue
@@ -295,9 +295,13 @@ class Cleaner:
             removed.append(Removed(cleanup.table, cleanup.location, "dropped", known))
         return removed
 
-    def _open_txns(self) -> list[int]:
-        """The transactions and leases that are open."""
-        return [one.txn_id for one in self._metastore.show_txns() if one.state is TxnState.OPEN]
+    def _readers(self) -> list[int]:
+        """The open transactions and leases that may read."""
+        return [
+            one.txn_id
+            for one in self._metastore.show_txns()
+            if one.state is TxnState.OPEN and not one.is_session
+        ]
 
     # ── shared by all of these ───────────────────────────────────────────────────────────────
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from acidsql.acid.constraints import Constraint
@@ -22,6 +22,7 @@ class Database:
     name: str
     location: str
     comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class Catalog(Protocol):
@@ -45,6 +46,10 @@ class Catalog(Protocol):
 
     def create_database(self, database: Database) -> None:
         """Add a database. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
+
+    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        """Set DBPROPERTIES; the others stay. *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND
+        (42704)."""
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None

@@ -1,7 +1,7 @@
 """The metastore's Protocol for transactions, and the Protocol of the whole metastore.
 
-``catalog`` has tables, ``compaction_queue`` has compactions. This module also exports ``catalog``'s
-classes.
+``catalog`` has tables, ``compaction_queue`` has compactions, ``locks`` has the values of locks.
+This module also exports the classes of ``catalog`` and ``locks``.
 
 Every implementation runs the same contract suite (``tests/metastore/contract.py``). Each method
 says in one word how it may be retried, as Hive's ``TxnStore`` does with ``@RetrySemantics``:
@@ -28,6 +28,12 @@ from acidsql.metastore.catalog import Catalog as Catalog
 from acidsql.metastore.catalog import Database as Database
 from acidsql.metastore.catalog_history import CatalogHistory
 from acidsql.metastore.compaction_queue import Compacted, CompactionQueue
+from acidsql.metastore.locks import LockComponent as LockComponent
+from acidsql.metastore.locks import LockInfo as LockInfo
+from acidsql.metastore.locks import LockResponse as LockResponse
+from acidsql.metastore.locks import LockState as LockState
+from acidsql.metastore.locks import LockType as LockType
+from acidsql.metastore.locks import Operation as Operation
 from acidsql.metastore.streams import Batch, NextBatch, StreamLedger
 from acidsql.metastore.versions import Change, VersionLog
 
@@ -72,36 +78,6 @@ class RowChange:
 RowChanges = Mapping[TableName, Mapping[str, RowChange]]
 
 
-class LockType(Enum):
-    """Hive 4's lock types; the value is the letter in HIVE_LOCKS.HL_LOCK_TYPE."""
-
-    SHARED_READ = "r"
-    SHARED_WRITE = "w"
-    EXCL_WRITE = "x"
-    EXCLUSIVE = "e"
-
-
-class LockState(Enum):
-    """The value is the letter in HIVE_LOCKS.HL_LOCK_STATE."""
-
-    ACQUIRED = "a"
-    WAITING = "w"
-
-
-class Operation(Enum):
-    """Hive's DataOperationType; the value is the letter in TXN_COMPONENTS, or '' for none.
-
-    OVERWRITE (INSERT OVERWRITE, TRUNCATE) is ours: Hive calls it an update and locks inserts out.
-    """
-
-    SELECT = "s"
-    INSERT = "i"
-    UPDATE = "u"
-    DELETE = "d"
-    OVERWRITE = "o"
-    NO_TXN = ""
-
-
 class TxnState(Enum):
     """The value is the letter in TXNS.TXN_STATE."""
 
@@ -111,55 +87,14 @@ class TxnState(Enum):
 
 
 class TxnType(Enum):
-    """Hive 4's TXN_TYPE numbers."""
+    """Hive 4's TXN_TYPE numbers, and one of ours: a SESSION holds the locks that a session keeps
+    beyond its transactions. It neither reads nor writes, so no snapshot, history or cleaner asks
+    for it."""
 
     DEFAULT = 0
     READ_ONLY = 2
     COMPACTION = 3
-
-
-@dataclass(frozen=True, slots=True)
-class LockComponent:
-    """One thing to lock: a database (table None), a table (partition None) or a partition.
-
-    Attributes:
-        operation: What the transaction will do there. INSERT, UPDATE, DELETE and OVERWRITE are
-            recorded in TXN_COMPONENTS; SELECT and NO_TXN are not.
-    """
-
-    lock_type: LockType
-    database: str
-    table: str | None = None
-    partition: str | None = None
-    operation: Operation = Operation.NO_TXN
-
-
-@dataclass(frozen=True, slots=True)
-class LockInfo:
-    """One row of SHOW LOCKS. Times are milliseconds since the epoch, by the store's clock."""
-
-    lock_id: int
-    internal_id: int
-    txn_id: int
-    database: str
-    table: str | None
-    partition: str | None
-    state: LockState
-    lock_type: LockType
-    acquired_at_ms: int | None
-    user: str
-    host: str
-    agent_info: str
-    blocked_by: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LockResponse:
-    """The answer to ``lock`` and ``check_lock``; ``blocked_by`` is a lock that it waits for."""
-
-    lock_id: int
-    state: LockState
-    blocked_by: LockInfo | None = None
+    SESSION = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +127,11 @@ class WriteConflict:
 
 @dataclass(frozen=True, slots=True)
 class TxnInfo:
-    """One row of SHOW TRANSACTIONS. Times are as in ``LockInfo``."""
+    """One row of SHOW TRANSACTIONS. Times are as in ``LockInfo``.
+
+    Attributes:
+        is_session: It is a SESSION (see ``TxnType``).
+    """
 
     txn_id: int
     state: TxnState
@@ -202,6 +141,7 @@ class TxnInfo:
     host: str
     agent_info: str = ""
     meta_info: str = ""
+    is_session: bool = False
 
 
 class CommitSteps(TypedDict, total=False):
@@ -256,12 +196,21 @@ class TxnStore(CatalogHistory, Protocol):
         NoSuchTxnError."""
 
     def lock(
-        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+        self,
+        txn_id: int,
+        components: Sequence[LockComponent],
+        *,
+        agent_info: str | None = None,
+        session: int | None = None,
     ) -> LockResponse:
         """Enqueue all components and try to acquire them, all or none. *Cannot-retry.*
 
         ``agent_info`` replaces the ``agent_info`` of ``open_txn``. Transactions that wait for this
         lock, or lose a conflict with this transaction, see it as the statement.
+
+        ``session`` is the SESSION transaction of the same session. This lock passes the locks of
+        that transaction as if they were its own. Who waits for the session waits for this lock, too
+        (see ``lock_rules``).
 
         Compatibility as in Hive 4: only earlier locks of other transactions block, acquired or
         waiting. INSERT, UPDATE, DELETE and OVERWRITE components are recorded in TXN_COMPONENTS.
@@ -278,7 +227,8 @@ class TxnStore(CatalogHistory, Protocol):
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         """Give up a lock that still waits; a lock that is gone is no error. *Idempotent.* Raises
-        TxnError TXN_OPEN for an acquired lock: a transaction holds its locks until it ends."""
+        TxnError TXN_OPEN for an acquired lock: a transaction holds its locks until it ends, unless
+        it is a SESSION."""
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
         """Make a transaction's rows of TXN_COMPONENTS exactly the rows of these components, because

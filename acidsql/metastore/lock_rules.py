@@ -4,6 +4,10 @@ A transaction waits until *all* earlier locks that block it are gone. A granted 
 its transaction ends. So transactions wait for ever exactly if they wait for each other in a circle,
 whether the earlier lock is granted or waits itself.
 
+A session may hold locks beyond its transactions: a SESSION transaction has them. The statements of
+this session pass these locks as their own. While one of these statements waits, the session cannot
+give up its locks; so whoever waits for the session waits for this statement, too.
+
 No lock overtakes an earlier one, with one exception: a transaction that holds a lock at once gets a
 further lock that is not stronger. Every lock that waits in between waits for this transaction.
 
@@ -146,20 +150,20 @@ def _with_whole(inner: dict[str | None, Filed], name: str | None) -> Collection[
 
 
 def blockers(waiting: LockInfo, locks: ByThing[LockInfo]) -> list[LockInfo]:
-    """The earlier locks of other transactions that a lock must wait for, granted ones first.
+    """The earlier locks of others that a lock must wait for, granted ones first.
 
-    The list is empty if the transaction already holds a lock that covers this one. A lock that
-    would block this one would block the held one, too; so it is waiting, for this transaction.
+    The list is empty if the transaction, or its session, already holds a lock that covers this one.
+    A lock that would block this one would block the held one, too; so it is waiting, for this
+    transaction or its session.
     """
     near = list(locks.overlapping(waiting))
-    if any(other.txn_id == waiting.txn_id and _covers(other, waiting) for other in near):
+    own = {waiting.txn_id, waiting.session}
+    if any(other.txn_id in own and _covers(other, waiting) for other in near):
         return []
     found = [
         other
         for other in near
-        if other.lock_id < waiting.lock_id
-        and other.txn_id != waiting.txn_id
-        and must_wait(waiting, other)
+        if other.lock_id < waiting.lock_id and other.txn_id not in own and must_wait(waiting, other)
     ]
     # Messages name the first. The holder of a granted lock can end the wait, a waiter cannot.
     return sorted(found, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
@@ -179,6 +183,8 @@ def _covers(held: LockInfo, wanted: LockInfo) -> bool:
 def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
     """A shortest circle of transactions that wait for each other, beginning with ``txn_id``.
 
+    A transaction that waits for a session waits for the session's waiting statements.
+
     Args:
         txn_id: A transaction that the circle must contain.
         locks: All locks that may be part of the circle.
@@ -188,14 +194,18 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
     """
     near = ByThing((lock, lock) for lock in locks)
     waiting: dict[int, list[LockInfo]] = {}
+    statements: dict[int, set[int]] = {}  # of sessions: their transactions that wait
     for lock in locks:
         if lock.state is LockState.WAITING:
             waiting.setdefault(lock.txn_id, []).append(lock)
+            if lock.session is not None:
+                statements.setdefault(lock.session, set()).add(lock.txn_id)
     waiter_of: dict[int, int] = {}  # the transaction through which each one was reached first
     reached = deque([txn_id])
     while reached:
         waiter = reached.popleft()
-        in_the_way = {b.txn_id for lock in waiting.get(waiter, ()) for b in blockers(lock, near)}
+        found = {b.txn_id for lock in waiting.get(waiter, ()) for b in blockers(lock, near)}
+        in_the_way = found.union(*(statements.get(other, ()) for other in found))
         if txn_id in in_the_way:
             return _way_to(waiter, txn_id, waiter_of)
         for other in sorted(in_the_way - waiter_of.keys()):

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from acidsql.acid import cdc
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import CatalogError
 from acidsql.plan.cdc_decision import (
     ROW,
@@ -141,7 +142,7 @@ def plan_auto_cdc(
         check_history(target, found.sequence, text, statement.target.span)
     state, is_new = state_of(planned, statement, rules, found, resolve)
     of_state: tuple[StandIn, ...] = (
-        StandIn(view_name(), state, row_id=True),
+        StandIn(view_name(), state, (ROW__ID,)),
         StandIn(view_name(), state),
     )
     state_view, floor = (one.view for one in of_state)

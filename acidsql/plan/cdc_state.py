@@ -13,6 +13,7 @@ from acidsql.acid.table import (
     Table,
 )
 from acidsql.acid.types import parse_type
+from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.cdc_fold import Fold
 from acidsql.plan.cdc_rules import Rules
@@ -20,7 +21,6 @@ from acidsql.plan.event_query import Planned
 from acidsql.plan.query import Resolve
 from acidsql.sql.statements import AutoCdc
 from acidsql.storage.columns import quote, shown_type
-from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE
 
 _BUCKETS = 4  # of the state table of a target without buckets
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from acidsql.acid.evolution import can_widen, keeps_bucket
 from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.types import HiveType, parse_type
+from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.event_query import Fields, Planned
 from acidsql.plan.insert import queried
@@ -53,7 +54,7 @@ def for_merge(statement: Merge, planned: Planned, source: Fields) -> Planned:
     """
     if not statement.evolves:
         return planned
-    fields = [field for field in source if field[0].lower() not in (PRESENT, "row__id")]
+    fields = [field for field in source if field[0].lower() not in (PRESENT, *TYPES)]
     for clause in statement.clauses:
         if clause.action in (Action.UPDATE_ALL, Action.INSERT_ALL):
             _need_each_once(planned, fields, clause.span)
@@ -153,7 +154,7 @@ def storable(kind: HiveType) -> str:
 
 def check_name(column: Column, text: str, place: Span) -> None:
     """Refuse names that acidsql itself uses, and names that Spark would not find."""
-    if column.name == "row__id" or column.name.startswith(PREFIX):
+    if column.name in TYPES or column.name.startswith(PREFIX):
         raise UnsupportedError(
             f"A column cannot be called '{column.name}': the name is taken.",
             text, place.start, place.end,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.query import Resolve
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.databases import DATABASE_WORDS
 from acidsql.sql.references import mentioned_tables
-from acidsql.sql.show import DATABASE_WORDS
 from acidsql.sql.statements import Name
 from acidsql.sql.tokens import tokenize
 from acidsql.storage.columns import quoted_path

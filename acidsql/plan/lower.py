@@ -27,6 +27,7 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.table import Table
 from acidsql.acid.types import HiveType
+from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
 from acidsql.plan.assignment import BAR, RAISED
 from acidsql.plan.checks import INVALID, MEANING, checked
@@ -277,7 +278,7 @@ def no_log() -> Iterator[None]:
 def _sql_error(kind: type[AnalysisError | SqlSyntaxError], error: Any, text: Text) -> AcidSqlError:
     place = _place(error, text) or Span(0, len(text.source))
     return kind(
-        _words(error),
+        _words(error) + _why(error),
         text.source,
         place.start,
         place.end,
@@ -290,6 +291,15 @@ def _words(error: Any) -> str:
     """Spark's message, without what is about our text."""
     message = _NOISE.sub("", str(error)).strip()
     return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
+
+
+def _why(error: Any) -> str:
+    """What there is to say about a name of Hive's that is no column here."""
+    if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        return ""
+    name = (error.getMessageParameters() or {}).get("objectName", "")
+    why = why_missing(name.rpartition(".")[2].strip("`"))
+    return "" if why is None else f" {why}"
 
 
 def _without_own_names(message: str) -> str:

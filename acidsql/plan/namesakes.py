@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Chain, Named, Reference, References
@@ -22,7 +23,7 @@ from acidsql.sql.tokens import Span
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.jvm import OWN_CATALOG
 
-_OF_ALL = ("*", "row__id")
+_OF_ALL = ("*", *TYPES)
 
 
 @dataclass(frozen=True)

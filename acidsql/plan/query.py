@@ -1,10 +1,10 @@
 """Replaces the ACID tables in the user's queries by stand-ins: views that Spark can read.
 
 A view of the metastore is replaced by a stand-in, too: its query, with the tables replaced in turn.
-Only the names of the tables are replaced; the rest stays the user's text. A stand-in has the
-column ``row__id`` only if the text names this column. Then every ``*`` gets an EXCEPT that leaves
-``row__id`` out. If this is not certain to be right, the statement is refused. This module also
-exports ``standins``' names.
+Only the names of the tables are replaced; the rest stays the user's text. A stand-in has a virtual
+column, as ``row__id``, only if the text names this column. Then every ``*`` gets an EXCEPT that
+leaves the column out. If this is not certain to be right, the statement is refused. This module
+also exports ``standins``' names.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from acidsql.acid.table import Table, TableName
+from acidsql.acid.virtual_columns import ROW__ID, TYPES, virtual_columns
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
+from acidsql.plan.left_out import without_virtual
 from acidsql.plan.namesakes import Namesakes, hidden
-from acidsql.plan.row_ids import without_row_ids
+from acidsql.plan.said_of_table import as_of, fetches_deleted
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.plan.standins import VIEW_PREFIX as VIEW_PREFIX
 from acidsql.plan.standins import StandIn as StandIn
@@ -41,7 +43,7 @@ from acidsql.sql.statements import (
     UpdateAction,
 )
 from acidsql.sql.table_changes import table_changes
-from acidsql.sql.time_travel import AsOf, time_travel
+from acidsql.sql.time_travel import AsOf
 from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.storage.columns import quote
 
@@ -79,7 +81,7 @@ def rewrite(
         AnalysisError: There is no ACID table whose changes the statement asks for, or a DataFrame
             is named where no query reads a table.
         UnsupportedError: The statement travels in time in a table without versions, or names
-            ``row__id`` beside something from which ``row__id`` cannot be left out.
+            a virtual column beside something from which it cannot be left out.
     """
     draft = _Draft(text, resolve)
     parts = [
@@ -93,7 +95,7 @@ def rewrite(
             span = statement.source_name.span
             draft.edits.append(Edit(span.start, span.end, relation(text, span)))
         elif table is not None:
-            source_view = draft.stand_in(table, row_id=_mentions_row_id(text))
+            source_view = draft.stand_in(table, _mentioned(text)).view
     edits = draft.edits
     if isinstance(statement, Update | Delete | Merge):
         edits += _database_prefixes(text, statement, resolve, edits, parts)
@@ -246,8 +248,8 @@ class _Draft:
 
     def rewrite(self, found: References, taken: Collection[str] = ()) -> Namesakes:
         """Put stand-ins into a slice of the text. ``taken``: see ``Namesakes``."""
-        shown, text = found.shows_row_id(), self.text
-        visible: dict[int, list[Reference]] = {}
+        shown, text = found.virtual_columns(), self.text
+        visible: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}
         resolved = {one.span.start: self.resolve(one.parts) for one in found.references}
         tables = {place: table for place, table in resolved.items() if table is not None}
         namesakes = Namesakes(text, found, tables, taken)
@@ -258,28 +260,43 @@ class _Draft:
                 self.edits += _named(reference, new, name)
             if table is None:
                 continue
-            row_id = reference.block in shown and table.has_row_ids
-            view = self.stand_in(table, row_id=row_id, as_of=_as_of(text, table, reference))
+            named = shown.get(reference.block, ())
+            made = self.stand_in(
+                table,
+                named,
+                as_of=as_of(text, table, reference),
+                with_deleted=fetches_deleted(text, table, reference),
+            )
             alias = namesakes.alias(reference)
-            self.edits += _replaced(reference, view, alias)
-            if row_id:
+            self.edits += _replaced(reference, made.view, alias)
+            if made.virtual:
                 called = reference if alias is None else replace(reference, alias=alias)
-                visible.setdefault(reference.block, []).append(called)
+                visible.setdefault(reference.block, []).append((called, made.virtual))
         self.edits += [self._changes(span) for span in found.changes]
         self.edits += namesakes.edits()
-        self.edits += without_row_ids(text, found, visible)
+        self.edits += without_virtual(text, found, visible)
         return namesakes
 
-    def stand_in(self, table: Table, *, row_id: bool = False, as_of: AsOf | None = None) -> str:
-        """Add a stand-in for a table or view, and return its name."""
+    def stand_in(
+        self,
+        table: Table,
+        named: Collection[str] = (),
+        *,
+        as_of: AsOf | None = None,
+        with_deleted: bool = False,
+    ) -> StandIn:
+        """Add a stand-in for a table or view, and return it.
+
+        ``named``: the virtual columns that are named where the table is.
+        """
         if table.view is not None:
             return self._view(table)
         within = self.within[-1] if self.within else None
-        made = new_standin(table, row_id=row_id, as_of=as_of, within=within)
+        made = new_standin(table, named, as_of=as_of, with_deleted=with_deleted, within=within)
         self.standins.append(made)
-        return made.view
+        return made
 
-    def _view(self, view: Table) -> str:
+    def _view(self, view: Table) -> StandIn:
         """Add the stand-in for a view, after those of the tables and views that it reads. A view
         that is read twice has one stand-in, so that views of views do not become too many."""
         around = [one.view.name for one in self.within]
@@ -292,7 +309,7 @@ class _Draft:
             )  # fmt: skip
         for one in self.standins:
             if one.query is not None and one.table == view:
-                return one.view
+                return one
         inside = InView(view)
         try:
             text, double_quoted = inside.text, inside.double_quoted
@@ -302,7 +319,7 @@ class _Draft:
             raise unreadable(view.name, error) from None
         query = Text(text, draft.edits).verbatim(Span(0, len(text)))
         self.standins.append(StandIn(view_name(), view, query=query))
-        return self.standins[-1].view
+        return self.standins[-1]
 
     def _changes(self, span: Span) -> Edit:
         """The edit that replaces a call of ``table_changes`` by a new stand-in."""
@@ -334,7 +351,7 @@ def _named(reference: Reference, new: str, name: str) -> list[Edit]:
 
 def _replaced(reference: Reference, view: str, alias: str | None) -> list[Edit]:
     edits = _named(reference, view, alias or reference.parts[-1])
-    if (clause := reference.time_travel) is not None:
+    for clause in filter(None, (reference.time_travel, reference.properties)):
         edits.append(Edit(clause.start, clause.end, ""))
     if alias is not None:
         return edits
@@ -351,28 +368,11 @@ def _taken(statement: Statement) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
-    if (span := reference.options) is not None:
-        raise UnsupportedError(
-            "WITH (…) is not supported for ACID tables.",
-            text, span.start, span.end,
-            condition="UNSUPPORTED_FEATURE.TABLE_OPTIONS",
-        )  # fmt: skip
-    if (span := reference.time_travel) is None:
-        return None
-    if not table.is_transactional:
-        why = (
-            "is no ACID table, so it has no older versions"
-            if table.view is None
-            else "is a view. acid.snapshot(timestamp=…) shows the tables beneath at a time"
-        )
-        raise UnsupportedError(
-            f"{table.name} {why}.",
-            text, span.start, span.end,
-            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-        )  # fmt: skip
-    return time_travel(text, span)
+def of_target(text: str, table: Table) -> tuple[str, ...]:
+    """The virtual columns of the stand-in for the target of a statement."""
+    return virtual_columns(table, {ROW__ID, *_mentioned(text)})
 
 
-def _mentions_row_id(text: str) -> bool:
-    return "row__id" in text.lower()
+def _mentioned(text: str) -> set[str]:
+    """The virtual columns that a statement may name."""
+    return {name for name in TYPES if name in text.lower()}

@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.plan.left_out import left_out
 from acidsql.plan.query import StandIn, placeholders, view_name, without_database
-from acidsql.plan.row_ids import left_out
 from acidsql.plan.sqltext import Edit, Text
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Insert, Merge, Returning, Update
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage.columns import quote
 from acidsql.storage.reading.returned import MERGE_ACTION, Returned
-from acidsql.storage.reading.scan import ROW__ID
 
 _Statement = Insert | Update | Delete | Merge
 

@@ -22,6 +22,7 @@ from acidsql.plan.query import (
     StandIn,
     acid_tables,
     new_standin,
+    of_target,
     placeholders,
     refuse_reserved_names,
     rewrite,
@@ -146,7 +147,7 @@ def plan_dml(
     standins, view, source = rewritten.standins, "", None
     if not isinstance(statement, Insert) or statement.replacing is not None:
         _refuse_insert_only(text, statement, table)
-        standins = (*standins, new_standin(table, row_id=True, is_target=True))
+        standins = (*standins, new_standin(table, of_target(text, table), is_target=True))
         view = standins[-1].view
     if isinstance(statement, Merge):
         source = derived_source(statement, blank, rewritten.source_view)

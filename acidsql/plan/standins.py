@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from acidsql.acid.table import Table, TableName
+from acidsql.acid.virtual_columns import virtual_columns
 from acidsql.plan.sqltext import Text
 from acidsql.plan.undone import Undone
 from acidsql.plan.view_text import InView
@@ -30,9 +31,10 @@ class StandIn:
     Attributes:
         view: The view's name, unique in the Spark session.
         table: The table, or view of the metastore, whose rows the view shows.
-        row_id: The view's first column is ``row__id``.
+        virtual: The virtual columns that the view has, before the table's columns.
         is_target: The view has all columns of ``reading.scan``, because the statement changes the
             table.
+        with_deleted: The view shows deleted rows, too.
         as_of: The view shows an older version. None: what the transaction sees.
         changes: The view shows changes of the table, and not its rows.
         returned: The view shows the rows that a statement has changed, and not the table's rows.
@@ -42,26 +44,31 @@ class StandIn:
 
     view: str
     table: Table
-    row_id: bool = False
+    virtual: tuple[str, ...] = ()
     is_target: bool = False
     as_of: AsOf | None = None
     changes: TableChanges | Undone | None = None
     returned: Returned | None = None
     within: InView | None = None
     query: Text | None = None
+    with_deleted: bool = False
 
 
 def new_standin(
     table: Table,
+    named: Collection[str] = (),
     *,
-    row_id: bool = False,
     is_target: bool = False,
     as_of: AsOf | None = None,
     within: InView | None = None,
+    with_deleted: bool = False,
 ) -> StandIn:
-    """A stand-in under a new name. It has ``row__id`` only if the table is full-ACID."""
-    row_id = row_id and table.has_row_ids
-    return StandIn(view_name(), table, row_id, is_target, as_of, within=within)
+    """A stand-in under a new name. It has those of the ``named`` virtual columns that the table
+    has."""
+    virtual = virtual_columns(table, named)
+    return StandIn(
+        view_name(), table, virtual, is_target, as_of, within=within, with_deleted=with_deleted
+    )
 
 
 def acid_tables(standins: Iterable[StandIn]) -> dict[TableName, Table]:

@@ -1,7 +1,7 @@
 """Keeps our own columns out of ``*`` in the expressions of UPDATE, DELETE and MERGE.
 
 The stand-ins of these statements have more columns than the tables: ``row__id`` and its fields,
-the partition's directory, and MERGE's mark of a source row. Without an edit
+other virtual columns, the partition's directory, and MERGE's mark of a source row. Without an edit
 ``hash(t.*) <> hash(s.*)`` would compare these, too.
 """
 
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from acidsql.errors import UnsupportedError
+from acidsql.plan.left_out import left_out
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.query import Resolve, expressions
-from acidsql.plan.row_ids import left_out
+from acidsql.plan.query import Resolve, expressions, of_target
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.storage import event_records as ew
 
-_OF_TARGET = ", ".join(["row__id", *ew.KEYS])
 _Qualifier = tuple[str, ...]
 
 
@@ -45,7 +44,7 @@ def star_edits(
     """
     if "*" not in text:
         return []
-    ours = _ours(statement, resolve)
+    ours = _ours(text, statement, resolve)
     edits = []
     for span in expressions(statement):
         found = references(text, span, double_quoted_identifiers=double_quoted, is_value=True)
@@ -60,15 +59,20 @@ def star_edits(
     return edits
 
 
-def _ours(statement: Update | Delete | Merge, resolve: Resolve) -> Mapping[_Qualifier, str]:
+def _ours(
+    text: str, statement: Update | Delete | Merge, resolve: Resolve
+) -> Mapping[_Qualifier, str]:
     """Our own columns for each qualifier that the user may write before a ``*``."""
-    ours: dict[_Qualifier, str] = {(): _OF_TARGET}
+    target = resolve(statement.target.parts)
+    virtual = () if target is None else of_target(text, target)
+    of_its_own = ", ".join([*virtual, *ew.KEYS])
+    ours: dict[_Qualifier, str] = {(): of_its_own}
     if isinstance(statement, Merge) and statement.source_alias is not None:
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
             ours[qualifier] = PRESENT
     named = statement.target if statement.alias is None else None
     for qualifier in _qualifiers(statement.qualifier, named, resolve):
-        ours[qualifier] = _OF_TARGET
+        ours[qualifier] = of_its_own
     return ours
 
 

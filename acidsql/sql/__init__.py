@@ -10,7 +10,7 @@ cursor           a place among tokens: ``at``, ``accept``, ``expect``, and expre
 parser           ``parse``: decides whose a statement is, and which function reads it
 insert modify    INSERT and multi-insert; UPDATE, DELETE, MERGE; ``cdc`` is AUTO CDC
 tables columns   CREATE, ALTER, DROP, TRUNCATE TABLE; the columns in them
-show             SHOW, DESCRIBE, databases
+show             SHOW, DESCRIBE; ``databases`` are those about databases
 transaction      BEGIN … COMMIT, savepoints, LOCK, ABORT; ``options`` is SET of our settings
 effects          the effect of a statement of Spark's, for a transaction around it
 references       ``references``: tables, query blocks and stars of a query, by place

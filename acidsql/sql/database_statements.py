@@ -1,4 +1,4 @@
-"""The parsed statements that change databases, or the current one."""
+"""The parsed statements about databases."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ from dataclasses import dataclass
 
 from acidsql.sql.parts import Name
 
+Pairs = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
+    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']
+    [WITH DBPROPERTIES (…)]``."""
 
     name: Name
     if_not_exists: bool = False
     comment: str | None = None
     location: str | None = None
+    properties: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetDatabaseProperties:
+    """``ALTER DATABASE|SCHEMA d SET DBPROPERTIES (…)``."""
+
+    name: Name
+    properties: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDatabase:
+    """``DESCRIBE|DESC DATABASE|SCHEMA [EXTENDED] d``."""
+
+    name: Name
+    extended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class FoundBlock:
     """A query block, while the scanner fills it."""
 
     parent: int | None
-    mentions_row_id: bool = False
+    mentions: set[str] = field(default_factory=set)
     stars: list[FoundStar] = field(default_factory=list)
 
 
@@ -58,6 +58,7 @@ class Found:
     time_travel: Span | None = None
     sample: Span | None = None
     options: Span | None = None
+    properties: Span | None = None
 
 
 class Lookahead:
@@ -87,6 +88,12 @@ class Lookahead:
             parts.append(self.tokens[i + 1].value)
             i += 2
         return tuple(parts), i
+
+    def _are_properties(self, i: int) -> bool:
+        """Whether Hive's ``('key'='value', …)`` of a table begins at ``i``."""
+        opening, key, equals, value = self.tokens[i : i + 4]
+        are_texts = key.kind is value.kind is Kind.STRING
+        return opening.text == "(" and are_texts and equals.text in ("=", "==")
 
     def _starts_query(self, i: int) -> bool:
         """Whether a query begins at ``i``."""

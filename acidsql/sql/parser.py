@@ -16,6 +16,14 @@ from acidsql.sql import transaction
 from acidsql.sql.cdc import auto_cdc
 from acidsql.sql.create_table import create_table
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.databases import (
+    DATABASE_WORDS,
+    alter_database,
+    create_database,
+    describe_database,
+    drop_database,
+    use,
+)
 from acidsql.sql.effects import effect_and_name, effect_of_word
 from acidsql.sql.insert import QUERY_STARTS, IsAcid, insert, multi_insert
 from acidsql.sql.load import load_data
@@ -24,7 +32,7 @@ from acidsql.sql.options import IsSetting, set_or_reset
 from acidsql.sql.plain_values import Plain, plain_insert
 from acidsql.sql.refusals import FIRST_WORDS, refuse_export, refuse_import, refuse_of_others
 from acidsql.sql.returning import with_returning
-from acidsql.sql.show import DATABASE_WORDS, create_database, describe, drop_database, show, use
+from acidsql.sql.show import describe, show
 from acidsql.sql.statements import AutoCdc, Dml, Explain, Reads, SparkStatement, Statement, Undo
 from acidsql.sql.statistics import analyze
 from acidsql.sql.tables import alter_table, drop_table, truncate_table
@@ -244,6 +252,8 @@ def _of_others(c: Cursor, is_acid: IsAcid, whole: Span) -> None:
 def _alter(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     if c.peek().upper == "VIEW":
         return alter_view(c, is_acid)
+    if c.peek().upper in DATABASE_WORDS:
+        return alter_database(c)
     return alter_table(c, is_acid) if c.peek().upper == "TABLE" else None
 
 
@@ -252,7 +262,9 @@ def _describe(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement | None:
     is_query = what.upper in ("QUERY", *QUERY_STARTS) and what.upper != "TABLE"
     if is_query and c.peek(2).kind is not Kind.END:
         return SparkStatement(whole, Reads.QUERY)
-    if what.upper in ("FUNCTION", *DATABASE_WORDS, "CATALOG", "PROCEDURE") and c.peek(2).is_name:
+    if what.upper in DATABASE_WORDS and c.peek(2).is_name:
+        return describe_database(c)
+    if what.upper in ("FUNCTION", "CATALOG", "PROCEDURE") and c.peek(2).is_name:
         return SparkStatement(whole, Reads.NOTHING)
     return describe(c, is_acid) or SparkStatement(whole, Reads.NOTHING)
 
@@ -331,7 +343,7 @@ _READERS: dict[str, _Reader] = {
     "SAVEPOINT": _alone(transaction.savepoint),
     "RELEASE": _alone(transaction.release),
     "LOCK": transaction.lock,
-    "UNLOCK": _alone(transaction.unlock),
+    "UNLOCK": transaction.unlock,
     "ABORT": _alone(transaction.abort),
     "RESTORE": restore,
     "REVERT": revert,

@@ -7,6 +7,9 @@ relation, or be a star. FROM begins a list of relations only directly in a query
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from acidsql.acid.virtual_columns import TYPES
 from acidsql.sql.lookahead import (
     CLAUSES,
     RELATION_ENDS,
@@ -188,7 +191,7 @@ class QueryScanner(Lookahead):
         if not self.tokens[i].is_name:
             return i
         _, behind = self._chain(i)
-        if self.tokens[behind].text == "(":
+        if self.tokens[behind].text == "(" and not self._are_properties(behind):
             if self._word(i) == "IDENTIFIER":
                 self._doubt("IDENTIFIER", i, self.partner[behind] + 1, block)
             if self._word(i) == TABLE_CHANGES and behind == i + 1:
@@ -231,7 +234,10 @@ class QueryScanner(Lookahead):
         self.found.append(Found(parts, self._span(i, behind), block, None))
 
     def _behind_name(self, i: int, found: Found) -> int:
-        """Scan time travel, options and TABLESAMPLE after a name. Return the index after them."""
+        """Scan what may stand between a name and its alias. Return the index after it."""
+        if self._are_properties(i):
+            close = self.partner[i] + 1
+            found.properties, i = self._span(i, close), close
         start = i
         if self._word(i) == "FOR" and self._word(i + 1) in TRAVEL:
             i += 1
@@ -347,8 +353,7 @@ class QueryScanner(Lookahead):
             if behind is not None:
                 return behind
         parts, behind = self._chain(i)
-        if any(part.lower() == "row__id" for part in parts):
-            self.blocks[block].mentions_row_id = True
+        self._mention(parts, block)
         if len(parts) > 1:
             self.chains.append((i, behind, block))
         if self.tokens[behind].text == "." and self.tokens[behind + 1].text == "*":
@@ -379,7 +384,8 @@ class QueryScanner(Lookahead):
         if self._word(behind) == "EXCEPT" and is_list:
             kind, behind = "EXCEPT", self.partner[opening] + 1
             excepted = Span(self.tokens[opening].end, self.tokens[behind - 1].start)
-            self._mention(opening, behind, block)
+            names = [t.value for t in self.tokens[opening:behind] if t.is_name]
+            self._mention(names, block)
         if in_call:
             kind = "ARGUMENT"
             self._doubt("STAR_ARGUMENT", start, behind, block)
@@ -387,6 +393,5 @@ class QueryScanner(Lookahead):
         self.blocks[block].stars.append(star)
         return behind
 
-    def _mention(self, start: int, end: int, block: int) -> None:
-        if any(t.is_name and t.value.lower() == "row__id" for t in self.tokens[start:end]):
-            self.blocks[block].mentions_row_id = True
+    def _mention(self, names: Iterable[str], block: int) -> None:
+        self.blocks[block].mentions.update(TYPES.keys() & {name.lower() for name in names})

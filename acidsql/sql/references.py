@@ -1,8 +1,8 @@
 """Finds the tables that a query names: their places in the text, and their query blocks.
 
-The caller replaces ACID tables by stand-ins and leaves ``row__id`` out of ``*``. Both need places
-in the text, not trees. :mod:`scanner` finds them in the tokens. The result has ACID tables and
-Spark's tables, but no names of common table expressions.
+The caller replaces ACID tables by stand-ins and leaves virtual columns out of ``*``. Both need
+places in the text, not trees. :mod:`scanner` finds them in the tokens. The result has ACID tables
+and Spark's tables, but no names of common table expressions.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Star:
 class Block:
     """A query block: one SELECT, VALUES or TABLE, or the whole expression.
 
-    ``mentions_row_id`` is about this block without the blocks inside. A block can also use the
-    columns of its parents.
+    ``mentions`` has the virtual columns that this block names, without the blocks inside. A block
+    can also use the columns of its parents.
     """
 
     id: int
     parent: int | None
-    mentions_row_id: bool
+    mentions: frozenset[str]
     stars: tuple[Star, ...]
 
 
@@ -66,6 +66,7 @@ class Reference:
         time_travel: The place of ``VERSION AS OF …`` after the name.
         sample: The place of ``TABLESAMPLE (…)`` after the name.
         options: The place of ``WITH (…)`` after the name.
+        properties: The place of Hive's ``('key'='value')`` after the name.
         prefixes: For ``db.t`` without an alias, the place of each ``db.`` in ``db.t.c``. They are
             removed when the alias of the stand-in is ``t``.
     """
@@ -79,6 +80,7 @@ class Reference:
     time_travel: Span | None = None
     sample: Span | None = None
     options: Span | None = None
+    properties: Span | None = None
     prefixes: tuple[Span, ...] = ()
 
 
@@ -151,15 +153,17 @@ class References:
             yield at
             at = self.blocks[at].parent
 
-    def shows_row_id(self) -> frozenset[int]:
-        """The blocks that mention ``row__id``, and the blocks around them.
+    def virtual_columns(self) -> dict[int, set[str]]:
+        """The virtual columns that each block, or a block inside of it, mentions; blocks without
+        any are left out.
 
         A correlated subquery may mean the ``row__id`` of a block around it.
         """
-        shown: set[int] = set()
+        shown: dict[int, set[str]] = {}
         for block in self.blocks:
-            shown.update(self.around(block.id) if block.mentions_row_id else ())
-        return frozenset(shown)
+            for around in self.around(block.id) if block.mentions else ():
+                shown.setdefault(around, set()).update(block.mentions)
+        return shown
 
 
 def references(
@@ -249,7 +253,7 @@ def _result(scanner: StatementScanner) -> References:
         Block(
             number,
             draft.parent,
-            draft.mentions_row_id,
+            frozenset(draft.mentions),
             tuple(Star(s.span, s.qualifier, StarKind[s.kind], s.excepted) for s in draft.stars),
         )
         for number, draft in enumerate(scanner.blocks)
@@ -265,6 +269,7 @@ def _result(scanner: StatementScanner) -> References:
             r.time_travel,
             r.sample,
             r.options,
+            r.properties,
             _prefixes(scanner, r),
         )
         for r in sorted(scanner.found, key=lambda r: r.span.start)

@@ -1,16 +1,15 @@
-"""Parses SHOW, DESCRIBE, USE, and CREATE and DROP DATABASE."""
+"""Parses SHOW and DESCRIBE."""
 
 from __future__ import annotations
 
 from acidsql.sql.compactions import show_compactions
 from acidsql.sql.cursor import Cursor
+from acidsql.sql.databases import DATABASE_WORDS
 from acidsql.sql.insert import IsAcid, partition_clause
 from acidsql.sql.properties import property_key
 from acidsql.sql.statements import (
-    CreateDatabase,
     DescribeHistory,
     DescribeTable,
-    DropDatabase,
     Name,
     PartitionItem,
     ShowColumns,
@@ -24,11 +23,9 @@ from acidsql.sql.statements import (
     ShowTransactions,
     ShowViews,
     Statement,
-    Use,
 )
 from acidsql.sql.tokens import Kind, Span
 
-DATABASE_WORDS = ("DATABASE", "SCHEMA", "NAMESPACE")
 _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 
@@ -164,47 +161,3 @@ def _describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
     limit = c.number() if c.accept("LIMIT") else None
     c.end("LIMIT or the end of the statement")
     return DescribeHistory(name, limit)
-
-
-# ── databases ────────────────────────────────────────────────────────────────────────────────
-
-
-def create_database(c: Cursor) -> CreateDatabase:
-    """Parse ``CREATE DATABASE [IF NOT EXISTS] d [COMMENT '…'] [LOCATION '…']``."""
-    c.take(2)
-    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
-    name = c.name("the name of the new database")
-    found: dict[str, str] = {}
-    while not c.done:
-        word = c.token.upper
-        if c.at("WITH"):
-            c.refuse("CREATE DATABASE … WITH DBPROPERTIES is not supported: only tables have them")
-        if c.at("MANAGEDLOCATION"):
-            c.refuse("MANAGEDLOCATION is not supported: LOCATION is the directory of ACID tables")
-        if word not in ("COMMENT", "LOCATION") or word in found:
-            c.fail("Expected COMMENT, LOCATION or the end of the statement")
-        c.take()
-        found[word] = c.string()
-    return CreateDatabase(name, if_not_exists, found.get("COMMENT"), found.get("LOCATION"))
-
-
-def drop_database(c: Cursor) -> DropDatabase:
-    """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
-    c.take(2)
-    if_exists = c.accept("IF", "EXISTS") is not None
-    name = c.name("the name of a database")
-    cascade = c.accept("CASCADE") is not None
-    if not cascade:
-        c.accept("RESTRICT")
-    c.end("CASCADE, RESTRICT or the end of the statement")
-    return DropDatabase(name, if_exists, cascade)
-
-
-def use(c: Cursor) -> Use:
-    """Parse ``USE [DATABASE] d``."""
-    c.expect("USE")
-    if c.at_any(DATABASE_WORDS) and c.peek().is_name:
-        c.take()
-    name = c.name("the name of a database")
-    c.end()
-    return Use(name)

@@ -19,7 +19,9 @@ from acidsql.sql.constraint_statements import ConstraintDef as ConstraintDef
 from acidsql.sql.constraint_statements import DropConstraint as DropConstraint
 from acidsql.sql.constraint_statements import Traits as Traits
 from acidsql.sql.database_statements import CreateDatabase as CreateDatabase
+from acidsql.sql.database_statements import DescribeDatabase as DescribeDatabase
 from acidsql.sql.database_statements import DropDatabase as DropDatabase
+from acidsql.sql.database_statements import SetDatabaseProperties as SetDatabaseProperties
 from acidsql.sql.database_statements import Use as Use
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.history_statements import Restore as Restore
@@ -58,12 +60,16 @@ from acidsql.sql.transaction_statements import Commit as Commit
 from acidsql.sql.transaction_statements import LockDatabase as LockDatabase
 from acidsql.sql.transaction_statements import LockTable as LockTable
 from acidsql.sql.transaction_statements import ReleaseSavepoint as ReleaseSavepoint
+from acidsql.sql.transaction_statements import ResetOption as ResetOption
 from acidsql.sql.transaction_statements import Rollback as Rollback
 from acidsql.sql.transaction_statements import Savepoint as Savepoint
+from acidsql.sql.transaction_statements import SetOption as SetOption
 from acidsql.sql.transaction_statements import ShowLocks as ShowLocks
 from acidsql.sql.transaction_statements import ShowStreams as ShowStreams
 from acidsql.sql.transaction_statements import ShowTransactions as ShowTransactions
 from acidsql.sql.transaction_statements import StartTransaction as StartTransaction
+from acidsql.sql.transaction_statements import UnlockDatabase as UnlockDatabase
+from acidsql.sql.transaction_statements import UnlockTable as UnlockTable
 from acidsql.sql.view_statements import AlterView as AlterView
 from acidsql.sql.view_statements import CreateView as CreateView
 from acidsql.sql.view_statements import DropView as DropView
@@ -318,25 +324,6 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOption:
-    """``SET name [= value]`` of a setting of acidsql. ``span`` spans name and value.
-
-    ``value`` is None in ``SET name``, which shows the setting.
-    """
-
-    key: str
-    value: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ResetOption:
-    """``RESET name`` of a setting of acidsql."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class Explain:
     """``EXPLAIN [EXTENDED|FORMATTED|…] statement``, if the statement is one of ours."""
 
@@ -379,10 +366,11 @@ Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
     | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
-    | CreateDatabase | DropDatabase | Use | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | CreateDatabase | SetDatabaseProperties | DescribeDatabase | DropDatabase | Use
+    | ShowDatabases | ShowTables | ShowViews | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
-    | ReleaseSavepoint | LockTable | LockDatabase | SetOption | ResetOption | CompactTable
-    | ShowCompactions | AbortCompactions | DescribeHistory | Explain | SparkStatement
-    | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables | ConvertTable
+    | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption
+    | ResetOption | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain
+    | SparkStatement | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables | ConvertTable
 )  # fmt: skip

@@ -17,6 +17,8 @@ from acidsql.sql.statements import (
     Rollback,
     Savepoint,
     StartTransaction,
+    UnlockDatabase,
+    UnlockTable,
 )
 from acidsql.sql.tokens import Span, Token
 
@@ -168,14 +170,17 @@ def _exclusive(c: Cursor) -> bool:
     return c.take().upper == "EXCLUSIVE"
 
 
-def unlock(c: Cursor) -> None:
-    """Refuse ``UNLOCK TABLE|DATABASE …``. Any other UNLOCK is Spark's."""
-    what = c.peek().upper
-    if what in ("TABLE", *_DATABASE):
-        c.refuse(
-            f"UNLOCK {what} is not supported: a lock is held to the end of its transaction, "
-            "COMMIT or ROLLBACK"
-        )
+def unlock(c: Cursor, is_acid: IsAcid, whole: Span) -> UnlockTable | UnlockDatabase | None:
+    """Parse ``UNLOCK TABLE|DATABASE …``; None if it is Spark's. The table may be gone."""
+    c.expect("UNLOCK")
+    if c.at_any(_DATABASE):
+        c.take()
+        return UnlockDatabase(c.name("the name of a database"))
+    if not c.accept("TABLE"):
+        return None
+    name = c.name("the name of a table")
+    partition = static_partition(c) if c.at("PARTITION") else ()
+    return UnlockTable(name, partition, whole)
 
 
 def abort(c: Cursor) -> AbortTransactions | AbortCompactions:

@@ -88,3 +88,38 @@ class LockDatabase:
 
     name: Name
     exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockTable:
+    """``UNLOCK TABLE t [PARTITION (…)]``. ``span`` spans the whole statement."""
+
+    name: Name
+    partition: tuple[PartitionItem, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockDatabase:
+    """``UNLOCK DATABASE|SCHEMA d``."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """``SET name [= value]`` of a setting of acidsql. ``span`` spans name and value.
+
+    ``value`` is None in ``SET name``, which shows the setting.
+    """
+
+    key: str
+    value: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ResetOption:
+    """``RESET name`` of a setting of acidsql."""
+
+    key: str

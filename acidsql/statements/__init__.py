@@ -17,7 +17,7 @@ partition_specs     which partitions a statement means
 tables, create      CREATE, ALTER, DROP, TRUNCATE TABLE, databases, USE; AUTO CDC: ``state_tables``
 columns             ALTER TABLE … COLUMNS
 load                LOAD DATA
-transactions        BEGIN, COMMIT, SAVEPOINT, LOCK, SET, ABORT TRANSACTIONS
+transactions        BEGIN, COMMIT, SAVEPOINT, LOCK, UNLOCK, SET, ABORT TRANSACTIONS
 compactions         ALTER TABLE … COMPACT, and the session's own clean-up
 shows, explain      SHOW, DESCRIBE, EXPLAIN
 places              where tables lie: directories made, adopted and removed

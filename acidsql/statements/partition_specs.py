@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from acidsql.acid.partition_names import PartitionNames, canonical
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.metastore.locks import LockInfo, on_table
 from acidsql.plan import lower
 from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.insert import static_value
@@ -109,6 +110,17 @@ class Partitions:
         (wanted,) = self._wanted(table, [spec], text)
         values = partition_values(self._spark, table, list(dict.fromkeys(names)))
         return [name for name, own in values.items() if _is(own, wanted)]
+
+    def locks_on(
+        self, table: Table, spec: Spec, locks: Iterable[LockInfo], text: str
+    ) -> list[LockInfo]:
+        """The locks on a table; with a PARTITION clause, on the partitions that it names."""
+        found = on_table(table.name, locks)
+        if not spec:
+            return found
+        held = [one.partition for one in found if one.partition is not None]
+        stated = self.among(table, spec, held, text)
+        return [one for one in found if one.partition in stated]
 
     def _wanted(
         self, table: Table, specs: Sequence[Spec], text: str, *, is_whole: bool = False

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE, virtual_columns
 from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
@@ -33,7 +34,7 @@ from acidsql.storage.reading.change_columns import (
     PREIMAGE,
     need_names,
 )
-from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE, row_id_sql
+from acidsql.storage.reading.scan_columns import row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot
 
@@ -108,7 +109,9 @@ class Previewer:
     ) -> DataFrame:
         """The rows that an INSERT OVERWRITE would delete. ``before``: the table as it is now."""
         table = query.table
-        live = self._tables.rows(StandIn(view_name(), before, table.has_row_ids), snapshot)
+        live = self._tables.rows(
+            StandIn(view_name(), before, virtual_columns(before, {ROW__ID})), snapshot
+        )
         if table.partition_columns:
             replaced = events
             values = [f"{ew.VALUE}{i}" for i in range(len(table.partition_columns))]

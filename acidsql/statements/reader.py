@@ -45,7 +45,7 @@ from acidsql.statements.view_rows import in_view, said_in, view_rows
 from acidsql.storage.files.listing import Listing
 from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.row_conflicts import changed_a_common_row
-from acidsql.storage.reading.scan import empty, unread
+from acidsql.storage.reading.scan_columns import empty, unread
 from acidsql.storage.reading.source_partitions import demanded_by_source
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.repeatable import (
@@ -214,7 +214,7 @@ class Reader:
             if one.query is not None:
                 unfilled[one.view] = view_rows(self._spark, one, views | unfilled)
             elif one.changes is None:
-                rows = unread(self._spark, one.table, one.view)
+                rows = unread(self._spark, one.table, one.virtual, one.view)
                 unfilled[one.view] = shaped(rows, one)
         views |= unfilled
         if source is not None and not lower.used(source.query, unfilled):
@@ -246,7 +246,7 @@ class Reader:
             return no_rows(self._spark, standin.returned)
         if standin.changes is not None:
             return self._changes.none(standin.table)
-        return shaped(empty(self._spark, standin.table), standin)
+        return shaped(empty(self._spark, standin.table, standin.virtual), standin)
 
     def events(self, query: EventQuery, views: Views, said: Said) -> Events:
         """The lazy events of a query.

@@ -35,6 +35,7 @@ from acidsql.sql.frames import need_relations
 from acidsql.sql.parser import Plain, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
+from acidsql.statements.check import TableChecks
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
@@ -89,7 +90,7 @@ class Runner:
     Attributes:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
-        compactions, auto_cdc: Run the statements of their kinds, and methods about them.
+        compactions, auto_cdc, checks: Run the statements of their kinds, or methods about them.
     """
 
     def __init__(
@@ -103,8 +104,7 @@ class Runner:
         compactor: str = "off",
         background: Background | None = None,
     ) -> None:
-        self._spark, self._metastore = spark, metastore
-        self._user, self._host = user, host
+        self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
         self._names = Names(spark, self.transactions)
@@ -117,10 +117,10 @@ class Runner:
         self._tables = StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
-        self._shows = ShowStatements(context)
-        self._rows = TableRows(context)
+        self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
+        self.checks = TableChecks(context)
         others = (PartitionStatements, ViewStatements, LoadStatements, StatisticsStatements)
         self._handlers = all_handlers(
             [
@@ -143,7 +143,7 @@ class Runner:
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
-            end_old_leases=self.transactions.end_old_leases,
+            end_old_leases=self.transactions.end_old_leases, session_locks=self._txns.session_locks,
         )  # fmt: skip
         self.transactions.on_commit = self._background.committed
 
@@ -153,13 +153,9 @@ class Runner:
         It has a transaction of its own. It evaluates each query once, by a job.
         """
         return Runner(
-            spark,
-            self._metastore,
-            self.settings.with_("acidsql.driver.max.rows", 0),
-            user=self._user,
-            host=self._host,
-            background=self._background,
-        )
+            spark, self._metastore, self.settings.with_("acidsql.driver.max.rows", 0),
+            user=self._user, host=self._host, background=self._background,
+        )  # fmt: skip
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement; see ``Session.sql``."""
@@ -239,11 +235,13 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """Stop the background compactor and abort the open transaction."""
-        if self._owns_background:
-            self._background.close()
+        """Abort the open transaction, end the locks, then stop the compactor: it may wait for
+        them."""
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
+        self._txns.session_locks.close()
+        if self._owns_background:
+            self._background.close()
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────

@@ -202,6 +202,24 @@ class ShowStatements(Family):
     def _statistics(self, table: Table) -> Mapping[str, str]:
         return {} if table.view is not None else self._metastore.statistics(table.name)
 
+    @runs(st.DescribeDatabase)
+    def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
+        """The rows that Spark shows of its own databases."""
+        if (database := self._sparks.shared(statement.name)) is None:
+            return self._spark.sql(text)
+        rows = [
+            ("Catalog Name", jvm.OWN_CATALOG),
+            ("Namespace Name", database.name),
+            ("Comment", database.comment or ""),
+            ("Location", database.location),
+        ]
+        if statement.extended:
+            pairs = ", ".join(
+                f"({key},{value})" for key, value in sorted(database.properties.items())
+            )
+            rows.append(("Properties", f"({pairs})" if pairs else ""))
+        return self._frame("info_name string, info_value string", rows)
+
     @runs(st.ShowTransactions)
     def _txn_rows(self, _: st.ShowTransactions, __: str) -> DataFrame:
         rows = [
@@ -247,15 +265,10 @@ class ShowStatements(Family):
         found = [
             one
             for one in self._metastore.show_locks()
-            if (
-                table is None or (one.database, one.table) == (table.name.database, table.name.name)
-            )
-            and (database is None or one.database == database)
+            if database is None or one.database == database
         ]
-        if table is not None and statement.partition:
-            held = [one.partition for one in found if one.partition is not None]
-            stated = self._partitions.among(table, statement.partition, held, text)
-            found = [one for one in found if one.partition in stated]
+        if table is not None:
+            found = self._partitions.locks_on(table, statement.partition, found, text)
         found.sort(key=lambda one: (one.state.value, strength(one.lock_type)))
         return self._frame(_LOCKS, map(_lock_row, found))
 

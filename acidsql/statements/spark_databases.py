@@ -84,6 +84,15 @@ class SparkDatabases:
             f"LOCATION {_string(self._own_place(database.name))}"
         )
 
+    def shared(self, name: Name) -> Database | None:
+        """Our database of a name, which is then in Spark's catalog, too; None: it is not ours."""
+        if self.is_elsewhere(name):
+            return None
+        database = self._metastore.get_database(name.parts[-1].lower())
+        if database is not None:
+            self.share(database)
+        return database
+
     def share_named(self, text: str) -> None:
         """Create, in Spark's catalog, the databases that a statement for Spark may name."""
         words = set(_WORD.findall(text.lower()))

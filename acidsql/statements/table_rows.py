@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.predicate import EVERYTHING, Demand
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.interface import TxnState
@@ -20,7 +21,6 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.reading.plain_tables import read_plain
 from acidsql.storage.reading.read import read_rows
-from acidsql.storage.reading.scan import ROW__ID
 from acidsql.storage.spark import jvm
 from acidsql.txn import Snapshot
 
@@ -48,7 +48,11 @@ class TableRows:
                 f"{table.name} is an insert-only table: its rows have no row__id.",
                 condition="UNSUPPORTED_FEATURE.ROW_ID",
             )
-        return self.rows(StandIn("", table, row_id), self._transactions.look([table.name]), when)
+        return self.rows(
+            StandIn("", table, (ROW__ID,) if row_id else ()),
+            self._transactions.look([table.name]),
+            when,
+        )
 
     def rows(
         self,
@@ -75,7 +79,7 @@ class TableRows:
         """
         table = standin.table
         if not table.is_transactional:
-            return shaped(self._plain(table), standin)
+            return shaped(self._plain(standin), standin)
         lost = self._transactions.lost(table)
         names = self._transactions.partition_names(table)
         seen, is_old = self._seen(table, snapshot, when)
@@ -97,6 +101,8 @@ class TableRows:
                 few,
                 (lambda needed: self._transactions.refuse_lost(table, needed)) if lost else None,
                 is_fast=self._txns.settings.fast_paths,
+                virtual=standin.virtual,
+                with_deleted=standin.with_deleted,
             )
         return shaped(rows, standin)
 
@@ -124,12 +130,14 @@ class TableRows:
             return snapshot.write_ids[table.name], False
         return self.travel.write_ids(table, when, snapshot), True
 
-    def _plain(self, table: Table) -> DataFrame:
+    def _plain(self, standin: StandIn) -> DataFrame:
+        table = standin.table
         found = self._metastore.foreign_table(table.name)
         if found is None or found.table != table:
             raise CatalogError(f"{table.name} was changed meanwhile. Read it again.")
         text = found.text
-        return read_plain(self._spark, table, found.partitions, (text.field_end, text.null))
+        form = (text.field_end, text.null)
+        return read_plain(self._spark, table, found.partitions, form, standin.virtual)
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's transaction is open: then the cleaner keeps the files it needs."""
@@ -153,4 +161,4 @@ def shaped(rows: DataFrame, standin: StandIn) -> DataFrame:
     if standin.is_target:
         return rows
     columns = (quote(column.name) for column in standin.table.all_columns)
-    return jvm.select(rows, *([ROW__ID] if standin.row_id else []), *columns)
+    return jvm.select(rows, *standin.virtual, *columns)

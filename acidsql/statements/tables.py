@@ -277,10 +277,19 @@ class TableStatements(ConstraintStatements):
             location = self._sparks.apart(name, own)
         else:
             location = entering(statement.location, links=True)
-        database = Database(name, location, statement.comment)
+        properties = dict(statement.properties)
+        database = Database(name, location, statement.comment, properties)
         if found is None:
             self._sparks.share(database)
         self._metastore.create_database(database)
+
+    @runs(st.SetDatabaseProperties)
+    def _set_database_properties(self, statement: st.SetDatabaseProperties, text: str) -> None:
+        if (database := self._sparks.shared(statement.name)) is None:
+            self._spark.sql(text)
+        else:
+            properties = dict(statement.properties)
+            self._metastore.set_database_properties(database.name, properties)
 
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:

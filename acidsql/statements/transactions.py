@@ -1,4 +1,4 @@
-"""Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT, LOCK, SET and ABORT TRANSACTIONS.
+"""Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT, LOCK, UNLOCK, SET and ABORT TRANSACTIONS.
 
 It also refuses the statements that cannot be part of a transaction.
 """
@@ -12,19 +12,21 @@ from pyspark.sql import DataFrame
 
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
-from acidsql.metastore.interface import LockComponent, LockType
+from acidsql.metastore.interface import LockComponent, LockInfo, LockType
+from acidsql.metastore.locks import on_table
 from acidsql.settings import Settings
 from acidsql.sql import statements as st
 from acidsql.statements.family import Family, runs
 from acidsql.statements.result import Counts, Receipt, receipt, rows_frame
 from acidsql.statements.said import name_of
+from acidsql.txn import SessionLocks
 
 _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
     st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
-    st.CreateDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
-    st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables,
+    st.CreateDatabase, st.SetDatabaseProperties, st.DropDatabase, st.CompactTable,
+    st.AbortCompactions, st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables,
     st.ConvertTable,
 )  # fmt: skip
 _CHANGES = (
@@ -140,13 +142,43 @@ class TransactionStatements(Family):
         self._hold([LockComponent(kind, name)], text)
 
     def _hold(self, locks: Sequence[LockComponent], text: str) -> None:
-        if self._transactions.current is None:
+        """The open transaction holds the locks until it ends; if there is none, the session."""
+        if self._transactions.current is not None:
+            self._transactions.current.txn.lock(locks, agent_info=text)
+        else:
+            self._locks_of_session("LOCK").acquire(locks, text)
+
+    @runs(st.UnlockTable)
+    def _unlock_table(self, statement: st.UnlockTable, text: str) -> None:
+        locks = self._locks_of_session("UNLOCK TABLE")
+        name = self._names.qualify(statement.name.parts)  # the table may be gone
+        if name is None or statement.partition:
+            table = self._names.need(statement.name, text)
+            found = self._partitions.locks_on(table, statement.partition, locks.held(), text)
+            name = table.name
+        else:
+            found = on_table(name, locks.held())
+        _release(locks, found, f"on {name}")
+
+    @runs(st.UnlockDatabase)
+    def _unlock_database(self, statement: st.UnlockDatabase, text: str) -> None:
+        locks = self._locks_of_session("UNLOCK DATABASE")
+        name = self._sparks.ours(statement.name, text)
+        found = [one for one in locks.held() if one.database == name]
+        _release(locks, found, f"on the database {name}, or in it")
+
+    def _locks_of_session(self, what: str) -> SessionLocks:
+        """The locks that the session holds. Refused in a transaction, or if the metastore has no
+        such locks."""
+        self._transactions.need_plain(what)
+        if not self._metastore.abilities.keeps_session_locks:
             raise UnsupportedError(
-                "LOCK needs a transaction, which holds the lock until it ends: say BEGIN first "
-                "(Hive 10271).",
+                f"{what} outside of a transaction is not possible with this metastore, where this "
+                "session's own statements would wait for the lock: say BEGIN first. Then the "
+                "transaction holds the lock until it ends (Hive 10271).",
                 condition="LOCK_REQUEST_UNSUPPORTED",
             )
-        self._transactions.current.txn.lock(locks, agent_info=text)
+        return self._txns.session_locks
 
     # ── settings, others' transactions ───────────────────────────────────────────────────────
 
@@ -181,6 +213,16 @@ def _targets(statement: st.Statement) -> list[st.Name]:
     if isinstance(statement, st.MultiInsert):
         return [branch.target for branch in statement.branches]
     return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc | st.Restore) else []
+
+
+def _release(locks: SessionLocks, found: Sequence[LockInfo], where: str) -> None:
+    """Release the locks that are wholly among those found. Raises TxnError if there are none."""
+    if not locks.release(found):
+        raise TxnError(
+            f"This session holds no lock {where}, outside of transactions. SHOW LOCKS has all "
+            "locks.",
+            condition="NO_SUCH_LOCK",
+        )
 
 
 def _lock(exclusive: bool, name: TableName, partition: str | None) -> LockComponent:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid import cdc
 from acidsql.acid.table import Table, TableName
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.streams import StreamEntry, may_write_to
 from acidsql.plan.query import StandIn, view_name
@@ -108,7 +109,7 @@ class WaitingRecords:
         targets = list(tables)
         for number, table in enumerate(tables.values()):
             if snapshot.write_ids[table.name].is_any_valid:
-                rows = self._rows.rows(StandIn(view_name(), table, row_id=True), snapshot)
+                rows = self._rows.rows(StandIn(view_name(), table, (ROW__ID,)), snapshot)
                 parts.append(rows.withColumn("home", F.lit(number)))
         if not parts:
             return []

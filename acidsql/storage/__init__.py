@@ -7,6 +7,7 @@ spark        needs of Spark beside SQL: answers of the JVM, Python workers, few 
 writing      rows → files → published directories
 reading      a snapshot's directories → live rows
 folding      compaction: many directories → few
+checking     what is wrong with directories, files and rows
 ===========  =================================================================================
 
 Each package imports only the packages above it in this list. All of them share two modules:

@@ -4,6 +4,7 @@
 * ``txn``: ``Txn`` is one transaction. The module's docstring draws its life.
 * ``snapshot``: ``Snapshot`` is what a statement sees.
 * ``locks``: waits for a lock, and reports which transaction holds it.
+* ``session_locks``: the locks that a session holds beyond its transactions.
 * ``heartbeat``: the thread that tells the metastore that our transactions are alive.
 * ``leases``: keep the files that lazy DataFrames read.
 
@@ -14,7 +15,11 @@ This package must not know statements, files or Spark. Read ``txn`` first.
 
 from acidsql.txn.locks import AT_ONCE
 from acidsql.txn.manager import TxnManager
+from acidsql.txn.session_locks import Passed, SessionLocks
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 from acidsql.txn.txn import Phase, Txn, abort_quietly
 
-__all__ = ["AT_ONCE", "Phase", "Snapshot", "Txn", "TxnManager", "abort_quietly", "snapshot_of"]
+__all__ = [
+    "AT_ONCE", "Passed", "Phase", "SessionLocks", "Snapshot", "Txn", "TxnManager", "abort_quietly",
+    "snapshot_of",
+]  # fmt: skip

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.conflict_rules import brief
@@ -42,6 +43,17 @@ class Acquired:
     waited: bool
 
 
+class OwnLocks(Protocol):
+    """The part of ``SessionLocks`` that ``LockWaiter`` uses."""
+
+    @property
+    def txn_id(self) -> int | None:
+        """The transaction that holds the session's locks; None if it has none."""
+
+    def need_held(self) -> None:
+        """Raise TxnError if the session has lost its locks."""
+
+
 @dataclass(frozen=True, slots=True)
 class LockWaiter:
     """Acquires locks for one session.
@@ -52,12 +64,14 @@ class LockWaiter:
         sleep: Waits for some seconds; tests replace it.
         elapsed: A clock in seconds that only runs forward. It measures only our own wait; the
             store's clock decides which transactions have timed out.
+        own: The locks of the same session, which are in nobody's way here.
     """
 
     store: TxnStore
     settings: Settings
     sleep: Callable[[float], None] = time.sleep
     elapsed: Callable[[], float] = time.monotonic
+    own: OwnLocks | None = None
 
     def acquire(
         self, txn_id: int, components: Sequence[LockComponent], agent_info: str | None = None
@@ -67,16 +81,20 @@ class LockWaiter:
         Raises:
             LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
             TxnAbortedError: The transaction was aborted meanwhile, perhaps to end a deadlock.
+            TxnError: SESSION_LOCKS_LOST, as ``SessionLocks.need_held``. These locks are held.
         """
-        response = self.store.lock(txn_id, components, agent_info=agent_info)
-        if response.state is LockState.ACQUIRED:
-            return Acquired(response.lock_id, waited=False)
-        try:
-            self._wait(txn_id, response, components)
-        except BaseException:
-            self._give_up(txn_id, response.lock_id)
-            raise
-        return Acquired(response.lock_id, waited=True)
+        session = None if self.own is None else self.own.txn_id
+        response = self.store.lock(txn_id, components, agent_info=agent_info, session=session)
+        waited = response.state is LockState.WAITING
+        if waited:
+            try:
+                self._wait(txn_id, response, components)
+            except BaseException:
+                self._give_up(txn_id, response.lock_id)
+                raise
+        if self.own is not None:
+            self.own.need_held()  # now: from here on, the transaction's own locks protect it
+        return Acquired(response.lock_id, waited)
 
     def _wait(
         self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]

@@ -15,7 +15,8 @@ from acidsql.metastore.streams import Batch
 from acidsql.settings import Settings
 from acidsql.txn.heartbeat import Heartbeat
 from acidsql.txn.leases import Leases
-from acidsql.txn.locks import LockWaiter
+from acidsql.txn.locks import LockWaiter, OwnLocks
+from acidsql.txn.session_locks import SessionLocks
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 from acidsql.txn.txn import Phase, Txn, abort_quietly
 
@@ -33,8 +34,10 @@ class TxnManager:
         host: The host of this process.
         agent_info: The statement, if ``open`` gets none.
         sleep: Waits for some seconds between two checks of a lock; tests replace it.
+        passed: Locks of another session, for whose statement these transactions work.
 
     Attributes:
+        session_locks: The locks that the session holds beyond its transactions.
         batch: The batch of a stream that the transactions opened from now on work for.
     """
 
@@ -47,14 +50,20 @@ class TxnManager:
         host: str,
         agent_info: str = "",
         sleep: Callable[[float], None] = time.sleep,
+        passed: OwnLocks | None = None,
     ) -> None:
         _check(settings, store)
         self._settings, self._store, self._sleep = settings, store, sleep
         self._user, self._host, self._agent_info = user, host, agent_info
         self._timeout_ms = store.abilities.txn_timeout_ms
-        self.heartbeat = Heartbeat(store, self._interval_ms(settings), self._on_beat)
+        self._beat_ms = self._interval_ms(settings)
+        self.heartbeat = Heartbeat(store, self._beat_ms, self._on_beat)
         self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()
+        self.session_locks = SessionLocks(
+            store, self._open_session, lambda: LockWaiter(store, self.settings, sleep)
+        )
+        self._own = passed or self.session_locks
         self.batch: Batch | None = None
 
     @property
@@ -73,7 +82,9 @@ class TxnManager:
         # already use the shorter time-out.
         self._settings = settings
         self._leases.timeout_ms = settings.lease_timeout_ms
-        self.heartbeat.change_interval(self._interval_ms(settings))
+        # An open transaction keeps its time-out, so a longer one makes no heartbeat rarer.
+        self._beat_ms = min(self._beat_ms, self._interval_ms(settings))
+        self.heartbeat.change_interval(self._beat_ms)
 
     def _interval_ms(self, settings: Settings) -> int:
         """How often to send heartbeats: twice in the shorter time-out, ours or the store's."""
@@ -102,7 +113,7 @@ class TxnManager:
             max_open_txns=self.settings.max_open_txns,
             batch=self.batch,
         )
-        waiter = LockWaiter(self._store, waits or self.settings, self._sleep)
+        waiter = LockWaiter(self._store, waits or self.settings, self._sleep, own=self._own)
         txn = Txn(txn_id, self._store, self.heartbeat, waiter, several=several)
         self.heartbeat.watch(txn)
         self._txns.add(txn)
@@ -119,6 +130,7 @@ class TxnManager:
         if valid is None:
             lease = self.hold_lease()
             valid = self._store.valid_txns()
+        self.session_locks.need_held()
         return snapshot_of(self._store, valid, tables, lease)
 
     def catalog_changes(self, seen: Snapshot, table: TableName) -> list[CatalogChange]:
@@ -156,6 +168,9 @@ class TxnManager:
             if txn.phase is Phase.OPEN:
                 abort_quietly(txn, "its session was closed")
         self._house_keep()
+
+    def _open_session(self) -> Txn:
+        return self.open(agent_info="the locks of a session", txn_type=TxnType.SESSION)
 
     def _open_lease(self) -> Txn:
         return self.open(

@@ -1,5 +1,15 @@
 -- case statement, create_database: with everything
 CREATE DATABASE IF NOT EXISTS d COMMENT 'x' LOCATION '/y'
+-- case create_database, dbproperties, properties: properties before the comment
+CREATE SCHEMA d WITH DBPROPERTIES ('a' = 'b', c.d = 1) COMMENT 'x'
+-- case statement, alter_database: properties
+ALTER DATABASE d SET DBPROPERTIES ('a' = 'b')
+-- case alter_database, dbproperties: in Spark's words
+ALTER NAMESPACE spark_catalog.d SET PROPERTIES (a = true)
+-- case statement, describe_database: with its properties
+DESCRIBE DATABASE EXTENDED d
+-- case describe_database: one called extended
+DESC SCHEMA extended
 -- case drop_database: cascade
 DROP SCHEMA IF EXISTS d CASCADE
 -- case use: with and without the word

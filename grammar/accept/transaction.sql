@@ -36,6 +36,14 @@ LOCK TABLE db.t EXCLUSIVE
 LOCK TABLE t PARTITION (p = 1, q = 'x') SHARED
 -- case lock: a database
 LOCK SCHEMA d SHARED
+-- case unlock: a table
+UNLOCK TABLE db.t
+-- case unlock, static_partition: a partition
+UNLOCK TABLE t PARTITION (p = 1, q = 'x')
+-- case unlock: a table that is gone
+UNLOCK TABLE nowhere.nothing
+-- case unlock: a database
+UNLOCK DATABASE d
 -- case show: locks
 SHOW LOCKS
 -- case show: locks, extended

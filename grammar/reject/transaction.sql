@@ -74,10 +74,12 @@ LOCK TABLE t PARTITION (p) SHARED
 LOCK TABLE t SHARED NOWAIT
 -- case PARSE_SYNTAX_ERROR at 15-15: Expected SHARED or EXCLUSIVE
 LOCK DATABASE d
--- case UNSUPPORTED_FEATURE at 0-6: UNLOCK TABLE is not supported: a lock is held to the end of its transaction
-UNLOCK TABLE t PARTITION (p = 1)
--- case UNSUPPORTED_FEATURE at 0-6: UNLOCK DATABASE is not supported
-UNLOCK DATABASE d
+-- case PARSE_SYNTAX_ERROR at 27-28: Expected '=' and a value for 'p'
+UNLOCK TABLE t PARTITION (p)
+-- case PARSE_SYNTAX_ERROR at 15-21: Expected the end of the statement
+UNLOCK TABLE t SHARED
+-- case PARSE_SYNTAX_ERROR at 13-13: the name of a database
+UNLOCK SCHEMA
 -- case PARSE_SYNTAX_ERROR at 13-18: Expected EXTENDED or the end of the statement
 SHOW LOCKS t WHERE a
 -- case PARSE_SYNTAX_ERROR at 22-31: Expected EXTENDED or the end of the statement

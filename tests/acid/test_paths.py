@@ -97,3 +97,22 @@ def test_a_name_makes_one_visible_directory_or_is_refused(name):
     directory = paths.directory_name(name)
     assert re.fullmatch(r"\w+", directory) and not is_hidden(directory)
     assert parse_directory(directory) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),  # as Spark 4 shows these files
+    [
+        ("/p/é ü#y?z", "file:///p/é%20ü%23y%3Fz"),
+        ("/100%/a%20b", "file:///100%25/a%2520b"),
+        ("/q\"'<>|^`{}[]\\", "file:///q%22'%3C%3E%7C%5E%60%7B%7D%5B%5D%5C"),
+        ("/a+b&c=d;e,f~!@$()*:-._", "file:///a+b&c=d;e,f~!@$()*:-._"),
+        (
+            "/nb\u00a0sp/\u2028ls/tab\t/e\u0301\U0001f600",
+            "file:///nb%C2%A0sp/%E2%80%A8ls/tab%09/e\u0301\U0001f600",
+        ),
+        ("file:/a b", "file:///a%20b"),
+        ("hdfs://name:8020/a b/[c]", "hdfs://name:8020/a%20b/%5Bc%5D"),
+    ],
+)
+def test_the_url_of_a_file_has_javas_escapes(path, url):
+    assert paths.url_of(path) == url

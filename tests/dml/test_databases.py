@@ -45,12 +45,23 @@ def test_a_table_of_sparks_is_made_in_the_current_database(spark, acid):
         acid.sql("SELECT * FROM ours, plain")
 
 
-def test_what_spark_says_of_a_database_it_says_of_ours(spark, acid):
-    acid.sql("CREATE DATABASE x COMMENT 'it''s'")
-    acid.sql("ALTER DATABASE x SET DBPROPERTIES ('a'='b')")
-    described = dict(acid.sql("DESCRIBE DATABASE EXTENDED x").collect())
-    assert "(a,b)" in described["Properties"]
+def test_a_database_is_described_as_spark_describes_its_own(spark, acid):
+    said = "COMMENT 'it''s' WITH DBPROPERTIES ('a'='1', 'B'='`x.ü', 'd.e'='')"
+    acid.sql(f"CREATE DATABASE x {said}")
+    spark.sql(f"CREATE DATABASE sparks {said}")
+    for _ in range(2):
+        described = dict(acid.sql("DESCRIBE DATABASE EXTENDED X").collect())
+        expected = dict(spark.sql("DESCRIBE DATABASE EXTENDED sparks").collect())
+        assert described.pop("Location") == acid.metastore.get_database("x").location
+        assert described | {"Namespace Name": "sparks"} == {
+            key: value for key, value in expected.items() if key not in ("Location", "Owner")
+        }
+        for name in ("spark_catalog.X", "sparks"):
+            acid.sql(f"ALTER SCHEMA {name} SET DBPROPERTIES ('a'='2', c.d=3)")
+    assert "Properties" not in dict(acid.sql("DESC DATABASE x").collect())
     assert acid.sql("SHOW TABLES IN x").count() == 0
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        acid.sql("ALTER DATABASE nope SET DBPROPERTIES ('a'='2')")
 
 
 @pytest.mark.parametrize(

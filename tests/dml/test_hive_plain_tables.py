@@ -156,6 +156,9 @@ def test_partitions_may_lie_anywhere_and_have_fewer_columns(acid, put, add, plac
         (1, "b", 1, "x"), (2, "c", 2, None), (3, None, 3, "A/b"), (4, "d", 4, "y")
     ]  # fmt: skip
     assert rows(acid, "SELECT a FROM p WHERE p > 2 AND q = 'y'") == [(4,)]
+    files = dict(rows(acid, "SELECT p.a, p.INPUT__FILE__NAME FROM p"))
+    assert files[1].startswith(f"file://{place}/p/p=1/q=x/part-")
+    assert files[3].startswith(f"file://{tmp_path}/old/part-")
 
 
 def test_a_plain_table_of_spark_goes_first(acid, put, place, spark):

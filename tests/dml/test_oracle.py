@@ -97,6 +97,7 @@ def test_a_table_is_what_plain_python_says(spark, acid, monkeypatch, layout, by_
             assert found == expected, statement
             assert table(acid, name) == ordered(model.rows), statement
         row_ids_are_unique(acid, name, ("p",))
+        assert acid.check(name, level="rows").collect() == []
 
     run()
 

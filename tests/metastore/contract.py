@@ -13,6 +13,7 @@ from contract_conflicts import ConflictContract
 from contract_deadlocks import DeadlockContract
 from contract_housekeeping import HousekeepingContract
 from contract_locks import LockContract
+from contract_session_locks import SessionLockContract
 from contract_streams import StreamContract
 from contract_txns import TxnContract
 from contract_versions import VersionContract
@@ -26,6 +27,7 @@ class MetastoreContract(
     CatalogHistoryContract,
     TxnContract,
     LockContract,
+    SessionLockContract,
     DeadlockContract,
     ConflictContract,
     HousekeepingContract,

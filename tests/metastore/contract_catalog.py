@@ -39,6 +39,18 @@ class CatalogContract:
         store.drop_database("sales")
         assert store.get_database("sales") is None
 
+    def test_properties_of_a_database_are_set_one_by_one(self, store, reopen):
+        given = {"a": "1", "A ": "", "ü.'\"": "x" * 300}
+        store.create_database(replace(SALES, properties=given))
+        assert reopen().get_database("sales").properties == given
+        store.set_database_properties("sales", {"a": "2", "new": "3"})
+        (now,) = [one for one in reopen().databases() if one.name == "sales"]
+        assert now.properties == {**given, "a": "2", "new": "3"}
+        store.drop_database("sales")
+        store.create_database(SALES)
+        assert store.get_database("sales").properties == {}
+        assert condition(store.set_database_properties, "no", {"a": "1"})[0] == "SCHEMA_NOT_FOUND"
+
     def test_databases_that_cannot_be_created_or_dropped_are_refused_by_name(self, store):
         store.create_database(SALES)
         store.create_table(table(TableName("sales", "t")))

@@ -8,23 +8,36 @@ from acidsql.metastore.lock_rules import must_wait, strength
 
 
 def waits(locks):
-    """Pairs (transaction, transaction): the first waits for the second to end."""
-    return {
+    """Pairs (transaction, transaction): the first waits for the second to end.
+
+    Who waits for a session waits for its statements that wait, too.
+    """
+    waiting = [lock for lock in locks if lock.state is LockState.WAITING]
+    edges = {
         (lock.txn_id, other.txn_id)
-        for lock, other in itertools.product(locks, locks)
-        if lock.state is LockState.WAITING
-        and other.lock_id < lock.lock_id
-        and other.txn_id != lock.txn_id
+        for lock, other in itertools.product(waiting, locks)
+        if other.lock_id < lock.lock_id
+        and not is_own(other, lock)
         and must_wait(lock, other)
         and not any(has_as_much(held, lock) for held in locks)
     }
+    return edges | {
+        (one, statement.txn_id)
+        for (one, other), statement in itertools.product(edges, waiting)
+        if statement.session == other
+    }
+
+
+def is_own(held, wanted):
+    """Of the same transaction, or of the session that the transaction works for."""
+    return held.txn_id == wanted.txn_id or held.txn_id == wanted.session
 
 
 def has_as_much(held, wanted):
-    """``held`` is granted to the same transaction, is as strong, and covers the thing of
-    ``wanted``."""
+    """``held`` is granted to the same transaction or its session, is as strong, and covers the
+    thing of ``wanted``."""
     return (
-        held.txn_id == wanted.txn_id
+        is_own(held, wanted)
         and held.state is LockState.ACQUIRED
         and strength(held.lock_type) >= strength(wanted.lock_type)
         and held.database == wanted.database
@@ -45,7 +58,7 @@ def quarrels(locks):
     return [
         (one, other)
         for one, other in itertools.permutations(granted, 2)
-        if one.txn_id != other.txn_id and must_wait(one, other)
+        if not is_own(one, other) and not is_own(other, one) and must_wait(one, other)
     ]
 
 

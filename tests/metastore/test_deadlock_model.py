@@ -3,7 +3,8 @@ other.
 
 A transaction is aborted only if it is in a circle with the transaction that checks its lock. A
 transaction that has checked its lock and still waits is in no circle. When all have checked, all
-that are left can end. No two transactions ever hold locks that exclude each other.
+that are left can end. No two transactions ever hold locks that exclude each other. Some of them
+hold the locks of sessions, and others are the statements of these sessions.
 """
 
 from contextlib import closing
@@ -14,7 +15,7 @@ from lock_graph import closure, in_circles, quarrels, waits
 
 from acidsql.errors import TxnAbortedError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
-from acidsql.metastore.interface import LockComponent, LockState, LockType, TxnState
+from acidsql.metastore.interface import LockComponent, LockState, LockType, TxnState, TxnType
 
 MOST_OPEN, STEPS = 5, 30
 COMPONENTS = [
@@ -23,7 +24,7 @@ COMPONENTS = [
     LockComponent(LockType.EXCLUSIVE, "default"),
     LockComponent(LockType.SHARED_READ, "default"),
 ]
-ACTIONS = ["open", "lock", "lock", "lock", "look", "look", "commit", "give_up"]
+ACTIONS = ["open", "open_session", *["lock"] * 3, "look", "look", "commit", "give_up", "unlock"]
 
 
 class Locks:
@@ -32,6 +33,7 @@ class Locks:
     def __init__(self, path, pick):
         self.store = EmbeddedMetastore(sqlite_url(path / "s.db"), warehouse="/wh")
         self.pick = pick
+        self.sessions, self.session_of = [], {}
 
     @property
     def open_txns(self):
@@ -50,19 +52,36 @@ class Locks:
 
     @property
     def free(self):
-        """Transactions without a waiting lock."""
-        return sorted(set(self.open_txns) - {txn for txn, _ in self.waiting})
+        """Transactions that can go on: neither they nor statements of theirs wait."""
+        waiting = {txn for txn, _ in self.waiting}
+        return sorted(set(self.open_txns) - waiting - {*map(self.session_of.get, waiting)})
 
     def open(self):
         if len(self.open_txns) < MOST_OPEN:
-            begin(self.store)
+            session = self.pick([None, *self.sessions])
+            self.session_of[begin(self.store)] = session
+
+    def open_session(self):
+        if len(self.open_txns) < MOST_OPEN:
+            kind = TxnType.SESSION
+            self.sessions.append(self.store.open_txn(user="u", host="h", txn_type=kind))
+
+    def unlock(self):
+        held = sorted(
+            (lock.txn_id, lock.lock_id)
+            for lock in self.store.show_locks()
+            if lock.txn_id in self.sessions and lock.state is LockState.ACQUIRED
+        )
+        if held:
+            self.store.unlock(*self.pick(held))
 
     def lock(self):
         """Request a lock, mostly for a transaction that does not wait. A session with threads may
         request two."""
         if self.open_txns:
             txn = self.pick(self.free * 3 + self.open_txns)
-            self.store.lock(txn, [self.pick(COMPONENTS) for _ in range(self.pick([1, 1, 2]))])
+            wanted = [self.pick(COMPONENTS) for _ in range(self.pick([1, 1, 2]))]
+            self.store.lock(txn, wanted, session=self.session_of.get(txn))
 
     def commit(self):
         if self.free:

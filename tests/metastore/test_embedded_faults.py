@@ -195,7 +195,8 @@ PREPARE = {
     "purge_compaction_history": with_compactions,
 }
 OPERATIONS = {
-    "create_database": lambda s: s.create_database(Database("d", "/d")),
+    "create_database": lambda s: s.create_database(Database("d", "/d", properties={"k": "v"})),
+    "set_database_properties": lambda s: s.set_database_properties("sales", {"k": "w", "l": ""}),
     "drop_database": lambda s: s.drop_database("empty"),
     "drop_full_database": lambda s: s.drop_database("sales", cascade=True),
     "create_table": lambda s: s.create_table(table(V, constraints=CHECKS, properties={"k": "v"})),

@@ -29,21 +29,28 @@ components = strategies.builds(
 
 @strategies.composite
 def locks_of_transactions(draw):
-    """Locks in the order of their numbers, in any state: more states than a store would allow."""
+    """Locks in the order of their numbers, in any state: more states than a store would allow.
+
+    The transactions 1 and 2 may hold the locks of sessions, of which the others are statements.
+    """
     found = []
+    sessions = draw(strategies.lists(strategies.sampled_from([None, 1, 2]), min_size=3, max_size=3))
+    session_of = dict(zip((3, 4, 5), sessions, strict=True))
     for lock_id in range(1, draw(strategies.integers(1, 8)) + 1):
         txn_id, state = draw(strategies.integers(1, 5)), draw(strategies.sampled_from(LockState))
         wanted = draw(strategies.lists(components, min_size=1, max_size=2))
         found += [
-            lock_of(lock_id, txn_id, one, state, number) for number, one in enumerate(wanted, 1)
+            lock_of(lock_id, txn_id, one, state, number, session_of.get(txn_id))
+            for number, one in enumerate(wanted, 1)
         ]
     return found
 
 
-def lock_of(lock_id, txn_id, component, state=LockState.WAITING, number=1):
+def lock_of(lock_id, txn_id, component, state=LockState.WAITING, number=1, session=None):
     thing = (component.database, component.table, component.partition)
     who = (None, "u", "h", "")
-    return LockInfo(lock_id, number, txn_id, *thing, state, component.lock_type, *who)
+    held = (state, component.lock_type, *who)
+    return LockInfo(lock_id, number, txn_id, *thing, *held, session=session)
 
 
 @given(strategies.lists(things, max_size=8), things)
@@ -69,13 +76,15 @@ def test_a_circle_is_found_exactly_for_those_that_wait_for_themselves(locks):
             assert set(zip(circle, [*circle[1:], circle[0]], strict=True)) <= edges
 
 
-def test_who_has_as_much_already_waits_only_for_those_who_wait_for_him_anyway():
+@pytest.mark.parametrize("holder", [1, 9], ids=["the transaction", "its session"])
+def test_who_has_as_much_already_waits_only_for_those_who_wait_for_him_anyway(holder):
     """So overtaking harms no waiter. All pairs of locks are tried, with all that may be between
     them."""
     every = [LockComponent(kind, *thing) for kind in LockType for thing in THINGS]
     overtaken = 0
     for had, wanted in itertools.product(every, every):
-        held, again = lock_of(1, 1, had, LockState.ACQUIRED), lock_of(3, 1, wanted)
+        held = lock_of(1, holder, had, LockState.ACQUIRED)
+        again = lock_of(3, 1, wanted, session=9)
         for other in (lock_of(2, 2, one) for one in every):
             if not must_wait(again, other):
                 continue

@@ -107,9 +107,9 @@ def test_row_id_shows_in_the_block_that_names_it_and_around_it() -> None:
         "AND a IN (SELECT b FROM u)"
     )
     found = references(text)
-    assert [b.mentions_row_id for b in found.blocks] == [False, True, False]
-    assert found.shows_row_id() == {0, 1}
-    assert references("SELECT 'row__id' /* row__id */ FROM t").shows_row_id() == frozenset()
+    assert [b.mentions for b in found.blocks] == [set(), {"row__id"}, set()]
+    assert found.virtual_columns() == {0: {"row__id"}, 1: {"row__id"}}
+    assert references("SELECT 'row__id' /* row__id */ FROM t").virtual_columns() == {}
 
 
 @pytest.mark.parametrize(
@@ -203,3 +203,14 @@ def test_time_travel_ends_where_the_time_ends(time: str, behind: str) -> None:
 )
 def test_a_table_that_spark_would_misread_is_mentioned(statement: str) -> None:
     assert ("db", "t") in [r.parts for r in mentioned_tables(statement)]
+
+
+def test_properties_behind_a_name_are_a_tables_and_arguments_a_functions() -> None:
+    text = (
+        "SELECT * FROM d.t('a'='b', 'c'='d') VERSION AS OF 1 x JOIN t(\"a\" = 'b') JOIN f('a', 'b')"
+    )
+    first, second = references(text).references
+    assert (first.parts, first.alias, second.parts) == (("d", "t"), "x", ("t",))
+    assert first.properties is not None
+    assert first.properties.of(text) == "('a'='b', 'c'='d')"
+    assert second.properties is not None

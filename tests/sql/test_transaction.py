@@ -24,6 +24,8 @@ from acidsql.sql.statements import (
     SparkStatement,
     StartTransaction,
     Statement,
+    UnlockDatabase,
+    UnlockTable,
 )
 from acidsql.sql.tokens import Span, words
 
@@ -75,6 +77,15 @@ def test_a_lock_is_of_a_table_a_partition_or_a_database(read: Read) -> None:
         ("q", "'x'"),
     ]
     assert read("LOCK SCHEMA d EXCLUSIVE") == LockDatabase(Name(("d",), Span(12, 13)), True)
+
+
+def test_what_is_unlocked_is_a_table_that_may_be_gone_a_partition_or_a_database(read: Read) -> None:
+    gone = read("UNLOCK TABLE u", is_acid=lambda parts: False)
+    assert gone == UnlockTable(Name(("u",), Span(13, 14)), (), Span(0, 14))
+    unlock = read("UNLOCK TABLE db.t PARTITION (p = 1)")
+    assert isinstance(unlock, UnlockTable)
+    assert [item.name for item in unlock.partition] == ["p"]
+    assert read("UNLOCK SCHEMA d") == UnlockDatabase(Name(("d",), Span(14, 15)))
 
 
 def test_a_lock_of_a_table_of_sparks_is_sparks_to_refuse(read: Read) -> None:
@@ -185,6 +196,8 @@ def test_nothing_is_taken_from_spark_but_settings(case: Case, catalyst: Catalyst
         "LOCK TABLE {} SHARED",
         "LOCK TABLE {} PARTITION ({} = 1) EXCLUSIVE",
         "LOCK DATABASE {} EXCLUSIVE",
+        "UNLOCK TABLE {} PARTITION ({} = 1)",
+        "UNLOCK SCHEMA {}",
         "SHOW LOCKS db.{}",
         "SHOW LOCKS {}",
         "SHOW LOCKS DATABASE {}",

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
-from acidsql.errors import AcidSqlError, TxnAbortedError, WriteConflictError
+from acidsql.errors import AcidSqlError, TxnAbortedError, TxnError, WriteConflictError
 from acidsql.metastore import conflict_rules
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.conflict_rules import RECORDED, Change, Rival
@@ -24,6 +25,7 @@ from acidsql.metastore.interface import (
     LockResponse,
     LockState,
     TxnState,
+    TxnType,
     WriteConflict,
 )
 from acidsql.metastore.lock_rules import ByThing, blockers, find_circle, merge
@@ -38,6 +40,7 @@ class DictStore:
             kept.
         locks: The locks in the order of the requests.
         write_ids: Each transaction's write id.
+        sessions: The transactions that hold the locks of sessions.
     """
 
     def __init__(self) -> None:
@@ -45,6 +48,7 @@ class DictStore:
         self.changes: dict[int, tuple[Change, ...]] = {}
         self.locks: tuple[LockInfo, ...] = ()
         self.write_ids: dict[int, int] = {}
+        self.sessions: frozenset[int] = frozenset()
         self._next_lock_id = 1
 
     def copy(self) -> DictStore:
@@ -59,7 +63,7 @@ class DictStore:
         return (
             tuple(self.states.items()),
             tuple(sorted(self.changes.items())),
-            tuple((lock.lock_id, lock.txn_id, lock.state) for lock in self.locks),
+            tuple((lock.lock_id, lock.txn_id, lock.state, lock.session) for lock in self.locks),
             tuple(self.write_ids.items()),
         )
 
@@ -70,8 +74,10 @@ class DictStore:
     def record_partitions(self, *_: Any) -> None:
         """The components of the locks say it."""
 
-    def open_txn(self, **_: Any) -> int:
+    def open_txn(self, *, txn_type: TxnType = TxnType.DEFAULT, **_: Any) -> int:
         txn_id = len(self.states) + 1
+        if txn_type is TxnType.SESSION:
+            self.sessions |= {txn_id}
         self.states[txn_id], self.changes[txn_id] = TxnState.OPEN, ()
         return txn_id
 
@@ -101,10 +107,14 @@ class DictStore:
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         return []
 
+    def txn_state(self, txn_id: int) -> TxnState | None:
+        return self.states.get(txn_id)
+
     # ── snapshots ────────────────────────────────────────────────────────────────────────────
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        others = [(number, state) for number, state in self.states.items() if number != txn_id]
+        unseen = {txn_id, *self.sessions}
+        others = [(number, state) for number, state in self.states.items() if number not in unseen]
         return ValidTxnList(
             len(self.states),
             tuple(number for number, state in others if state is TxnState.OPEN),
@@ -133,7 +143,12 @@ class DictStore:
     # ── locks ────────────────────────────────────────────────────────────────────────────────
 
     def lock(
-        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+        self,
+        txn_id: int,
+        components: Sequence[LockComponent],
+        *,
+        agent_info: str | None = None,
+        session: int | None = None,
     ) -> LockResponse:
         self._need_open(txn_id)
         lock_id, self._next_lock_id = self._next_lock_id, self._next_lock_id + 1
@@ -142,7 +157,7 @@ class DictStore:
         self.locks += tuple(
             LockInfo(
                 lock_id, number, txn_id, one.database, one.table, one.partition,
-                LockState.WAITING, one.lock_type, None, "", "", "",
+                LockState.WAITING, one.lock_type, None, "", "", "", session=session,
             )
             for number, one in enumerate(merge(components), 1)
         )  # fmt: skip
@@ -151,13 +166,19 @@ class DictStore:
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
         self._need_open(txn_id)
         response = self._try(lock_id)
-        if response.state is LockState.WAITING and (circle := find_circle(txn_id, self.locks)):
+        while response.state is LockState.WAITING and (circle := find_circle(txn_id, self.locks)):
             self._end(max(circle), TxnState.ABORTED)
             self._need_open(txn_id)
-            return self._try(lock_id)
+            response = self._try(lock_id)
         return response
 
+    def show_locks(self) -> list[LockInfo]:
+        return sorted(self.locks, key=lambda lock: (lock.state.value, lock.lock_id))
+
     def unlock(self, txn_id: int, lock_id: int) -> None:
+        held = (lock.lock_id == lock_id and lock.state is LockState.ACQUIRED for lock in self.locks)
+        if any(held) and txn_id not in self.sessions:
+            raise TxnError("A transaction holds its locks.", condition="TXN_OPEN")
         self.locks = tuple(lock for lock in self.locks if lock.lock_id != lock_id)
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
@@ -225,10 +246,7 @@ class DictStore:
 
 
 def _granted(lock: LockInfo) -> LockInfo:
-    return LockInfo(
-        lock.lock_id, lock.internal_id, lock.txn_id, lock.database, lock.table, lock.partition,
-        LockState.ACQUIRED, lock.lock_type, None, "", "", "",
-    )  # fmt: skip
+    return replace(lock, state=LockState.ACQUIRED)
 
 
 def said(answer: object) -> object:

@@ -18,6 +18,7 @@ from acidsql.metastore.compaction_queue import (
     CompactionType,
 )
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnState
+from acidsql.settings import Settings
 from acidsql.txn import Phase, abort_quietly
 
 T, U = TableName("default", "t"), TableName("default", "u")
@@ -306,6 +307,17 @@ def test_housekeeping_is_done_with_the_heartbeat_and_when_a_session_closes(manag
     store.lose_call["house_keep"] = 1
     manager.close()
     assert "house_keep" in store.calls
+
+
+def test_a_longer_time_out_does_not_leave_open_transactions_without_heartbeats(
+    manager, monkeypatch
+):
+    """An open transaction keeps the time-out that it began with."""
+    intervals = []
+    monkeypatch.setattr(manager.heartbeat, "change_interval", intervals.append)
+    for timeout in ("60s", "1h"):
+        manager.settings = Settings.of({"hive.txn.timeout": timeout})
+    assert intervals == [30_000, 30_000]
 
 
 def test_a_commit_that_was_interrupted_but_happened_cannot_be_rolled_back(manager, store):

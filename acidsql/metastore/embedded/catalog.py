@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, update
 
 from acidsql.acid import cdc
 from acidsql.acid.constraints import Constraint
@@ -60,13 +60,12 @@ class EmbeddedCatalog(views.EmbeddedViews):
 
     def databases(self) -> list[Database]:
         with self._store.read() as connection:
-            found = connection.execute(select(DBS).order_by(DBS.c.NAME))
-            return [Database(row.NAME, row.DB_LOCATION_URI, row.DESC) for row in found]
+            return tables.databases(connection)
 
     def get_database(self, name: str) -> Database | None:
         with self._store.read() as connection:
-            row = connection.execute(select(DBS).where(DBS.c.NAME == name)).first()
-            return None if row is None else Database(row.NAME, row.DB_LOCATION_URI, row.DESC)
+            found = tables.databases(connection, DBS.c.NAME == name)
+            return found[0] if found else None
 
     def create_database(self, database: Database) -> None:
         with self._store.write() as connection:
@@ -82,6 +81,11 @@ class EmbeddedCatalog(views.EmbeddedViews):
                     NAME=database.name, DB_LOCATION_URI=database.location, DESC=database.comment
                 )
             )
+            tables.set_database_properties(connection, database.name, database.properties)
+
+    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        with self._store.write() as connection:
+            tables.set_database_properties(connection, name, properties)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None

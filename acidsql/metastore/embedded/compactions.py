@@ -38,7 +38,7 @@ from acidsql.metastore.compaction_queue import (
     Enqueued,
     HistoryRetention,
 )
-from acidsql.metastore.embedded import compaction_history, compaction_rows
+from acidsql.metastore.embedded import compaction_history, compaction_rows, housekeeping
 from acidsql.metastore.embedded.compaction_rows import CQ
 from acidsql.metastore.embedded.engine import Store
 from acidsql.metastore.embedded.schema import (
@@ -176,7 +176,7 @@ class EmbeddedCompactions:
     # ── cleaning ─────────────────────────────────────────────────────────────────────────────
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
-        lowest_open = select(func.min(T.TXN_ID)).where(T.TXN_STATE == TxnState.OPEN.value)
+        lowest_open = select(func.min(T.TXN_ID)).where(housekeeping.may_look())
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)
             lowest = connection.execute(lowest_open).scalar()

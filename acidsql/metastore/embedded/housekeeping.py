@@ -8,7 +8,7 @@ the lowest M of all open transactions, or the next transaction number if none is
 snapshots agree about numbers below the mark: the snapshots of open transactions, the snapshots that
 were taken under a lease that is still open, and all later snapshots. READ_ONLY transactions
 (leases) have an M, too, and so keep what their old snapshots hide. They write nothing, so they do
-not lower the M of other transactions.
+not lower the M of other transactions. A SESSION transaction has no snapshot, and no M.
 
 *TXN_TO_WRITE_ID.* A write id without a row counts as visible (``write_ids``). In all those
 snapshots, write ids of committed transactions below the mark are visible, so their rows are
@@ -62,8 +62,19 @@ from acidsql.metastore.embedded.schema import (
 from acidsql.metastore.interface import TxnState, TxnType
 
 HOUSE_KEEPER = "HouseKeeper"  # Hive's key in AUX_TABLE
+WRITE_NOTHING = (TxnType.READ_ONLY.value, TxnType.SESSION.value)
 
 T, AUX = TXNS.c, AUX_TABLE.c
+
+
+def may_write() -> ColumnElement[bool]:
+    """The condition for transactions that are exceptions in snapshots while they are open."""
+    return T.TXN_TYPE.not_in(WRITE_NOTHING)
+
+
+def may_look() -> ColumnElement[bool]:
+    """The condition for open transactions that may need what others have replaced or deleted."""
+    return and_(T.TXN_STATE == TxnState.OPEN.value, T.TXN_TYPE != TxnType.SESSION.value)
 
 
 def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
@@ -94,12 +105,11 @@ def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
 
 def _bounds(connection: Connection) -> tuple[int, int]:
     """The lowest open transaction that may write (or the next number), and the mark."""
-    is_open = T.TXN_STATE == TxnState.OPEN.value
-    lowest_writer = select(func.min(T.TXN_ID)).where(is_open, T.TXN_TYPE != TxnType.READ_ONLY.value)
+    lowest_writer = select(func.min(T.TXN_ID)).where(may_look(), may_write())
     found = select(
         NEXT_TXN_ID.c.NTXN_NEXT,
         lowest_writer.scalar_subquery(),
-        select(func.min(T.TXN_ID)).where(is_open).scalar_subquery(),
+        select(func.min(T.TXN_ID)).where(may_look()).scalar_subquery(),
         select(func.min(MIN_HISTORY_LEVEL.c.MHL_MIN_OPEN_TXNID)).scalar_subquery(),
     )
     next_id, writer, *levels = connection.execute(found).one()

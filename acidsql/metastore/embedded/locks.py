@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_
 from acidsql.errors import TxnAbortedError, TxnError
 from acidsql.metastore.embedded import changes
 from acidsql.metastore.embedded.engine import Store, next_number
-from acidsql.metastore.embedded.schema import HIVE_LOCKS, NEXT_LOCK_ID
+from acidsql.metastore.embedded.schema import HIVE_LOCKS, NEXT_LOCK_ID, TXNS
 from acidsql.metastore.embedded.txns import (
     aborted_error,
     beat,
@@ -33,6 +33,7 @@ from acidsql.metastore.interface import (
     LockState,
     LockType,
     TxnState,
+    TxnType,
 )
 from acidsql.metastore.lock_rules import (
     ByThing,
@@ -51,7 +52,12 @@ class EmbeddedLocks:
     _store: Store
 
     def lock(
-        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+        self,
+        txn_id: int,
+        components: Sequence[LockComponent],
+        *,
+        agent_info: str | None = None,
+        session: int | None = None,
     ) -> LockResponse:
         with self._store.write() as connection:
             txn = need_open(connection, txn_id)
@@ -60,7 +66,7 @@ class EmbeddedLocks:
                 statement = note_statement(connection, txn, agent_info)
             lock_id = next_number(connection, NEXT_LOCK_ID)
             changes.record(connection, txn_id, components)
-            _enqueue(connection, txn, statement, lock_id, merge(components))
+            _enqueue(connection, txn, statement, session, lock_id, merge(components))
             now_ms = self._store.now_ms(connection)
             return _try_to_acquire(connection, lock_id, now_ms)
 
@@ -86,7 +92,8 @@ class EmbeddedLocks:
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         with self._store.write() as connection:
-            if _state(connection, txn_id, lock_id) is LockState.ACQUIRED:
+            is_held = _state(connection, txn_id, lock_id) is LockState.ACQUIRED
+            if is_held and not _is_session(connection, txn_id):
                 raise TxnError(
                     f"Lock {lock_id} is held to the end of transaction {txn_id}.",
                     condition="TXN_OPEN",
@@ -111,10 +118,16 @@ def _state(connection: Connection, txn_id: int, lock_id: int) -> LockState | Non
     return None if letter is None else LockState(letter)
 
 
+def _is_session(connection: Connection, txn_id: int) -> bool:
+    found = select(TXNS.c.TXN_TYPE).where(TXNS.c.TXN_ID == txn_id)
+    return connection.execute(found).scalar() == TxnType.SESSION.value
+
+
 def _enqueue(
     connection: Connection,
     txn: Row[Any],
     statement: str | None,
+    session: int | None,
     lock_id: int,
     components: Sequence[LockComponent],
 ) -> None:
@@ -132,6 +145,7 @@ def _enqueue(
             "HL_USER": txn.TXN_USER,
             "HL_HOST": txn.TXN_HOST,
             "HL_AGENT_INFO": statement,
+            "HL_SESSION": session,
         }
         for number, one in enumerate(components, 1)
     ]
@@ -244,4 +258,5 @@ def _info(row: Row[Any]) -> LockInfo:
         host=row.HL_HOST,
         agent_info=row.HL_AGENT_INFO or "",
         blocked_by=blocked_by,
+        session=row.HL_SESSION,
     )

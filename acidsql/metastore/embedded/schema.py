@@ -26,7 +26,7 @@ from sqlalchemy import (
     func,
 )
 
-SCHEMA_VERSION = 9  # the last revision in ``migrations``
+SCHEMA_VERSION = 11  # the last revision in ``migrations``
 VERSION_COMMENT = "acidsql embedded metastore"
 
 metadata = MetaData()
@@ -37,14 +37,12 @@ LOCATION = String(4000)
 PERSON = String(128)  # users and hosts
 AGENT = String(1024)  # Hive: 128. Messages should show more of a statement's beginning.
 LETTER = String(1)
+# SQLite numbers rows itself only in a column whose type is exactly INTEGER.
+NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _id(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[int]:
-    # SQLite numbers rows itself only in a column whose type is exactly INTEGER.
-    number = BigInteger().with_variant(Integer, "sqlite")
-    if primary_key:
-        return Column(name, number, primary_key=True)
-    return Column(name, number, nullable=nullable)
+    return Column(name, NUMBER, primary_key=primary_key, nullable=nullable)
 
 
 def _counter(table: str, column: str) -> Table:
@@ -52,13 +50,9 @@ def _counter(table: str, column: str) -> Table:
     return Table(table, metadata, Column(column, BigInteger, nullable=False))
 
 
-def _table_id() -> Column[int]:
-    return Column(
-        "TBL_ID",
-        BigInteger().with_variant(Integer, "sqlite"),
-        ForeignKey("TBLS.TBL_ID", ondelete="CASCADE"),
-        primary_key=True,
-    )
+def _owner(table: str, column: str) -> Column[int]:
+    owner = ForeignKey(f"{table}.{column}", ondelete="CASCADE")
+    return Column(column, NUMBER, owner, primary_key=True)
 
 
 # ── catalog ──────────────────────────────────────────────────────────────────────────────────
@@ -78,6 +72,14 @@ DBS = Table(
     Column("NAME", NAME, nullable=False, unique=True),
     Column("DB_LOCATION_URI", LOCATION, nullable=False),
     Column("DESC", Text),
+)
+
+DATABASE_PARAMS = Table(
+    "DATABASE_PARAMS",
+    metadata,
+    _owner("DBS", "DB_ID"),
+    Column("PARAM_KEY", NAME, primary_key=True),
+    Column("PARAM_VALUE", Text, nullable=False),
 )
 
 TBLS = Table(
@@ -106,7 +108,7 @@ MANAGED_TABLE, VIRTUAL_VIEW = "MANAGED_TABLE", "VIRTUAL_VIEW"  # TBLS.TBL_TYPE
 COLUMNS_V2 = Table(
     "COLUMNS_V2",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("COLUMN_NAME", String(767), primary_key=True),
     Column("TYPE_NAME", Text, nullable=False),
     Column("COMMENT", Text),
@@ -118,7 +120,7 @@ COLUMNS_V2 = Table(
 PARTITION_KEYS = Table(
     "PARTITION_KEYS",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("PKEY_NAME", String(128), primary_key=True),
     Column("PKEY_TYPE", Text, nullable=False),
     Column("PKEY_COMMENT", Text),
@@ -130,7 +132,7 @@ PARTITION_KEYS = Table(
 BUCKETING_COLS = Table(
     "BUCKETING_COLS",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("BUCKET_COL_NAME", NAME, nullable=False),
 )
@@ -140,7 +142,7 @@ ASCENDING, DESCENDING = 1, 0  # SORT_COLS.ORDER
 SORT_COLS = Table(
     "SORT_COLS",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("COLUMN_NAME", String(767), nullable=False),
     Column("ORDER", Integer, nullable=False),
@@ -149,7 +151,7 @@ SORT_COLS = Table(
 TABLE_PARAMS = Table(
     "TABLE_PARAMS",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("PARAM_KEY", NAME, primary_key=True),
     Column("PARAM_VALUE", Text, nullable=False),
 )
@@ -157,7 +159,7 @@ TABLE_PARAMS = Table(
 KEY_CONSTRAINTS = Table(
     "KEY_CONSTRAINTS",
     metadata,
-    _table_id(),
+    _owner("TBLS", "TBL_ID"),
     Column("CONSTRAINT_NAME", NAME, primary_key=True),
     Column("CONSTRAINT_TYPE", Integer, nullable=False),
     Column("POSITION", Integer, nullable=False),
@@ -317,6 +319,7 @@ HIVE_LOCKS = Table(
     Column("HL_AGENT_INFO", AGENT),
     Column("HL_BLOCKEDBY_EXT_ID", BigInteger),
     Column("HL_BLOCKEDBY_INT_ID", BigInteger),
+    Column("HL_SESSION", BigInteger),  # ours: the transaction with the locks of the same session
 )
 
 NEXT_LOCK_ID = _counter("NEXT_LOCK_ID", "NL_NEXT")

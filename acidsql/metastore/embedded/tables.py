@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import overlap
@@ -21,12 +22,14 @@ from acidsql.metastore.embedded import (
 )
 from acidsql.metastore.embedded.schema import (
     COMPLETED_TXN_COMPONENTS,
+    DATABASE_PARAMS,
     DBS,
     MANAGED_TABLE,
     NEXT_TXN_ID,
     TBLS,
     TXN_COMPONENTS,
 )
+from acidsql.metastore.interface import Database
 from acidsql.metastore.owners import Owner
 
 
@@ -46,6 +49,31 @@ def need_database(connection: Connection, name: str) -> int:
             schemaName=name,
         )
     return db_id
+
+
+def databases(connection: Connection, *where: ColumnElement[bool]) -> list[Database]:
+    """The databases for which these conditions hold, by name."""
+    own = DATABASE_PARAMS.c
+    joined = select(DBS, own.PARAM_KEY, own.PARAM_VALUE).outerjoin_from(DBS, DATABASE_PARAMS)
+    found: dict[str, Database] = {}
+    for row in connection.execute(joined.where(*where).order_by(DBS.c.NAME, own.PARAM_KEY)):
+        one = found.get(row.NAME, Database(row.NAME, row.DB_LOCATION_URI, row.DESC))
+        more = {} if row.PARAM_KEY is None else {row.PARAM_KEY: row.PARAM_VALUE}
+        found[row.NAME] = replace(one, properties={**one.properties, **more})
+    return [*found.values()]
+
+
+def set_database_properties(
+    connection: Connection, name: str, properties: Mapping[str, str]
+) -> None:
+    """Set DBPROPERTIES; the others stay. Raises CatalogError SCHEMA_NOT_FOUND."""
+    db_id = need_database(connection, name)
+    named = DATABASE_PARAMS.c.PARAM_KEY.in_(list(properties))
+    connection.execute(delete(DATABASE_PARAMS).where(DATABASE_PARAMS.c.DB_ID == db_id, named))
+    for key, value in properties.items():
+        connection.execute(
+            insert(DATABASE_PARAMS).values(DB_ID=db_id, PARAM_KEY=key, PARAM_VALUE=value)
+        )
 
 
 def create(

@@ -94,11 +94,12 @@ class EmbeddedTxns:
                     TXN_TIMEOUT=timeout_ms,
                 )
             )
-            connection.execute(
-                insert(MIN_HISTORY_LEVEL).values(
-                    MHL_TXNID=txn_id, MHL_MIN_OPEN_TXNID=txn_id if lowest is None else lowest
+            if txn_type is not TxnType.SESSION:
+                connection.execute(
+                    insert(MIN_HISTORY_LEVEL).values(
+                        MHL_TXNID=txn_id, MHL_MIN_OPEN_TXNID=txn_id if lowest is None else lowest
+                    )
                 )
-            )
             return txn_id
 
     def renew(self, txn_id: int) -> int:
@@ -142,7 +143,7 @@ class EmbeddedTxns:
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
         with self._store.write() as connection:
             row = need_open(connection, txn_id)
-            if TxnType(row.TXN_TYPE) is TxnType.READ_ONLY:
+            if row.TXN_TYPE in housekeeping.WRITE_NOTHING:
                 raise TxnError(
                     f"Transaction {txn_id} is read-only: it cannot write to '{table}'.",
                     condition="READ_ONLY_TRANSACTION",
@@ -157,7 +158,7 @@ class EmbeddedTxns:
             states = (TxnState.OPEN.value, TxnState.ABORTED.value)
             rows = connection.execute(
                 select(T.TXN_ID, T.TXN_STATE)
-                .where(T.TXN_STATE.in_(states), T.TXN_TYPE != TxnType.READ_ONLY.value)
+                .where(T.TXN_STATE.in_(states), housekeeping.may_write())
                 .order_by(T.TXN_ID)
             ).all()
         others = [(number, state) for number, state in rows if number != txn_id]
@@ -256,6 +257,7 @@ class EmbeddedTxns:
                     host=row.TXN_HOST,
                     agent_info=row.TXN_AGENT_INFO or "",
                     meta_info=row.TXN_META_INFO or "",
+                    is_session=row.TXN_TYPE == TxnType.SESSION.value,
                 )
                 for row in connection.execute(found)
             ]
@@ -338,8 +340,8 @@ def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
 
 def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | None:
     """The lowest open transaction that may write. Raises TxnError TOO_MANY_OPEN_TXNS."""
-    # A READ_ONLY transaction is no exception in snapshots, because it writes nothing.
-    writer = case((T.TXN_TYPE != TxnType.READ_ONLY.value, T.TXN_ID))
+    # A transaction that writes nothing is no exception in snapshots.
+    writer = case((housekeeping.may_write(), T.TXN_ID))
     found = select(func.count(), func.min(writer)).where(T.TXN_STATE == TxnState.OPEN.value)
     count, lowest = connection.execute(found).one()
     if max_open_txns is not None and count >= max_open_txns:

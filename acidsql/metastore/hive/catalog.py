@@ -48,7 +48,8 @@ class HiveCatalog(HiveConstraints):
             if is_missing(error):
                 return None
             raise
-        return Database(raw.name, self._managed(raw), raw.description or None)
+        described = raw.description or None
+        return Database(raw.name, self._managed(raw), described, raw.parameters or {})
 
     def _raw_database(self, name: str) -> Any:
         # Without a catalog's name the server finds no database.
@@ -69,6 +70,7 @@ class HiveCatalog(HiveConstraints):
             databaseName=database.name,
             description=database.comment,
             managedLocationUri=None if is_default else convert.theirs(database.location),
+            parameters=dict(database.properties),
             catalogName=self._catalog,
             ownerName=self._user,
             ownerType=hive.PrincipalType.USER,
@@ -82,6 +84,13 @@ class HiveCatalog(HiveConstraints):
                 f"There is a database '{database.name}' already.",
                 condition="SCHEMA_ALREADY_EXISTS", sqlstate="42P06", database=database.name,
             ) from error  # fmt: skip
+
+    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        if self.get_database(name) is None:
+            raise no_database(name)
+        raw = self._raw_database(name)
+        raw.parameters = {**(raw.parameters or {}), **properties}
+        self._call("alter_database", name, raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None

@@ -82,7 +82,7 @@ def _create_database(client: Client, request: Any) -> None:
         name=request.databaseName,
         description=request.description,
         locationUri=request.managedLocationUri,
-        parameters={},
+        parameters=request.parameters,
         ownerName=request.ownerName,
         ownerType=request.ownerType,
         catalogName=request.catalogName,

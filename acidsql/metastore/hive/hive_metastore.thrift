@@ -859,6 +859,8 @@ service ThriftHiveMetastore {
       throws (1: NoSuchObjectException o1, 2: MetaException o2),
   void create_database_req(1: CreateDatabaseRequest createDatabaseRequest)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
+  void alter_database(1: string dbname, 2: Database db)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2),
   void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3),
   list<string> get_all_tables(1: string db_name)

@@ -51,8 +51,14 @@ class HiveLocks(Calls):
     """The part of the store about locks; ``TxnStore`` describes the methods."""
 
     def lock(
-        self, txn_id: int, components: Sequence[LockComponent], *, agent_info: str | None = None
+        self,
+        txn_id: int,
+        components: Sequence[LockComponent],
+        *,
+        agent_info: str | None = None,
+        session: int | None = None,
     ) -> LockResponse:
+        assert session is None, "no session holds locks here: keeps_session_locks"
         own = self._of(txn_id)
         if agent_info is not None:
             own.agent_info = agent_info

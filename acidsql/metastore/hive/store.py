@@ -23,6 +23,7 @@ ABILITIES = Abilities(
     queues_cleanups=False,
     shared_with_hive=True,
     alters_in_commit=False,
+    keeps_session_locks=False,
     keeps_keys=False,
     keeps_streams=False,
     keeps_versions=False,

@@ -179,15 +179,24 @@ def _in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
     """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
+    rises, same = steps(keys)
+    # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
+    head = tuple(int(column[0]) for column in keys)
+    if not (rises | same).all() or (last is not None and head < last):
+        raise FormatError("its events are not sorted by row id")
+
+
+def steps(
+    keys: Sequence[npt.NDArray[Any]],
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Tell for each key but the first whether it is above the one before it, and whether it is the
+    same."""
     rises = np.zeros(len(keys[0]) - 1, dtype=bool)
     same = np.ones(len(keys[0]) - 1, dtype=bool)
     for column in keys:
         rises |= same & (column[1:] > column[:-1])
         same &= column[1:] == column[:-1]
-    # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
-    head = tuple(int(column[0]) for column in keys)
-    if not (rises | same).all() or (last is not None and head < last):
-        raise FormatError("its events are not sorted by row id")
+    return rises, same
 
 
 def keys_of(batch: pa.RecordBatch) -> list[Int64s]:

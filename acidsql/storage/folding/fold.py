@@ -148,7 +148,7 @@ def _left(
     deleted = _Deleted(what, keep_deletes)
     inserts = [
         _source(
-            what, read, partial(read_file, read, schema, schema.names, exact=True), _least(read)
+            what, read, partial(read_file, read, schema, schema.names, exact=True), least_key(read)
         )
         for read in what.inserts
     ]
@@ -173,7 +173,7 @@ def _source(
     return Source(checked, least, path)
 
 
-def _least(read: FileRead) -> Key:
+def least_key(read: FileRead) -> Key:
     """A lower bound of the row ids in a file of insert events."""
     return (read.least_write_id, -(2**31), -(2**63))
 

@@ -20,7 +20,7 @@ from acidsql.acid.layout import (
 )
 from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
-from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
+from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList, ValidWriteIdList
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.listing import Listing, list_table
 from acidsql.storage.folding.fold import Fold
@@ -74,22 +74,34 @@ class CompactionPlan:
     @cached_property
     def folds(self) -> list[Fold]:
         """The tasks. This reads the footers of files without event columns."""
-        if self.table.is_insert_only:
-            paths = [path for group in self.listing.originals for path in group.paths]
-            reads = plain_reads({self.partition: paths})
-        else:
-            reads = plan_reads([self.listing], self.write_ids)
-        inserts, deletes = _by_bucket(reads), _by_bucket(plan_deletes(self.listing, self.write_ids))
-        return [
-            Fold(
-                self.partition,
-                bucket,
-                tuple(inserts.get(bucket, ())),
-                tuple(deletes.get(bucket, ())),
-                self.major,
-            )
-            for bucket in sorted({*inserts, *deletes})
-        ]
+        return folds_of(self.table, self.listing, self.write_ids, major=self.major)
+
+
+def folds_of(
+    table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
+) -> list[Fold]:
+    """The visible files of a listing by bucket id. The footers of files without event columns are
+    read.
+
+    Raises:
+        FormatError: Such a file is damaged, or has no bucket id in its name.
+    """
+    if table.is_insert_only:
+        paths = [path for group in listing.originals for path in group.paths]
+        reads = plain_reads({listing.partition: paths})
+    else:
+        reads = plan_reads([listing], write_ids)
+    inserts, deletes = _by_bucket(reads), _by_bucket(plan_deletes(listing, write_ids))
+    return [
+        Fold(
+            listing.partition,
+            bucket,
+            tuple(inserts.get(bucket, ())),
+            tuple(deletes.get(bucket, ())),
+            major,
+        )
+        for bucket in sorted({*inserts, *deletes})
+    ]
 
 
 def plan_compaction(

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from acidsql.acid.table import Table
 from acidsql.acid.types import parse_type
+from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.folding.event_merge import KEYS, Int64s
 from acidsql.storage.folding.stream_reads import (
@@ -36,7 +37,6 @@ from acidsql.storage.reading.change_columns import (
     TXN_ID,
     same_key,
 )
-from acidsql.storage.reading.scan import ROW__ID, ROW__ID_TYPE
 
 _TASK_BYTES = 64 * 1024 * 1024  # of files, that one task reads, if there are keys
 _KINDS = [INSERT, DELETE, POSTIMAGE, PREIMAGE]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import CatalogError, SettingError, UnsupportedError
-from acidsql.storage.reading.scan import ROW__ID
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.layout import REBALANCED_FILE, AcidDirectory, Kind
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.columns import as_char, quote
@@ -35,14 +36,12 @@ from acidsql.storage.reading.deletes import key_columns, with_rows, without_dele
 from acidsql.storage.reading.partners import few_delete_keys, with_named_rows
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
-    ROW__ID,
     Scan,
     delete_keys,
-    empty,
     insert_events,
-    row_id_sql,
     scan,
 )
+from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.local_rows import local_rows
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from acidsql.storage.columns import quote
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION_NUMBER,
@@ -26,6 +27,7 @@ from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import EventFile
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.reading.orc_reader import row_count
+from acidsql.storage.spark import jvm
 
 # At most so many delete events are broadcast (an event takes some 60 bytes of a task's memory);
 # more events are shuffled. Spark itself would decide by the bytes on disk, which may be very few.
@@ -62,6 +64,21 @@ def with_rows(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile])
         files: The files of these delete events.
     """
     return _joined(events, deletes, files, "inner")
+
+
+def with_deleting(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """All rows, with VERSION: the write id under which a row was deleted, or NULL.
+
+    Args:
+        events: Insert events, with ``key_columns``.
+        deletes: The row ids that delete events name, as ``key_columns``, and VERSION.
+        files: The files of these delete events.
+    """
+    keys = [key for key in deletes.columns if key != VERSION]
+    once = deletes.groupBy(*keys).agg(F.min(VERSION).alias(VERSION))
+    return jvm.select(
+        _joined(events, once, files, "left_outer"), *map(quote, events.columns), VERSION
+    )
 
 
 def _joined(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from acidsql.acid import event
 from acidsql.acid.event import EVENT_COLUMNS
 from acidsql.acid.layout import ORIGINALS_BASE, Kind
+from acidsql.acid.paths import url_of
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.event_records import (
@@ -36,7 +37,12 @@ from acidsql.storage.reading.orc_reader import (
     read_events,
     read_row_ids,
 )
-from acidsql.storage.reading.originals import OriginalFile, original_files, read_originals
+from acidsql.storage.reading.originals import (
+    OriginalFile,
+    original_files,
+    read_originals,
+    row_ids_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,13 @@ class FileRead:
     high_water_mark: int
     hidden: tuple[int, ...]
     least_write_id: int = ORIGINALS_BASE
+
+    @property
+    def file(self) -> str:
+        """The path of the file."""
+        path = self.path if self.original is None else self.original.path
+        assert path is not None
+        return path
 
 
 # The columns of ``read_deletes``: the row id, and the write id of the delete event.
@@ -146,12 +159,19 @@ def read_file(
 
 
 def read_for_query(
-    read: FileRead, schema: RowSchema, names: Sequence[str]
+    read: FileRead, schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone."""
-    path = read.path if read.original is None else read.original.path
-    with naming_missing(str(path)):
-        yield from read_file(read, schema, names)
+    """The rows of ``read_file``. Raises SnapshotTooOldError if the file is gone.
+
+    ``with_path``: the URL of the file is the last column.
+    """
+    with naming_missing(read.file):
+        for batch in read_file(read, schema, names):
+            if with_path:
+                url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
+                columns = [*batch.columns, url]
+                batch = pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "url"])
+            yield batch
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
@@ -162,6 +182,20 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
         kept = only(deletes, visible(read, deletes.column(DELETING_WRITE_ID)))
         if kept.num_rows:
             yield pa.RecordBatch.from_arrays(kept.columns[1:], DELETE_COLUMNS)
+
+
+def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
+    """The row ids of the visible insert events of a file, without the rows."""
+    names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
+    if read.original is not None:
+        yield from row_ids_of(read.original, names)
+        return
+    assert read.path is not None
+    for batch in read_row_ids(read.path, read.length):
+        inserts = only(batch, pc.equal(batch.column("operation"), event.INSERT))
+        kept = only(inserts, visible(read, inserts.column(DELETING_WRITE_ID)))
+        if kept.num_rows:
+            yield pa.RecordBatch.from_arrays(kept.columns[1:4], names)
 
 
 def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.RecordBatch]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.types import parse_type
+from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.columns import (
     as_char,
@@ -29,6 +30,7 @@ from acidsql.storage.reading.event_reader import plain_reads
 from acidsql.storage.reading.orc_scan import open_files
 from acidsql.storage.reading.partition_columns import PathPartitions, partition_values
 from acidsql.storage.reading.python_rows import python_rows
+from acidsql.storage.reading.scan_columns import needed, of_row
 from acidsql.storage.spark import jvm
 
 FORMATS = (ORC, PARQUET, "text")
@@ -43,8 +45,9 @@ def read_inserts_only(
     *,
     any_writer: bool = False,
     text: tuple[str, str] = ("\x01", "\\N"),
+    virtual: Collection[str] = (),
 ) -> DataFrame:
-    """The rows of plain files: the data columns, then the partition columns.
+    """The rows of plain files: the data columns, the partition columns, the virtual columns.
 
     Args:
         spark: The session.
@@ -56,6 +59,7 @@ def read_inserts_only(
         any_writer: The files may be another writer's, so they are looked into first. Python tasks
             read ORC files that Spark's reader would misread; such Parquet files are refused.
         text: What ends a field of a text file, and what stands for NULL there.
+        virtual: The virtual columns that matter.
 
     Raises:
         UnsupportedError: The format is another one, or a column of a text file is an array, map,
@@ -72,25 +76,31 @@ def read_inserts_only(
     paths = [path for group in files.values() for path in group]
     columns = [quote(column.name) for column in table.columns]
     if not paths:
-        kinds = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.all_columns)
-        return as_char(spark.createDataFrame([], kinds), table)
+        return _no_rows(spark, table, virtual)
     where = PathPartitions(table, files, sizes)
-    values = where.values
+    values, told = where.values, needed(where.needed, virtual)
     if file_format == "text":
-        rows = _text(spark, table, paths, where.needed, *text)
+        rows = _text(spark, table, paths, told, *text)
     elif file_format == PARQUET:
         if any_writer:
             need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
-        rows = _parquet(spark, table, paths, where.needed)
+        rows = _parquet(spark, table, paths, told)
     elif _is_misread(spark, table, paths if any_writer else []):
-        rows = python_rows(spark, table, plain_reads(files))
+        rows = python_rows(spark, table, plain_reads(files), of_file=needed([], virtual))
         values = partition_values(table, list(files), PARTITION)
     else:
         if _is_by_case(spark):
             _need_same_case(table, paths, columns_of)
-        rows = _orc(spark, table, paths, where.needed)
-    shown_rows = rows.selectExpr(*columns, *values)
+        rows = _orc(spark, table, paths, told)
+    shown_rows = rows.selectExpr(*columns, *values, *of_row(virtual))
     return as_char(shown_rows, table)
+
+
+def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
+    kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
+    kinds += [(name, TYPES[name]) for name in virtual]
+    ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
+    return as_char(spark.createDataFrame([], ddl), table)
 
 
 def _is_misread(spark: SparkSession, table: Table, paths: Sequence[str]) -> bool:

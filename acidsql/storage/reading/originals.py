@@ -9,7 +9,7 @@ Source: Hive ``OrcRawRecordMerger.OriginalReaderPair``,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.orc_reader import flat_names, read_batches
 
 WRITE_ID_OF_ORIGINALS = 0  # for files from before the table became transactional
+_BATCH_ROWS = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,23 @@ def read_originals(
         for batch, info in read_batches(file.path, exact=exact):
             rows = batch.num_rows
             users = conform(batch.to_struct_array(), schema.struct, info.calendar)
-            write_ids = pa.array(np.full(rows, file.write_id, dtype=np.int64))
-            columns = [
-                write_ids,
-                pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
-                pa.array(np.arange(row_id, row_id + rows, dtype=np.int64)),
-                write_ids,
-                *users.flatten(),
-            ]
+            write_ids, properties, row_ids = _row_ids(file, row_id, rows)
+            columns = [write_ids, properties, row_ids, write_ids, *users.flatten()]
             yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
             row_id += rows
+
+
+def row_ids_of(file: OriginalFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The row ids of an original file's rows, as three columns. The file is not read."""
+    end = file.first_row_id + file.rows
+    for first in range(file.first_row_id, end, _BATCH_ROWS):
+        columns = _row_ids(file, first, min(_BATCH_ROWS, end - first))
+        yield pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def _row_ids(file: OriginalFile, first: int, rows: int) -> list[pa.Array]:
+    return [
+        pa.array(np.full(rows, file.write_id, dtype=np.int64)),
+        pa.array(np.full(rows, file.bucket_property, dtype=np.int32)),
+        pa.array(np.arange(first, first + rows, dtype=np.int64)),
+    ]

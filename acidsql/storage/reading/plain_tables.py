@@ -19,15 +19,20 @@ from acidsql.storage.reading.insert_only import read_inserts_only
 
 
 def read_plain(
-    spark: SparkSession, table: Table, partitions: Sequence[Partition], text: tuple[str, str]
+    spark: SparkSession,
+    table: Table,
+    partitions: Sequence[Partition],
+    text: tuple[str, str],
+    virtual: Sequence[str] = (),
 ) -> DataFrame:
-    """The rows of a plain table: the data columns, then the partition columns.
+    """The rows of a plain table: the data columns, the partition columns, the virtual columns.
 
     Args:
         spark: The session.
         table: The table.
         partitions: Its partitions, which may lie anywhere.
         text: What ends a field of a text file, and what stands for NULL there.
+        virtual: The virtual columns that matter.
 
     Raises:
         FormatError: A directory is missing, or has the directories of transactions; or an ORC file
@@ -35,7 +40,7 @@ def read_plain(
         UnsupportedError: As ``read_inserts_only``.
     """
     if not table.partition_columns:
-        return _read(spark, table, {"": _files(table.location)}, text)
+        return _read(spark, table, {"": _files(table.location)}, text, virtual)
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
@@ -46,9 +51,9 @@ def read_plain(
         if place == partition.location and all(path.rpartition("/")[0] == place for path in files):
             usual[name] = files
         else:
-            parts.append(_elsewhere(spark, table, partition, files, text))
+            parts.append(_elsewhere(spark, table, partition, files, text, virtual))
     if usual or not parts:
-        parts.insert(0, _read(spark, table, usual, text))
+        parts.insert(0, _read(spark, table, usual, text, virtual))
     return reduce(DataFrame.unionAll, parts)
 
 
@@ -57,13 +62,14 @@ def _read(
     table: Table,
     files: Mapping[str, Mapping[str, int]],
     text: tuple[str, str],
+    virtual: Sequence[str],
 ) -> DataFrame:
     sizes = {path: size for group in files.values() for path, size in group.items()}
     if table.file_format == ORC:
         _need_columns(table, list(sizes))
     paths = {name: sorted(group) for name, group in files.items()}
     return read_inserts_only(
-        spark, table, paths, table.file_format, sizes, any_writer=True, text=text
+        spark, table, paths, table.file_format, sizes, any_writer=True, text=text, virtual=virtual
     )
 
 
@@ -73,15 +79,17 @@ def _elsewhere(
     partition: Partition,
     files: Mapping[str, int],
     text: tuple[str, str],
+    virtual: Sequence[str],
 ) -> DataFrame:
     """A partition whose place does not tell its values."""
-    rows = _read(spark, replace(table, partition_columns=()), {"": files}, text)
+    rows = _read(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
     values = (
         f"CAST({'NULL' if value is None else literal(value)} AS {shown_type(column.type)}) AS "
         f"{quote(column.name)}"
         for value, column in zip(partition.values, table.partition_columns, strict=True)
     )
-    return rows.selectExpr("*", *values)
+    columns = (quote(column.name) for column in table.columns)
+    return rows.selectExpr(*columns, *values, *virtual)
 
 
 def _files(location: str) -> dict[str, int]:

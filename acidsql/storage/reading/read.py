@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.reading.bucket_pruning import in_buckets
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.partition_columns import matching
-from acidsql.storage.reading.scan import ROW__ID, Scan, scan
+from acidsql.storage.reading.scan import Scan, scan
 
 MANY_PARTITIONS = 8
 MUCH_DATA = 16 * 1024 * 1024  # bytes
@@ -45,6 +46,8 @@ def read_rows(
     refuse_lost: Callable[[Sequence[str]], None] | None = None,
     *,
     is_fast: bool = True,
+    virtual: Collection[str] = (),
+    with_deleted: bool = False,
 ) -> DataFrame:
     """A snapshot's live rows, as ``scan`` gives them.
 
@@ -62,12 +65,13 @@ def read_rows(
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
         is_fast: False: read all rows, and join them with the delete events.
+        virtual: See ``Scan``.
+        with_deleted: See ``Scan``.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
         SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
-    fs = filesystem_for(table.location)
     where = partitions if table.partition_columns else [""]
     # Prune before listing: partitions that do not matter are not even listed.
     is_pruned = (is_fast and len(where) > MANY_PARTITIONS) or refuse_lost is not None
@@ -75,24 +79,38 @@ def read_rows(
         where = matching(spark, table, where, demanded().condition)
     if refuse_lost is not None:
         refuse_lost(where)
-    listings = list_table(
-        fs, table.location, where, write_ids, txns, plain=table.is_insert_only, history_is_kept=True
-    )
-    newer = [name for listing in listings for name in listing.state.newer]
-    if newer and not is_kept():
-        raise history_is_gone(newer, write_ids)
+    listings = _listed(table, where, write_ids, txns, is_kept)
     if table.is_insert_only:
         files, sizes = _plain_files(listings)
-        return read_inserts_only(spark, table, files, table.file_format, sizes if is_fast else {})
+        known = sizes if is_fast else {}
+        return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
     is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
+        what = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
         if is_little or not is_fast:
-            return scan(spark, Scan(table, listings, write_ids, is_fast=is_fast))
+            return scan(spark, what)
         demand = demanded()
         if not is_pruned:
             listings = _demanded(spark, table, listings, demand)
         chosen = in_buckets(listings, table, demand.condition)
-        return scan(spark, Scan(table, chosen, write_ids, demand), few)
+        return scan(spark, replace(what, listings=chosen, demand=demand), few)
+
+
+def _listed(
+    table: Table,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    is_kept: Callable[[], bool],
+) -> list[Listing]:
+    fs, plain = filesystem_for(table.location), table.is_insert_only
+    listings = list_table(
+        fs, table.location, partitions, write_ids, txns, plain=plain, history_is_kept=True
+    )
+    newer = [name for listing in listings for name in listing.state.newer]
+    if newer and not is_kept():
+        raise history_is_gone(newer, write_ids)
+    return listings
 
 
 def _demanded(
@@ -224,6 +242,3 @@ def _newest_plain(
 
 def _no_files(path: str) -> FormatError:
     return FormatError(f"'{path}' has no file to take the columns from; pass schema=….", path=path)
-
-
-__all__ = ["ROW__ID", "read", "read_rows"]

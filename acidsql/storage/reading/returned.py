@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.layout import parse_directory, replaced_bucket_id
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.acid.write_ids import NONE_OPEN, ValidWriteIdList
 from acidsql.storage.columns import as_char, literal, quote, shown_type
 from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREFIX, ROW_ID, WRITE_ID
@@ -27,14 +28,11 @@ from acidsql.storage.reading.changes import deleted_rows
 from acidsql.storage.reading.insert_only import read_inserts_only
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
-    ROW__ID,
-    ROW__ID_TYPE,
     Scan,
     delete_keys,
-    empty,
     insert_events,
-    row_id_sql,
 )
+from acidsql.storage.reading.scan_columns import empty, row_id_sql
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.worker_process import spare_later_tasks
 

@@ -16,7 +16,7 @@ writers that may hold days which Spark's reader shows as others (``lost_days``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -26,8 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid import event
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
 from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.storage.columns import as_char, has_timestamp, quote, read_type, shown, shown_type
+from acidsql.storage.columns import has_timestamp, quote, read_type, shown, shown_type
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     KEYS,
@@ -46,7 +47,7 @@ from acidsql.storage.files.orc_schema import (
     with_lost_days,
 )
 from acidsql.storage.reading import sargs
-from acidsql.storage.reading.deletes import key_columns, without_deleted
+from acidsql.storage.reading.deletes import key_columns, with_deleting, without_deleted
 from acidsql.storage.reading.deletion_vectors import DeletionVectors, deletion_vectors
 from acidsql.storage.reading.event_reader import plan_reads
 from acidsql.storage.reading.orc_scan import read_orc
@@ -63,13 +64,12 @@ from acidsql.storage.reading.point_search import (
     search,
     searchable,
 )
-from acidsql.storage.reading.python_rows import KEY_TYPES, padded, python_rows, read_ddl
+from acidsql.storage.reading.python_rows import padded, python_rows, read_ddl
+from acidsql.storage.reading.scan_columns import dressed, empty, needed, of_row
 from acidsql.storage.spark import jvm
 from acidsql.storage.spark.few_rows import KEYS_FOR_A_ROW
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 
-ROW__ID = "row__id"
-ROW__ID_TYPE = "struct<writeid:bigint,bucketid:int,rowid:bigint>"
 _ROW = "row"
 _NO_COLUMN = "__acidsql_none"  # a field of ``row`` that no file has
 
@@ -84,6 +84,9 @@ class Scan:
         write_ids: The valid write ids of the snapshot. Events of other write ids are dropped.
         demand: The rows and columns that matter. Other rows need not be read.
         is_fast: False: find deleted rows by a join, and partitions by the files' paths.
+        virtual: The virtual columns that matter.
+        with_deleted: Show deleted rows, too. The write id in the ``row__id`` of a deleted row is
+            the one under which it was deleted, as in Hive.
     """
 
     table: Table
@@ -91,6 +94,8 @@ class Scan:
     write_ids: ValidWriteIdList
     demand: Demand = EVERYTHING
     is_fast: bool = True
+    virtual: Collection[str] = ()
+    with_deleted: bool = False
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -121,13 +126,14 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         ``row__id`` (struct of writeid bigint, bucketid int, rowid bigint), ``KEYS``, the table's
         columns and its partition columns. ``KEYS`` are the fields of ``row__id`` again, and the
         row's partition directory ("" if unpartitioned). They spare Spark from making the struct for
-        every row before it joins or filters rows. Timestamps are TIMESTAMP_NTZ, CHAR is padded.
+        every row before it joins or filters rows. The other virtual columns come last. Timestamps
+        are TIMESTAMP_NTZ, CHAR is padded.
     """
     offset = _zone_offset(spark, what.table)
     vectors = None
-    if what.is_fast:
+    if what.is_fast and not what.with_deleted:
         vectors = deletion_vectors(what.listings, what.write_ids, what.numbers)
-    if few and vectors is not None:
+    if few and vectors is not None and FILE_NAME not in what.virtual:
         candidates = _candidates(spark, what, vectors, few)
         if candidates is not None:
             return candidates
@@ -139,9 +145,23 @@ def scan(spark: SparkSession, what: Scan, few: int = 0) -> DataFrame:
         if vectors is not None:
             parts.append(vectors.without_deleted(_union(inserts)))
         else:
-            files = [file for listing in named for file in listing.deletes]
-            parts.append(without_deleted(_union(inserts), delete_keys(spark, changed), files))
-    return _dressed(_union(parts), what.table) if parts else empty(spark, what.table)
+            parts.append(_undeleted(spark, changed, _union(inserts)))
+    if not parts:
+        return empty(spark, what.table, what.virtual)
+    return dressed(_union(parts), what.table, what.virtual)
+
+
+def _undeleted(spark: SparkSession, what: Scan, inserts: DataFrame) -> DataFrame:
+    """Insert events without those that delete events name; or all, if the scan is of both."""
+    files = [file for listing in what.listings for file in listing.deletes]
+    keys = delete_keys(spark, what, with_version=what.with_deleted)
+    if not what.with_deleted:
+        return without_deleted(inserts, keys, files)
+    told = {WRITE_ID: f"coalesce({VERSION}, {WRITE_ID})"}
+    if IS_DELETED in what.virtual:
+        told[IS_DELETED] = f"{VERSION} IS NOT NULL"
+    columns = (f"{told.get(name, quote(name))} AS {quote(name)}" for name in inserts.columns)
+    return jvm.select(with_deleting(inserts, keys, files), *columns)
 
 
 def _candidates(
@@ -170,15 +190,16 @@ def _found(spark: SparkSession, what: Scan, found: pa.Table, ordinals: Sequence[
     ]
     columns = (quote(column.name) for column in what.table.columns)
     partitions = [listing.partition for listing in what.listings]
-    of_partition = partition_values(what.table, partitions, PARTITION)
-    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *of_partition)
-    return _dressed(rows, what.table)
+    more = [*partition_values(what.table, partitions, PARTITION), *of_row(what.virtual)]
+    rows = jvm.select(padded(events, what.table, values), *KEYS, *columns, *more)
+    return dressed(rows, what.table, what.virtual)
 
 
 def insert_events(spark: SparkSession, what: Scan) -> DataFrame | None:
     """All insert events, deleted or not, lazily; None if there are no files.
 
-    The columns are ``KEYS``, PARTITION_NUMBER, the table's columns and its partition columns.
+    The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
+    virtual columns of the row's file.
     """
     parts = _inserts(spark, what, _zone_offset(spark, what.table))
     return _union(parts) if parts else None
@@ -196,35 +217,6 @@ def _inserts(spark: SparkSession, what: Scan, offset: int | None) -> list[DataFr
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionAll, parts)
-
-
-def empty(spark: SparkSession, table: Table) -> DataFrame:
-    """No rows, with the columns of ``scan``: a stand-in for the analysis of a statement."""
-    columns = [
-        f"CAST(NULL AS {ROW__ID_TYPE}) AS {ROW__ID}",
-        *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in KEY_TYPES.items()),
-        *(f"CAST(NULL AS {shown_type(c.type)}) AS {quote(c.name)}" for c in table.all_columns),
-    ]
-    return as_char(spark.range(0).selectExpr(*columns), table)
-
-
-def unread(spark: SparkSession, table: Table, marker: str) -> DataFrame:
-    """The columns of ``scan`` over an empty list of files.
-
-    Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
-    this relation. The relation has one more column, ``marker``.
-    """
-    kinds = [(quote(c.name), shown_type(c.type)) for c in table.all_columns]
-    ddl = ", ".join(
-        [
-            f"{ROW__ID} {ROW__ID_TYPE}",
-            *(f"{name} {kind}" for name, kind in KEY_TYPES.items()),
-            *(f"{name} {kind}" for name, kind in kinds),
-            f"{quote(marker)} int",
-        ]
-    )
-    rows = jvm.select(spark.read.schema(ddl).format("orc").load([]), *_names(table))
-    return as_char(rows, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +281,8 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
     files = [path for listing in group.listings for path in _paths(listing.data)]
     row = f"struct<{fields}, {_NO_COLUMN}: int>"
     skipping = sargs.read_options(spark, what.table, group.names.row, what.demand.condition)
-    events = read_orc(spark, files, group.names.events, row, of_file=where.needed, options=skipping)
+    told = needed(where.needed, what.virtual)
+    events = read_orc(spark, files, group.names.events, row, of_file=told, options=skipping)
     kept = events.where(_alive(what, group.listings, event.INSERT))
     return jvm.select(
         kept,
@@ -301,6 +294,7 @@ def _events(spark: SparkSession, what: Scan, group: _Group, offset: int | None) 
             for field, c in columns
         ),
         *where.values,
+        *of_row(what.virtual),
     )
 
 
@@ -368,25 +362,10 @@ _KEYS = {
 _CURRENT = sargs.unpushed("currentTransaction")
 
 
-def _dressed(events: DataFrame, table: Table) -> DataFrame:
-    rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table)[1:])
-    return as_char(rows, table)
-
-
-def row_id_sql(prefix: str = "") -> str:
-    """SQL of ``row__id``, from the fields of a row id under names with this prefix."""
-    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
-    fields = ", ".join(f"'{name}', {prefix}{column}" for name, column in parts)
-    return f"named_struct({fields})"
-
-
-def _names(table: Table) -> list[str]:
-    return [ROW__ID, *KEYS, *(quote(column.name) for column in table.all_columns)]
-
-
 def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing]) -> DataFrame:
     """The same columns as ``_events``, read by Python tasks: one file or bucket for each task."""
-    rows = python_rows(spark, what.table, plan_reads(listings, what.write_ids))
+    reads = plan_reads(listings, what.write_ids)
+    rows = python_rows(spark, what.table, reads, of_file=needed([], what.virtual))
     names = [listing.partition for listing in listings]
     numbers = {name: what.numbers[name] for name in names}
     return jvm.select(
@@ -396,4 +375,5 @@ def _python_events(spark: SparkSession, what: Scan, listings: Sequence[Listing])
         PARTITION,
         *(quote(column.name) for column in what.table.columns),
         *partition_values(what.table, names, PARTITION),
+        *of_row(what.virtual),
     )

@@ -1,0 +1,113 @@
+"""What a check of a table can find: the names of the conditions, how bad they are, what to do.
+
+A name is stable: programs may compare it. It alone decides the severity and the advice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+
+ERROR, WARNING, INFO = "error", "warning", "info"  # from the worst on
+_RANK = {ERROR: 0, WARNING: 1, INFO: 2}
+
+_RESTORE = "Restore it from a backup: without it, its rows are lost."
+_REWRITE = (
+    "Compare the table's rows with their source. If they are right, INSERT OVERWRITE of the table "
+    "with its own rows writes sound files."
+)
+_CLEAN = "Nobody reads it. acid.clean() deletes it, and so does every cleaner."
+
+# Condition → severity, advice.
+CONDITIONS = {
+    "TABLE_DIRECTORY_MISSING": (ERROR, _RESTORE),
+    "PARTITION_WITHOUT_DIRECTORY": (
+        ERROR, f"{_RESTORE} Or ALTER TABLE … DROP PARTITION."
+    ),
+    "UNREADABLE_DIRECTORY": (ERROR, "Readers refuse the table or partition. Do what they say."),
+    "OVERLAPPING_DELTAS": (ERROR, "Rows of both are read twice. Restore the table from a backup."),
+    "LOST_HALF_OF_A_PAIR": (ERROR, f"Readers ignore it. Restore its twin: {_RESTORE}"),
+    "WRITE_ID_NEVER_ALLOCATED": (
+        ERROR, "Its rows would appear when a later transaction gets the number. Move it away."
+    ),
+    "TRANSACTION_NEVER_OPENED": (
+        ERROR, "Its rows would appear when a later transaction gets the number. Move it away."
+    ),
+    "UNREADABLE_FILE": (ERROR, _RESTORE),
+    "FILE_GONE": (ERROR, _RESTORE),
+    "NO_EVENTS": (ERROR, _RESTORE),
+    "EVENTS_IN_A_PLAIN_FILE": (ERROR, _RESTORE),
+    "NAME_WITHOUT_BUCKET": (
+        ERROR, "Readers refuse it: its rows have no row ids. Move it away, and LOAD DATA."
+    ),
+    "UNKNOWN_BUCKET": (ERROR, f"Queries that search by bucket do not find its rows. {_REWRITE}"),
+    "ROW_IN_WRONG_BUCKET": (ERROR, f"Queries that search by bucket do not find it. {_REWRITE}"),
+    "FOOTER_CONTRADICTS_CONTENTS": (ERROR, _RESTORE),
+    "ROWS_OUT_OF_ORDER": (ERROR, f"Compaction refuses the file. {_REWRITE}"),
+    "WRONG_BUCKET_ID": (ERROR, f"Deletes of such a row have no effect. {_REWRITE}"),
+    "WRONG_OPERATION": (ERROR, f"No reader applies such an event. {_REWRITE}"),
+    "WRITE_ID_OUT_OF_RANGE": (ERROR, f"A snapshot may see it too early, or never. {_REWRITE}"),
+    "DUPLICATE_ROW_ID": (ERROR, f"A delete deletes both rows, or none. {_REWRITE}"),
+    "TWIN_DELETE": (ERROR, f"The second change did not see the first, and undid it. {_REWRITE}"),
+    "DELETE_OF_NO_ROW": (
+        ERROR, "A file of rows may be missing. Look for it, or compare the rows with their source."
+    ),
+    "PARTITION_NOT_IN_CATALOG": (
+        WARNING, "No reader reads it. Move it away. LOAD DATA may take its rows from there."
+    ),
+    "ABORTED_DIRECTORY": (WARNING, _CLEAN),
+    "LITTER": (WARNING, _CLEAN),
+    "STRAY_FILE": (WARNING, "No reader reads it. Move it away."),
+    "HALF_OF_A_PAIR": (
+        WARNING, "A compaction died. Readers read the old files. The next compaction takes it away."
+    ),
+    "PAIR_MARK_MISSING": (WARNING, "A major compaction writes a base in the place of both."),
+    "VERSION_MARK_MISSING": (WARNING, "Hive looks into the files instead. Restore the mark: 2."),
+    "EMPTY_FILE": (WARNING, f"Readers take it for a file without rows. If it had some: {_RESTORE}"),
+    "REPEATED_DELETE": (WARNING, "It does no harm. Hive writes it if it lets a MERGE match twice."),
+    "NOT_COMPARED": (INFO, "Mend what the errors say, then check again."),
+    "TOO_MANY_FINDINGS": (INFO, "Mend what is shown, then check again."),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a table.
+
+    Attributes:
+        path: The file or directory.
+        condition: One of CONDITIONS.
+        message: What is wrong.
+    """
+
+    path: str
+    condition: str
+    message: str
+
+    @property
+    def severity(self) -> str:
+        """error: rows are wrong, lost or unreadable, or will be. warning: something does not
+        belong there. info: what the check itself has to say."""
+        return CONDITIONS[self.condition][0]
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return CONDITIONS[self.condition][1]
+
+    def to_json(self) -> str:
+        """The finding as a line of text."""
+        return json.dumps(astuple(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Finding:
+        """The finding of a text of ``to_json``."""
+        return cls(*json.loads(text))
+
+
+def in_order(found: Iterable[Finding]) -> list[Finding]:
+    """The findings, the worst first, each once."""
+    return sorted(
+        set(found), key=lambda one: (_RANK[one.severity], one.path, one.condition, one.message)
+    )

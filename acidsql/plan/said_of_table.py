@@ -1,0 +1,70 @@
+"""What a query may say about a table behind the table's name."""
+
+from __future__ import annotations
+
+from acidsql.acid.table import Table
+from acidsql.errors import UnsupportedError
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.properties import properties_and_places
+from acidsql.sql.references import Reference
+from acidsql.sql.time_travel import AsOf, time_travel
+from acidsql.sql.tokens import Span, tokenize
+
+DELETED_ROWS = "acid.fetch.deleted.rows"
+
+
+def as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
+    """The version that ``VERSION AS OF`` or ``TIMESTAMP AS OF`` names.
+
+    Raises:
+        SqlSyntaxError: What follows AS OF is no version.
+        UnsupportedError: The table has no versions, or ``WITH (…)`` stands there.
+    """
+    if (span := reference.options) is not None:
+        raise UnsupportedError(
+            "WITH (…) is not supported for ACID tables.",
+            text, span.start, span.end,
+            condition="UNSUPPORTED_FEATURE.TABLE_OPTIONS",
+        )  # fmt: skip
+    if (span := reference.time_travel) is None:
+        return None
+    if not table.is_transactional:
+        why = (
+            "is no ACID table, so it has no older versions"
+            if table.view is None
+            else "is a view. acid.snapshot(timestamp=…) shows the tables beneath at a time"
+        )
+        raise UnsupportedError(
+            f"{table.name} {why}.",
+            text, span.start, span.end,
+            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+        )  # fmt: skip
+    return time_travel(text, span)
+
+
+def fetches_deleted(text: str, table: Table, reference: Reference) -> bool:
+    """Whether Hive's ``t('acid.fetch.deleted.rows'='true')`` asks for deleted rows, too.
+
+    Raises:
+        UnsupportedError: The property is another one, or the table's rows cannot be deleted.
+    """
+    if (span := reference.properties) is None:
+        return False
+    tokens = tokenize(span.of(text))
+    pairs, places = properties_and_places(Cursor(span.of(text), tokens))
+    for (key, value), place in zip(pairs, places, strict=True):
+        if key != DELETED_ROWS or value.lower() not in ("true", "false"):
+            at = Span(span.start + place.start, span.start + place.end)
+            raise _refused(f"A query can give a table no property but '{DELETED_ROWS}', which is "
+                           "'true' or 'false'.", text, at)  # fmt: skip
+    if not table.has_row_ids:
+        raise _refused(
+            f"{table.name} is no full-ACID table, so it has no deleted rows to show.", text, span
+        )
+    return dict(pairs)[DELETED_ROWS].lower() == "true"
+
+
+def _refused(message: str, text: str, place: Span) -> UnsupportedError:
+    return UnsupportedError(
+        message, text, place.start, place.end, condition="UNSUPPORTED_FEATURE.TABLE_OPTIONS"
+    )

@@ -1,0 +1,81 @@
+"""Parses USE, and CREATE, ALTER, DESCRIBE and DROP DATABASE."""
+
+from __future__ import annotations
+
+from acidsql.sql.cursor import Cursor
+from acidsql.sql.properties import properties
+from acidsql.sql.statements import (
+    CreateDatabase,
+    DescribeDatabase,
+    DropDatabase,
+    SetDatabaseProperties,
+    Use,
+)
+
+DATABASE_WORDS = ("DATABASE", "SCHEMA", "NAMESPACE")
+_PROPERTIES = ("DBPROPERTIES", "PROPERTIES")
+
+
+def create_database(c: Cursor) -> CreateDatabase:
+    """Parse ``CREATE DATABASE [IF NOT EXISTS] d``, then COMMENT, LOCATION and WITH DBPROPERTIES."""
+    c.take(2)
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = c.name("the name of the new database")
+    found: dict[str, str] = {}
+    pairs: tuple[tuple[str, str], ...] = ()
+    while not c.done:
+        word = c.token.upper
+        if c.at("MANAGEDLOCATION"):
+            c.refuse("MANAGEDLOCATION is not supported: LOCATION is the directory of ACID tables")
+        if c.at("WITH") and c.peek().upper in _PROPERTIES and not pairs:
+            c.take(2)
+            pairs = properties(c)
+            continue
+        if word not in ("COMMENT", "LOCATION") or word in found:
+            c.fail("Expected COMMENT, LOCATION, WITH DBPROPERTIES or the end of the statement")
+        c.take()
+        found[word] = c.string()
+    return CreateDatabase(name, if_not_exists, found.get("COMMENT"), found.get("LOCATION"), pairs)
+
+
+def alter_database(c: Cursor) -> SetDatabaseProperties | None:
+    """Parse ``ALTER DATABASE d SET DBPROPERTIES (…)``; None if it is Spark's."""
+    c.take(2)
+    if not c.token.is_name:
+        return None
+    name = c.name("the name of a database")
+    if not c.at("SET") or c.peek().upper not in _PROPERTIES:
+        return None
+    c.take(2)
+    return SetDatabaseProperties(name, properties(c))
+
+
+def describe_database(c: Cursor) -> DescribeDatabase:
+    """Parse ``DESCRIBE DATABASE [EXTENDED] d``."""
+    c.take(2)
+    extended = c.at("EXTENDED") and c.peek().is_name
+    if extended:
+        c.take()
+    return DescribeDatabase(c.name("the name of a database"), extended)
+
+
+def drop_database(c: Cursor) -> DropDatabase:
+    """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
+    c.take(2)
+    if_exists = c.accept("IF", "EXISTS") is not None
+    name = c.name("the name of a database")
+    cascade = c.accept("CASCADE") is not None
+    if not cascade:
+        c.accept("RESTRICT")
+    c.end("CASCADE, RESTRICT or the end of the statement")
+    return DropDatabase(name, if_exists, cascade)
+
+
+def use(c: Cursor) -> Use:
+    """Parse ``USE [DATABASE] d``."""
+    c.expect("USE")
+    if c.at_any(DATABASE_WORDS) and c.peek().is_name:
+        c.take()
+    name = c.name("the name of a database")
+    c.end()
+    return Use(name)

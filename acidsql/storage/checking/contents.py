@@ -1,0 +1,322 @@
+"""The rules about one file: its footer and, if all rows are to be read, each of its rows.
+
+This module runs in workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acidsql.acid import event
+from acidsql.acid.findings import Finding
+from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, Kind, bucket_id_of
+from acidsql.errors import FormatError, UnsupportedError
+from acidsql.storage.files.file_info import FileInfo, read_file_info
+from acidsql.storage.folding.event_merge import Int64s, Key, steps
+from acidsql.storage.orc.damage import naming_damage, reason_of
+from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.event_reader import dump_file
+from acidsql.storage.reading.originals import OriginalFile, read_originals
+from acidsql.storage.writing.bucketing import bucket_ids as clustered_ids
+from acidsql.storage.writing.event_writer import bucket_ids
+
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """CLUSTERED BY.
+
+    Attributes:
+        places: The positions of its columns among the data columns.
+        types: Their types.
+        buckets: INTO n BUCKETS.
+        version: The table's ``bucketing_version``.
+    """
+
+    places: tuple[int, ...]
+    types: tuple[str, ...]
+    buckets: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """What all tasks of a check must know.
+
+    Attributes:
+        row: The table's data columns.
+        is_parquet: The files are Parquet.
+        clustering: CLUSTERED BY of a full-ACID table; None if there is none.
+        all_rows: Read each row; otherwise only footers.
+    """
+
+    row: RowSchema
+    is_parquet: bool
+    clustering: Clustering | None
+    all_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file to look at.
+
+    Attributes:
+        path: Its path.
+        size: Its bytes.
+        length: Its committed bytes; None for the whole file.
+        directory: The base, delta or delete delta that it is in; None for an original.
+        is_plain: It has no event columns.
+        has_version_mark: ``_orc_acid_version`` is beside it.
+    """
+
+    path: str
+    size: int
+    length: int | None = None
+    directory: AcidDirectory | None = None
+    is_plain: bool = False
+    has_version_mark: bool = True
+
+
+def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
+    """What is wrong with a file."""
+    found: list[Finding] = []
+    try:
+        with naming_damage(file.path):
+            found += (_plain if file.is_plain else _events)(file, spec)
+    except FileNotFoundError:
+        found.append(Finding(file.path, "FILE_GONE", "The file is gone."))
+    except FormatError as error:
+        found.append(Finding(file.path, "UNREADABLE_FILE", f"{reason_of(error)}."))
+    except (OSError, UnsupportedError) as error:
+        found.append(Finding(file.path, "UNREADABLE_FILE", str(error)))
+    return found
+
+
+# ── files without events ─────────────────────────────────────────────────────────────────────
+
+
+def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+    if spec.is_parquet:
+        # Imported here because few tasks read Parquet.
+        from acidsql.storage.files.parquet import read_parquet, rows_of_parquet
+
+        promised = rows_of_parquet(file.path)
+        yield from _counted(file, spec, promised, lambda: read_parquet(file.path, spec.row))
+        return
+    info = read_file_info(file.path)
+    if info.is_acid:
+        yield Finding(
+            file.path, "EVENTS_IN_A_PLAIN_FILE",
+            "The file holds ACID events, and its name is that of a file without them.",
+        )  # fmt: skip
+        return
+    original = OriginalFile(file.path, 0, 0, 0, info.rows)
+    yield from _counted(file, spec, info.rows, lambda: read_originals(original, spec.row))
+
+
+def _counted(
+    file: CheckedFile,
+    spec: CheckSpec,
+    promised: int,
+    read: Callable[[], Iterator[pa.RecordBatch]],
+) -> Iterator[Finding]:
+    if spec.all_rows:
+        yield from _row_count(file, promised, sum(batch.num_rows for batch in read()))
+
+
+def _row_count(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
+    if promised != rows:
+        yield _contradiction(file, f"The footer says {promised} rows, and there are {rows}.")
+
+
+def _contradiction(file: CheckedFile, message: str) -> Finding:
+    return Finding(file.path, "FOOTER_CONTRADICTS_CONTENTS", message)
+
+
+# ── files of events ──────────────────────────────────────────────────────────────────────────
+
+
+def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
+    info = read_file_info(file.path, file.length)
+    if not info.is_acid and info.column_names:
+        yield Finding(
+            file.path, "NO_EVENTS",
+            f"The file has the columns {', '.join(info.column_names)} instead of events.",
+        )  # fmt: skip
+        return
+    stats, index = _stats(info), _key_index(info)
+    if stats is not None and sum(stats) != info.rows:
+        yield _contradiction(
+            file, f"{event.STATS_KEY} counts {sum(stats)} events, the footer {info.rows}."
+        )
+    if index is not None and len(index) != len(info.stripe_rows):
+        yield _contradiction(
+            file,
+            f"{event.KEY_INDEX_KEY} has {len(index)} keys, and there are {len(info.stripe_rows)} "
+            "stripes.",
+        )
+        index = None
+    if not file.has_version_mark and info.rows:
+        yield Finding(
+            file.path, "VERSION_MARK_MISSING", "There is no _orc_acid_version in its directory."
+        )
+    if spec.all_rows:
+        rows = _Rows(file, spec, info, index)
+        for batch in dump_file(file.path, file.length, spec.row):
+            rows.add(batch)
+        yield from rows.findings(stats)
+
+
+def _stats(info: FileInfo) -> tuple[int, ...] | None:
+    """Inserts, updates and deletes, as the footer counts them; None if it does not."""
+    return _numbers(info.user_metadata.get(event.STATS_KEY), ",")
+
+
+def _key_index(info: FileInfo) -> list[Key] | None:
+    """The last key of each stripe, as the footer has them; None if it does not."""
+    text = info.user_metadata.get(event.KEY_INDEX_KEY)
+    if text is None:
+        return None
+    keys = [_numbers(part, ",") for part in text.split(b";") if part]
+    return [(key[0], key[1], key[2]) for key in keys if key is not None and len(key) == 3]
+
+
+def _numbers(text: bytes | None, between: str) -> tuple[int, ...] | None:
+    return None if text is None else tuple(int(part) for part in text.decode().split(between))
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Reads the events of a file, and remembers what is wrong: how often, and where first."""
+
+    file: CheckedFile
+    spec: CheckSpec
+    info: FileInfo
+    index: list[Key] | None
+    _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    _rows: int = 0
+    _last: Key | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        operations = batch.column(0).to_numpy()
+        keys = [batch.column(i).to_numpy().astype(np.int64) for i in (1, 2, 3)]
+        current = batch.column(4).to_numpy()
+        for number in range(3):
+            self._counts[number] += int((operations == number).sum())
+        self._order(keys)
+        self._buckets(keys)
+        self._operations(operations, keys)
+        self._write_ids(operations, keys, current)
+        self._clusters(batch.column(5), operations, keys)
+        self._key_index(keys)
+        self._rows += batch.num_rows
+        self._last = _key(keys, -1)
+
+    def findings(self, stats: tuple[int, ...] | None) -> Iterator[Finding]:
+        for condition, (count, message) in self._seen.items():
+            more = f" There are {count} of this kind." if count > 1 else ""
+            yield Finding(self.file.path, condition, message + more)
+        yield from _row_count(self.file, self.info.rows, self._rows)
+        if stats is not None and stats != tuple(self._counts):
+            said = ", ".join(map(str, stats))
+            yield _contradiction(
+                self.file,
+                f"{event.STATS_KEY} counts {said} inserts, updates and deletes, and there are "
+                f"{', '.join(map(str, self._counts))}.",
+            )
+
+    def _note(self, condition: str, wrong: _Flags, keys: list[Int64s], message: str) -> None:
+        """Note the events for which a flag is set. ``{}`` in the message is the first one's key."""
+        if wrong.any():
+            count, first = self._seen.get(condition, (0, ""))
+            first = first or message.format(shown(_key(keys, int(wrong.argmax()))))
+            self._seen[condition] = (count + int(wrong.sum()), first)
+
+    def _order(self, keys: list[Int64s]) -> None:
+        """I4."""
+        if self._last is not None:
+            pairs = zip(self._last, keys, strict=True)
+            keys = [np.concatenate([[last], column]) for last, column in pairs]
+        rises, same = steps(keys)
+        behind = [column[1:] for column in keys]
+        self._note("ROWS_OUT_OF_ORDER", ~(rises | same), behind, "{} comes behind a higher row id.")
+        if self._kind is Kind.DELETE_DELTA:
+            self._note("REPEATED_DELETE", same, behind, "{} is deleted twice in this file.")
+        else:
+            self._note("DUPLICATE_ROW_ID", same, behind, "Two rows have the row id {}.")
+
+    def _buckets(self, keys: list[Int64s]) -> None:
+        """I5."""
+        bucket = bucket_id_of(self.file.path.rpartition("/")[2])
+        wrong = bucket_ids(keys[1]) != bucket
+        self._note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
+
+    def _operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
+        is_delete = self._kind is Kind.DELETE_DELTA
+        wanted = event.DELETE if is_delete else event.INSERT
+        what = "delete" if is_delete else "insert"
+        self._note("WRONG_OPERATION", operations != wanted, keys, f"{{}} is no {what} event.")
+
+    def _write_ids(
+        self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
+    ) -> None:
+        """I1: a directory's name promises which write ids its events have."""
+        assert self.file.directory is not None
+        first, last = self.file.directory.min_write_id, self.file.directory.max_write_id
+        if last == ORIGINALS_BASE:
+            first = last = 0
+        if self._kind is Kind.BASE:
+            first = 0
+        wrong = (current < first) | (current > last) | (keys[0] > current)
+        wrong |= (operations == event.INSERT) & (keys[0] != current)
+        self._note(
+            "WRITE_ID_OUT_OF_RANGE", wrong, keys,
+            f"The event of {{}} has a write id that is not its row's, or not in {first}..{last}.",
+        )  # fmt: skip
+
+    def _clusters(
+        self, rows: pa.StructArray, operations: npt.NDArray[np.int32], keys: list[Int64s]
+    ) -> None:
+        known = self.spec.clustering
+        if known is None or self._kind is Kind.DELETE_DELTA:
+            return
+        users = rows.flatten()
+        columns = [users[place] for place in known.places]
+        bucket = bucket_id_of(self.file.path.rpartition("/")[2])
+        found = clustered_ids(columns, known.types, known.buckets, known.version)
+        wrong = (found != bucket) & (operations == event.INSERT)
+        self._note("ROW_IN_WRONG_BUCKET", wrong, keys, f"{{}} does not belong to bucket {bucket}.")
+
+    def _key_index(self, keys: list[Int64s]) -> None:
+        if self.index is None:
+            return
+        end = 0
+        for rows, promised in zip(self.info.stripe_rows, self.index, strict=True):
+            end += rows
+            at = end - 1 - self._rows
+            if rows and 0 <= at < len(keys[0]) and _key(keys, at) != promised:
+                wrong = np.arange(len(keys[0])) == at
+                said = f"{event.KEY_INDEX_KEY} says that a stripe ends with {shown(promised)}"
+                message = f"{said}, and it ends with {{}}."
+                self._note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
+
+    @property
+    def _kind(self) -> Kind:
+        assert self.file.directory is not None
+        return self.file.directory.kind
+
+
+def shown(key: Key) -> str:
+    """A row id as messages show it."""
+    return f"row id ({', '.join(map(str, key))})"
+
+
+def _key(keys: list[Int64s], at: int) -> Key:
+    return int(keys[0][at]), int(keys[1][at]), int(keys[2][at])

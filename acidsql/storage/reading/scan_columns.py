@@ -1,0 +1,71 @@
+"""The columns of a scan: ``row__id``, ``KEYS``, the table's columns, other virtual columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from acidsql.acid.table import Table
+from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED, ROW__ID, TYPES
+from acidsql.storage.columns import as_char, quote, shown_type
+from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
+from acidsql.storage.reading.partition_columns import PATH
+from acidsql.storage.reading.python_rows import KEY_TYPES
+from acidsql.storage.spark import jvm
+
+
+def dressed(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
+    """The columns of a scan, from those of insert events."""
+    rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_names(table, virtual)[1:])
+    return as_char(rows, table)
+
+
+def row_id_sql(prefix: str = "") -> str:
+    """SQL of ``row__id``, from the fields of a row id under names with this prefix."""
+    parts = (("writeid", WRITE_ID), ("bucketid", BUCKET_PROPERTY), ("rowid", ROW_ID))
+    fields = ", ".join(f"'{name}', {prefix}{column}" for name, column in parts)
+    return f"named_struct({fields})"
+
+
+def needed(of_file: Sequence[str], virtual: Collection[str]) -> list[str]:
+    """The facts about a row's file that a read must tell: these, and those of virtual columns."""
+    return [*dict.fromkeys([*of_file, *([PATH] if FILE_NAME in virtual else [])])]
+
+
+def of_row(virtual: Collection[str]) -> list[str]:
+    """SQL of the virtual columns of a live row but ``row__id``, each under its name."""
+    # Spark shows a local file as file:/a in some places, and as file:///a in others.
+    known = {IS_DELETED: "false", FILE_NAME: f"regexp_replace({PATH}, '^file:/+', 'file:///')"}
+    return [f"{sql} AS {name}" for name, sql in known.items() if name in virtual]
+
+
+def empty(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
+    """No rows, with the columns of a scan: a stand-in for the analysis of a statement."""
+    columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds(table, virtual))
+    return as_char(spark.range(0).selectExpr(*columns), table)
+
+
+def unread(spark: SparkSession, table: Table, virtual: Collection[str], marker: str) -> DataFrame:
+    """The columns of a scan over an empty list of files.
+
+    Spark's optimiser does not know that the list is empty, so its plan keeps the conditions above
+    this relation. The relation has one more column, ``marker``.
+    """
+    kinds = [*_kinds(table, virtual), (quote(marker), "int")]
+    ddl = ", ".join(f"{name} {kind}" for name, kind in kinds)
+    rows = spark.read.schema(ddl).format("orc").load([])
+    return as_char(jvm.select(rows, *_names(table, virtual)), table)
+
+
+def _kinds(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
+    return [
+        (ROW__ID, TYPES[ROW__ID]),
+        *KEY_TYPES.items(),
+        *((quote(column.name), shown_type(column.type)) for column in table.all_columns),
+        *((name, TYPES[name]) for name in virtual if name != ROW__ID),
+    ]
+
+
+def _names(table: Table, virtual: Collection[str]) -> list[str]:
+    return [name for name, _ in _kinds(table, virtual)]

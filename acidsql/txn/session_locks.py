@@ -1,0 +1,159 @@
+"""The locks that a session holds beyond its transactions, by LOCK outside of BEGIN … COMMIT.
+
+One SESSION transaction holds all of them. The first LOCK opens it. It ends with the last UNLOCK, or
+with the session. Its heartbeat is the session's sign of life: if that stops, the locks end as those
+of any transaction. It neither reads nor writes, so it holds back no cleaner and no history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+
+from acidsql.errors import AcidSqlError, NoSuchTxnError, TxnAbortedError, TxnError
+from acidsql.metastore.interface import LockComponent, LockInfo, TxnStore
+from acidsql.txn.locks import LockWaiter
+from acidsql.txn.txn import Txn, abort_quietly
+
+
+class Passed:
+    """The locks of a session, for work of its statements that does not rely on them."""
+
+    def __init__(self, locks: SessionLocks) -> None:
+        self._locks = locks
+
+    @property
+    def txn_id(self) -> int | None:
+        """As ``SessionLocks.txn_id``."""
+        return self._locks.txn_id
+
+    def need_held(self) -> None:
+        """Nothing: if they are lost, a statement is told."""
+
+
+class SessionLocks:
+    """The locks of one session. Statements run one at a time; other threads may read beside them.
+
+    Args:
+        store: The store of locks.
+        open_holder: Opens a SESSION transaction, with a heartbeat.
+        waiter: Acquires locks under the session's settings of now.
+    """
+
+    def __init__(
+        self, store: TxnStore, open_holder: Callable[[], Txn], waiter: Callable[[], LockWaiter]
+    ) -> None:
+        self._store, self._open, self._waiter = store, open_holder, waiter
+        self._holder: Txn | None = None
+        self._granted: set[int] = set()
+        self._is_unsure = False
+        self._guard = threading.Lock()  # of the requests: a reader must not withdraw a new one
+
+    @property
+    def txn_id(self) -> int | None:
+        """The transaction that holds the locks; None if there are none."""
+        return None if self._holder is None else self._holder.id
+
+    def need_held(self) -> None:
+        """Check that the locks are still held. A loss is told once: then the session has none.
+
+        Raises:
+            TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
+            MetastoreError: The store cannot be reached.
+        """
+        holder = self._holder
+        if holder is None:
+            return
+        if not holder.is_alive:
+            try:
+                self._store.heartbeat(holder.id)  # it tells why
+            except (TxnAbortedError, NoSuchTxnError) as error:
+                raise self._lost(holder, error) from error
+        if self._is_unsure and self._guard.acquire(blocking=False):
+            try:
+                self._withdraw(holder)
+            finally:
+                self._guard.release()
+
+    def acquire(self, components: Sequence[LockComponent], agent_info: str) -> None:
+        """Wait for all of these locks. If it raises, none of them is held.
+
+        Raises:
+            LockTimeoutError, MetastoreError: As ``LockWaiter.acquire``. Earlier locks stay.
+            TxnAbortedError: To end a deadlock, for example; the session held no locks before.
+            TxnError: SESSION_LOCKS_LOST: the same, or as ``need_held``, and it held locks.
+        """
+        self.need_held()
+        with self._guard:
+            if self._holder is None:
+                self._holder = self._open()
+            self._acquire(self._holder, components, agent_info)
+
+    def held(self) -> list[LockInfo]:
+        """The locks that are held. Raises as ``need_held``."""
+        self.need_held()
+        holder = self._holder
+        return [] if holder is None else self._of(holder)
+
+    def release(self, meant: Collection[LockInfo]) -> bool:
+        """End each lock of which all parts are meant. May be repeated. Returns False if there is
+        none. Raises as ``need_held``."""
+        self.need_held()
+        with self._guard:
+            return self._holder is not None and self._end(self._holder, lambda one: one in meant)
+
+    def close(self) -> None:
+        """End all locks. If that fails, they time out."""
+        if self._holder is not None:
+            self._holder.end_quietly()
+            self._holder, self._granted, self._is_unsure = None, set(), False
+
+    def _acquire(self, holder: Txn, components: Sequence[LockComponent], agent_info: str) -> None:
+        try:
+            self._granted.add(self._waiter().acquire(holder.id, components, agent_info).lock_id)
+        except (TxnAbortedError, NoSuchTxnError) as error:
+            if self._granted:
+                raise self._lost(holder, error) from error
+            self._forget(holder)
+            raise
+        except BaseException:
+            # If the reply was lost, the request may be in the store, and in the way of others.
+            self._is_unsure = True
+            with suppress(AcidSqlError):
+                self._withdraw(holder)
+            raise
+
+    def _of(self, holder: Txn) -> list[LockInfo]:
+        return [one for one in self._store.show_locks() if one.txn_id == holder.id]
+
+    def _end(self, holder: Txn, is_meant: Callable[[LockInfo], bool]) -> bool:
+        parts: dict[int, list[bool]] = {}
+        for one in self._of(holder):
+            parts.setdefault(one.lock_id, []).append(is_meant(one))
+        ended = [lock_id for lock_id, meant in parts.items() if all(meant)]
+        for lock_id in ended:
+            self._store.unlock(holder.id, lock_id)
+            self._granted.discard(lock_id)
+        if len(ended) == len(parts):
+            self.close()
+        return bool(ended)
+
+    def _withdraw(self, holder: Txn) -> None:
+        """End the requests whose answer nobody has heard."""
+        self._end(holder, lambda one: one.lock_id not in self._granted)
+        self._is_unsure = False
+
+    def _lost(self, holder: Txn, why: TxnError) -> TxnError:
+        """Forget the locks, and make the error that says so."""
+        self._forget(holder)
+        return TxnError(
+            f"The locks of this session are gone, because a transaction held them. {why.message} "
+            "Others may have changed what was locked: LOCK it again, and then look at it again.",
+            condition="SESSION_LOCKS_LOST",
+            txnId=holder.id,
+        )
+
+    def _forget(self, holder: Txn) -> None:
+        abort_quietly(holder, "the locks of its session are lost")  # it has ended: no heartbeat
+        self._holder, self._granted, self._is_unsure = None, set(), False

@@ -1,0 +1,191 @@
+"""The shell: typed by a program, in this process and in a terminal of its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+import pexpect
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from acidsql import shell
+from acidsql.completion import Completer
+from acidsql.shell import Shell, history_path, is_whole
+
+TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("", True),
+        ("  \n", True),
+        ("SELECT 1", False),
+        ("SELECT 1;", True),
+        ("SELECT 1; -- the end", True),
+        ("SELECT 1; SELECT 2", False),
+        ("SELECT ';", False),
+        ("SELECT `a;", False),
+        ("SELECT 1 /* ;", False),
+        ("SELECT 1 -- ;", False),
+        (r"\d t", True),
+        ("quit", True),
+        ("exit;", True),
+        (";", True),
+    ],
+)
+def test_enter_runs_a_text_that_ends_with_a_semicolon(text, whole):
+    assert is_whole(text) is whole
+
+
+def test_only_their_user_reads_what_was_typed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = history_path()
+    assert path == tmp_path / "acidsql" / "history"
+    shell._history(path).store_string("SELECT 1")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(shell._history(path).load_history_strings()) == ["SELECT 1"]
+    path.parent.chmod(0)
+    try:
+        shell._history(path / "below").store_string("SELECT 2")  # kept in memory
+    finally:
+        path.parent.chmod(0o700)
+
+
+@pytest.fixture
+def typed(acid, capsys):
+    """Types keys and gives what the shell has printed and the errors that it has shown."""
+
+    def typed(*lines):
+        keys = "".join(line if line.endswith(CTRL_D) else line + ENTER for line in lines)
+        with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+            pipe.send_text(keys if keys.endswith(CTRL_D) else keys + CTRL_D)
+            Shell(acid, limit=2).run()
+        return capsys.readouterr()
+
+    return typed
+
+
+def test_statements_and_shortcuts(acid, typed, tmp_path):
+    script = tmp_path / "a script.sql"
+    script.write_text("INSERT INTO t VALUES (3); INSERT INTO t VALUES (4);")
+    told = typed(
+        "CREATE TABLE t (id INT);",
+        "INSERT INTO t", "  VALUES (1), (2);",
+        r"\timing",
+        f"\\i {script}",
+        "UPDATE t SET id = 0 WHERE id = 1; SELECT * FROM t ORDER BY id;",
+        r"\limit 10", "SELECT count(*) AS n FROM t;",
+        r"\d", r"\d t", r"\l", r"\?",
+        "EXPLAIN DELETE FROM t;",
+    )  # fmt: skip
+    assert not told.err
+    out = told.out
+    assert "default.t: 2 inserted · txn" in out and "default.t: 1 updated" in out
+    assert out.count("Time: ") == 2 and "Timing is off." in out
+    assert "the first 2 rows; there are more" in out and "at most 10 rows" in out
+    assert "use a database" in out and "== Physical Plan ==" in out
+    assert sorted(row.id for row in acid.table("t").collect()) == [0, 2, 3, 4]
+
+
+def test_an_error_has_a_caret_and_ends_the_line_not_the_shell(acid, typed):
+    told = typed(
+        "CREATE TABLE t (id INT); INSERT INTO t VALUES ('x'); INSERT INTO t VALUES (1);",
+        "DELETE FROM t WERE id = 1;",
+        r"\nonsense", r"\i /no/such/file", r"\d nosuch",
+        "INSERT INTO t VALUES (2);",
+        "quit", "INSERT INTO t VALUES (3);",
+    )  # fmt: skip
+    assert [row.id for row in acid.table("t").collect()] == [2]
+    assert "^" in told.err and "There is no shortcut \\nonsense" in told.err
+    assert "No such file" in told.err and "[TABLE_OR_VIEW_NOT_FOUND]" in told.err
+    assert "Traceback" not in told.err
+
+
+def test_the_prompt_names_the_database_and_the_transaction(acid, typed, monkeypatch):
+    prompts = []
+    monkeypatch.setattr(
+        Shell, "_state", lambda self, own=Shell._state: prompts.append(own(self)) or prompts[-1]
+    )
+    told = typed(
+        "CREATE DATABASE d;", r"\c d", "CREATE TABLE t (id INT);", "BEGIN;",
+        "INSERT INTO t VALUES (1);", "INSERT INTO nosuch VALUES (1);", "SELECT * FROM t;",
+    )  # fmt: skip
+    assert prompts[:4] == ["default> ", "default> ", "d> ", "d> "]
+    assert len({*prompts[4:]}) == 1 and prompts[4].startswith("d (txn ")
+    assert "in txn" in told.out and "1 row" in told.out
+    assert told.out.endswith("BEGIN without COMMIT: its changes are rolled back.\n")
+    acid.sql("ROLLBACK")
+    acid.sql("USE default")
+    acid.sql("DROP DATABASE d CASCADE")
+
+
+def test_words_are_completed(acid, spark):
+    acid.sql("CREATE TABLE planes (tailnum STRING, seats INT) PARTITIONED BY (`the year` INT)")
+    acid.sql("CREATE TABLE places (name STRING)")
+    acid.sql("CREATE VIEW plain AS SELECT seats AS chairs FROM planes")
+    complete = Completer(acid.sql)
+
+    def words(text):
+        before, _, after = text.partition("|")
+        start, found = complete.candidates(before + after, len(before))
+        assert before[start:].isidentifier() or before[start:] == ""
+        return found
+
+    assert words("SELECT * FROM pl|") == ["places", "plain", "planes"]
+    assert words("update PLAN|") == ["planes"]
+    assert words("SELECT * FROM default.pla|") == ["places", "plain", "planes"]
+    assert "seats" in words("SELECT sea| FROM planes")
+    assert words("SELECT p.| FROM planes AS p, places WHERE") == ["`the year`", "seats", "tailnum"]
+    assert words("SELECT p.the| FROM planes p") == ["`the year`"]
+    assert words("SELECT x FROM default.planes p JOIN places q ON p.tailnum = q.|") == ["name"]
+    assert words("SELECT plain.| FROM plain") == ["chairs"]
+    assert words("MERGE INTO planes t USING places s ON t.sea|") == ["seats"]
+    assert "WHERE" in words("DELETE FROM planes WH|")
+    assert "RETURNING" in words("DELETE FROM planes RET|")
+    assert words("USE def|") == ["default"]
+    # Nothing in strings and comments, and nothing of another statement.
+    assert words("SELECT 'FROM pl|") == words("SELECT * FROM planes -- se|") == []
+    assert "seats" not in words("SELECT * FROM planes; SELECT sea|")
+    assert "seats" in words("SELECT * FROM planes WHERE sea| = 'open")
+    assert words("SELECT nosuch.| FROM nosuch") == words("SELECT * FROM nosuch.|") == []
+
+
+@pytest.mark.slow
+def test_in_a_terminal_tab_completes_names_and_ctrl_c_undoes_a_statement(acid, tmp_path):
+    """The shell is a process of its own, and its terminal sends a real signal."""
+    acid.sql("CREATE TABLE planes (id BIGINT)")
+    environment = {
+        **os.environ, "JAVA_TOOL_OPTIONS": "-Xlog:disable", "PYSPARK_PYTHON": sys.executable,
+        "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }  # fmt: skip
+    words = ["-m", "acidsql", "--master", "local[1]", "--warehouse", acid.warehouse]
+    with pexpect.spawn(
+        sys.executable, words, env=environment, encoding="utf-8", dimensions=(9, 100), timeout=60
+    ) as terminal:
+        terminal.expect("default>")
+        terminal.send(f"INSERT INTO planes VALUES (1);{ENTER}")
+        terminal.expect("1 inserted")
+        terminal.expect("default>")
+        terminal.send(f"INSERT INTO planes SELECT sum(id) FROM range(1000000000000);{ENTER}")
+        while not any("sum(id)" in txn.agent_info for txn in acid.metastore.show_txns()):
+            assert terminal.isalive()
+        terminal.send(CTRL_C)
+        terminal.expect("Interrupted. The statement is undone.")
+        terminal.expect("default>")
+        terminal.send(f"UPDATE plan{TAB}")
+        terminal.expect("es")
+        terminal.send(f" SET id = 5;{ENTER}")  # no lock is left
+        terminal.expect("1 updated")
+        terminal.send(f"SELECT id FROM planes LATERAL VIEW explode(sequence(1, 10)) e;{ENTER}")
+        terminal.expect("10 rows")  # more lines than the terminal has: the pager shows them
+        terminal.expect("default>")
+        terminal.send(f"SELEC{CTRL_C}quit{ENTER}")
+        terminal.expect(pexpect.EOF)
+    assert terminal.wait() == 0
+    assert [row.id for row in acid.table("planes").collect()] == [5]
