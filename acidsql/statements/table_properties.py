@@ -132,28 +132,16 @@ def _obstacles(
     """
     others = said.keys() - {TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, _EXTERNAL}
     yield bool(others), f"set '{min(others, default='')}' afterwards, by another statement"
-    yield (
-        said.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) != FULL_ACID,
-        ("an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"),
-    )
-    yield (
-        found.is_external and said.get(_EXTERNAL) != "false",
-        (
-            "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
-            "SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
-        ),
-    )
-    yield (
-        table.file_format != ORC,
-        (
-            f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
-            "CREATE TABLE … AS SELECT copies the rows"
-        ),
-    )
-    yield (
-        bool(table.sort_columns),
-        ("it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"),
-    )
+    is_full_acid = said.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) == FULL_ACID
+    why = "an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"
+    yield not is_full_acid, why
+    is_managed = said.get(_EXTERNAL, "true" if found.is_external else "false") == "false"
+    why = "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
+    yield not is_managed, f"{why}SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
+    why = f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
+    yield table.file_format != ORC, f"{why}CREATE TABLE … AS SELECT copies the rows"
+    why = "it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"
+    yield bool(table.sort_columns), why
 
 
 def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:

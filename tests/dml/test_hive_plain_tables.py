@@ -399,10 +399,14 @@ def test_what_cannot_become_an_acid_table_in_place_is_refused_and_stays_as_it_is
             "insert-only",
         ),
         ("ALTER TABLE nowhere CONVERT TO ACID", "LOCATION"),
+        (
+            "ALTER TABLE parted SET TBLPROPERTIES ('EXTERNAL'='TRUE', 'transactional'='true')",
+            "EXTERNAL",
+        ),
     ]:
         with pytest.raises(UnsupportedError, match=why):
             acid.sql(statement)
-    with pytest.raises(AcidSqlError, match="in no partition|no partition"):
+    with pytest.raises(AcidSqlError, match="in no partition|not both a directory"):
         acid.sql("ALTER TABLE parted CONVERT TO ACID")
     (place / "out" / "delta_0000001_0000001_0000").mkdir()
     with pytest.raises(AcidSqlError, match="would be taken as a part"):

@@ -15,8 +15,8 @@ from acidsql.metastore.hive.kinds import TEXT, Kind, engine_of, format_of, kind_
 
 _ALL = -1
 _EXTERNAL = "EXTERNAL_TABLE"
-# Properties that a managed table does not have.
-_OF_PLAIN = ("EXTERNAL", "TRANSLATED_TO_EXTERNAL", "external.table.purge")
+# Properties that a managed table does not have, in lower case.
+_OF_EXTERNAL = {"external", "translated_to_external", "external.table.purge"}
 _LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 # Properties of text tables that change what a line means → the values that change nothing.
 _OF_TEXT: Mapping[str, set[str]] = {
@@ -79,9 +79,9 @@ class HiveForeign(Calls):
                     convert.count(one, None)
                 self._alter_partitions(name, list(some), None)
         convert.count(raw, None)
-        convert.changed(
-            raw, {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}, _OF_PLAIN
-        )
+        gone = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
+        said = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
+        convert.changed(raw, said, gone)
         raw.tableType = convert.MANAGED
         self._alter(name, raw)
 
