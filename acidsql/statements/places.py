@@ -167,12 +167,15 @@ class Places:
             location=table.location,
         )
 
-    def convert(self, table: Table, partitions: Sequence[Partition]) -> tuple[str, ...]:
+    def convert(
+        self, table: Table, partitions: Sequence[Partition]
+    ) -> tuple[tuple[str, ...], dict[str, int]]:
         """Check that the files of a plain table can be those of a full-ACID table, and give them
         Hive's names. Call this method under the table's lock.
 
         Returns:
-            Remarks for the user.
+            Remarks for the user, and how many rows are in each directory: the partitions', or the
+            table's own.
 
         Raises:
             CatalogError: The files cannot, or the table's partitions are elsewhere.
@@ -195,7 +198,8 @@ class Places:
                     f"'{acid[0].path}' would be taken as a part of the ACID table. Move it away.",
                     table,
                 )
-        return self._adopt(table).notes[1:]
+        notes = self._adopt(table).notes[1:]
+        return notes, {path: adopt.count_originals(adopt.find(fs, path)) for path in sorted(there)}
 
     def make(self, table: Table) -> None:
         """Make a table's directory, durably."""

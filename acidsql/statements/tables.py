@@ -211,8 +211,8 @@ class TableStatements(ConstraintStatements):
         name = self._plain(statement, text).name  # raises before a transaction is opened
         with self._locked(text, exclusive(name)) as txn:
             found = self._plain(statement, text)
-            notes = self._places.convert(found.need_table(), found.partitions)
-            self._metastore.make_transactional(name, txn_id=txn.id)
+            notes, rows = self._places.convert(found.need_table(), found.partitions)
+            self._metastore.make_transactional(name, rows, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=notes)
 

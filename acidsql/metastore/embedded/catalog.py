@@ -134,7 +134,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def foreign_table(self, name: TableName) -> None:
         return None
 
-    def make_transactional(self, name: TableName, *, txn_id: int | None = None) -> None:
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
         raise AssertionError("all tables of the embedded metastore are ACID tables")
 
     def create_table(

@@ -63,22 +63,25 @@ class HiveForeign(Calls):
             is_external=_is_external(raw),
         )
 
-    def make_transactional(self, name: TableName, *, txn_id: int | None = None) -> None:
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
         """See ``Catalog``. The server lets the table's write ids begin above 10,000,000.
 
-        Nobody has told the server about files that Spark, for example, has added. So what it knows
-        of numbers of rows is forgotten: Hive would believe it after its next compaction.
+        Hive adds to the numbers of rows of an ACID table, and believes them after its next
+        compaction (see ``statistics``). Those of a plain table may be wrong or missing, because
+        nobody has told the server about files that Spark, for example, has added.
         """
         if txn_id is not None:
             self.heartbeat(txn_id)
         raw = self._need_raw(name)
         if raw.partitionKeys:
             raws = self._call("get_partitions", name.database, name.name, _ALL)
+            for one in raws:
+                convert.count(one, rows.get(convert.ours(one.sd.location)))
             for some in chunks(raws):
-                for one in some:
-                    convert.count(one, None)
                 self._alter_partitions(name, list(some), None)
-        convert.count(raw, None)
+        convert.count(raw, None if raw.partitionKeys else rows[convert.ours(raw.sd.location)])
         gone = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
         said = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
         convert.changed(raw, said, gone)
