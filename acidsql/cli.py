@@ -165,6 +165,25 @@ def check(given: dict[str, Any], table: str, level: str) -> None:
     sys.exit(int(any(one.severity == "error" for one in found)))
 
 
+@main.command()
+@click.argument("table")
+@click.option("--yes", is_flag=True, help="Do it. Without this, only say what would be done.")
+@click.pass_obj
+def repair(given: dict[str, Any], table: str, yes: bool) -> None:
+    """Mend what `check` finds in TABLE, as far as that needs no guess.
+
+    What dead statements and aborted transactions left is deleted. Partitions without a directory
+    leave the catalog, directories with rows of unknown partitions come into it.
+    """
+    from acidsql.terminal import print_rows
+
+    with _session(given) as session:
+        found = session.repair(table, dry_run=not yes).collect()
+    print_rows(("", "finding", "path", "what is wrong", "what was done"), _findings(found))
+    if not found:
+        click.echo(f"There is nothing to repair in {table}.")
+
+
 def _findings(found: Any) -> list[tuple[str, ...]]:
     return [(one.severity, one.finding, one.path, one.message, one.advice) for one in found]
 

@@ -29,9 +29,11 @@ stay done. Tab completes keywords and the names of tables and columns.
 
 from __future__ import annotations
 
+import html
 import itertools
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,18 +41,20 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from IPython.display import display
+from IPython.display import HTML, display
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from acidsql.completion import Completer
 from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
+from acidsql.progress import shown
 from acidsql.render import Changes, first_changes, first_rows, with_times
 from acidsql.session import Session, connect, newest
 from acidsql.sql.parameters import is_value, python_value
 from acidsql.sql.tokens import split_statements, tokenize
 from acidsql.statements.result import Receipt
+from acidsql.terminal import progress
 
 DEFAULT_LIMIT = 20
 _FORMS: dict[str, Callable[[DataFrame], Any]] = {
@@ -78,6 +82,11 @@ class _Options:
     quiet: bool = False
     preview: bool = False
     params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are shown."""
+        return DEFAULT_LIMIT if self.limit is None else self.limit
 
 
 @magics_class
@@ -133,7 +142,8 @@ class AcidSqlMagics(Magics):
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
         text = text[assigned.end() :] if assigned else text
-        frame = session.sql(text, self._arguments(text, options.params) or None)
+        with self._progress(session, text):
+            frame = session.sql(text, self._arguments(text, options.params) or None)
         if assigned:
             self.shell.user_ns[assigned[1]] = frame
         receipt = None if session.last is before else session.last
@@ -145,18 +155,24 @@ class AcidSqlMagics(Magics):
             self.shell.user_ns[options.out] = frame
         if assigned or options.quiet or not frame.columns:
             return None
-        if options.form is not None:
-            rows = frame if options.limit is None else frame.limit(options.limit)
-            return _FORMS[options.form](rows)
-        shown = with_times(frame) if _has_times(text) else frame
-        return first_rows(shown, DEFAULT_LIMIT if options.limit is None else options.limit)
+        with self._progress(session, text):
+            return _shown(frame, text, options)
+
+    def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
+        """Shows what a statement does while it runs, if a person looks at a notebook or at a
+        terminal."""
+        if hasattr(self.shell, "kernel"):
+            return shown(session, text, _Line().show)
+        return progress(session, text)
 
     def _preview(self, session: Session, text: str, options: _Options) -> Changes | None:
         frame = session.preview(text, self._arguments(text, options.params) or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
-        limit = DEFAULT_LIMIT if options.limit is None else options.limit
-        return None if options.quiet else first_changes(frame, limit)
+        if options.quiet:
+            return None
+        with self._progress(session, text):
+            return first_changes(frame, options.rows)
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: those of --param first, then notebook variables."""
@@ -171,6 +187,30 @@ class AcidSqlMagics(Magics):
             elif word.text in known and is_value(known[word.text]):
                 found[word.text] = known[word.text]
         return found
+
+
+class _Line:
+    """A line of a notebook's output that changes."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, line: str | None) -> None:
+        """Show a line in the place of the last one; None takes it away."""
+        text = "" if line is None else f"<small>{html.escape(line)}</small>"
+        if self._handle is not None:
+            self._handle.update(HTML(text))  # type: ignore[no-untyped-call]
+        elif line is not None:
+            self._handle = display(HTML(text), display_id=True)  # type: ignore[no-untyped-call]
+
+
+def _shown(frame: DataFrame, text: str, options: _Options) -> Any:
+    """The rows of a statement, in the form that the options say."""
+    if options.form is not None:
+        rows = frame if options.limit is None else frame.limit(options.limit)
+        return _FORMS[options.form](rows)
+    frame = with_times(frame) if _has_times(text) else frame
+    return first_rows(frame, options.rows)
 
 
 def _parse_options(line: str) -> tuple[_Options, str]:

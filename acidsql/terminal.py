@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from acidsql.render import as_csv, as_json, csv_line, first_rows
+from acidsql.progress import shown
+from acidsql.render import Rows, as_csv, as_json, csv_line, first_rows
 from acidsql.session import Session
 
 _WIDEST = 10_000  # columns of a text that is not folded
@@ -38,19 +40,49 @@ def run(
         paged: Show a table that is larger than the terminal in a pager.
     """
     before = session.last
-    frame = session.sql(text, args)
-    receipt = None if session.last is before else session.last
+    with progress(session, text):
+        frame = session.sql(text, args)
+        receipt = None if session.last is before else session.last
+        has_rows = receipt.returns_rows if receipt else bool(frame.columns)
+        rows = first_rows(frame, limit) if has_rows and form == "table" else None
     if receipt is not None:
         print(receipt, file=sys.stdout if form == "table" else sys.stderr)
-    if receipt.returns_rows if receipt else frame.columns:
-        print_frame(frame, form=form, limit=limit, paged=paged)
+    if rows is not None:
+        _print_table(rows, paged)
+    elif has_rows:
+        _write_frame(frame, form)
 
 
-def print_frame(frame: DataFrame, *, form: str = "table", limit: int, paged: bool = False) -> None:
+@contextmanager
+def progress(session: Session, text: str) -> Iterator[None]:
+    """Show what a statement does while it runs; nothing if standard error is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    status = console.status("")
+
+    def show(line: str | None) -> None:
+        if line is None:
+            status.stop()
+        else:
+            status.update(Text(line, style="dim"))
+            status.start()
+
+    with shown(session, text, show):
+        yield
+
+
+def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
     """Show a DataFrame; see ``run``."""
     if form == "table":
-        _print_table(frame, limit, paged)
-    elif form == "csv":
+        _print_table(first_rows(frame, limit), paged=False)
+    else:
+        _write_frame(frame, form)
+
+
+def _write_frame(frame: DataFrame, form: str) -> None:
+    if form == "csv":
         _write(map(csv_line, [frame.columns]))
         _write(map(csv_line, as_csv(frame).toLocalIterator()))
     else:
@@ -74,8 +106,7 @@ def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
     _console().print(table)
 
 
-def _print_table(frame: DataFrame, limit: int, paged: bool) -> None:
-    rows = first_rows(frame, limit)
+def _print_table(rows: Rows, paged: bool) -> None:
     if rows.is_text:
         print(rows)
         return

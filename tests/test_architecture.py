@@ -29,7 +29,8 @@ ROWS = [
     # a look at a Hive Metastore; moves; older versions; checks; statements from DataFrames
     {"hive_check", "migration", "history", "checks", "dataframes"},
     {"render", "session"},  # rows as text; the public API
-    {"completion", "terminal"},  # words that may follow; results in a terminal
+    {"completion", "progress"},  # words that may follow; what a statement does now
+    {"terminal"},  # results in a terminal
     {"shell"},  # statements typed in a terminal
     {"magic", "cli"},  # notebook and command line
     {"__main__"},  # python -m acidsql
@@ -62,7 +63,7 @@ HOMES = {
     "prompt_toolkit": {"shell.py"},
     "pygments": {"shell.py"},
     "jdk": {"java.py"},
-    "py4j": {"storage/reading/sargs.py"},
+    "py4j": {"storage/reading/sargs.py", "storage/spark/job_progress.py"},
     "pandas": set(),  # PySpark imports it; acidsql does not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
@@ -81,6 +82,7 @@ JVM_HOMES = (
     "storage/spark/jvm.py",
     "storage/spark/streaming.py",
     "storage/spark/temporary.py",
+    "storage/spark/job_progress.py",
     "storage/spark/repeatable.py",
     "storage/spark/column_sql.py",
     "storage/reading/sargs.py",
@@ -113,6 +115,7 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
+    "cli.py": "the findings of a check, at most 1,001",
     "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
     "terminal.py": "csv and json, row by row, because a person asked for them",
     "completion.py": "names of databases, tables and columns, and Spark's keywords",

@@ -23,6 +23,7 @@ def test_help_says_what_there_is():
         "files",
         "events",
         "check",
+        "repair",
         "compactor",
         "--warehouse",
         "--metastore",
@@ -86,6 +87,11 @@ def test_statements_and_what_they_say(run, tmp_path):
     checked = run("check", "c")
     assert checked.exit_code == 1
     assert "UNREADABLE_FILE" in checked.stdout and bucket in checked.stdout
+    dead = tmp_path / "wh/c/_tmp_0000001_0000_dead"
+    dead.mkdir()
+    assert "It would be deleted." in run("repair", "c").stdout and dead.exists()
+    assert "It was deleted." in run("repair", "c", "--yes").stdout and not dead.exists()
+    assert run("repair", "c").stdout == "There is nothing to repair in c.\n"
     assert "c" in run("tables").stdout
     assert run("txns").exit_code == 0
 

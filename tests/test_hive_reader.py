@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import changed_types
 import pytest
 from hive_reader import HiveReader, UnavailableError
 from hive_values import rows_of
@@ -232,6 +233,23 @@ def test_hive_reads_columns_that_were_added_renamed_and_widened(acid, same_in_hi
 
 
 INSERT_ONLY = "TBLPROPERTIES ('transactional_properties' = 'insert_only')"
+
+
+@pytest.mark.parametrize("more", ["", INSERT_ONLY])
+def test_hive_casts_the_values_of_old_files_in_the_same_way(acid, same_in_hive, more):
+    ddl = ", ".join(f"{name} {kind}" for name, kind in changed_types.columns(new=False))
+    run(
+        acid,
+        f"CREATE TABLE evolved ({ddl}) {more}",
+        f"INSERT INTO evolved {changed_types.old_rows()}",
+        f"ALTER TABLE evolved {changed_types.alterations()}",
+        "INSERT INTO evolved SELECT id + 100, * EXCEPT (id) FROM evolved",
+    )
+    kinds = [(name, kind.lower()) for name, kind in changed_types.columns(new=True)]
+    ours = same_in_hive("evolved", kinds, insert_only=bool(more))
+    assert len(ours) == 2 * changed_types.ROWS
+
+
 FEW_DELTAS = "TBLPROPERTIES ('compactorthreshold.hive.compactor.delta.num.threshold' = '4')"
 
 

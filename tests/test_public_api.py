@@ -45,6 +45,7 @@ SIGNATURES = {
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
     "Session.check": "(self, table, level='files')",
+    "Session.repair": "(self, table, *, dry_run=True)",
     "Session.close": "(self)",
     "Session.export_to_hive": "(self, table, *, metastore, name=None)",
     "Session.import_from_hive": "(self, table, *, metastore, name=None)",
@@ -101,7 +102,7 @@ def test_every_public_name_has_a_docstring():
     "name",
     [
         "connect", "read", "Session.sql", "Session.table", "Session.events", "Session.history",
-        "Session.check",
+        "Session.check", "Session.repair",
         "Session.changes_from", "Session.export_to_hive", "Session.import_from_hive",
     ],
 )  # fmt: skip

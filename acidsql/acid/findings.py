@@ -17,13 +17,13 @@ _REWRITE = (
     "Compare the table's rows with their source. If they are right, INSERT OVERWRITE of the table "
     "with its own rows writes sound files."
 )
-_CLEAN = "Nobody reads it. acid.clean() deletes it, and so does every cleaner."
+_REPAIR = "acid.repair(table, dry_run=False), or `acidsql repair TABLE --yes`, does it."
 
 # Condition → severity, advice.
 CONDITIONS = {
     "TABLE_DIRECTORY_MISSING": (ERROR, _RESTORE),
     "PARTITION_WITHOUT_DIRECTORY": (
-        ERROR, f"{_RESTORE} Or ALTER TABLE … DROP PARTITION."
+        ERROR, f"{_RESTORE} Or take the partition from the catalog: {_REPAIR}"
     ),
     "UNREADABLE_DIRECTORY": (ERROR, "Readers refuse the table or partition. Do what they say."),
     "OVERLAPPING_DELTAS": (ERROR, "Rows of both are read twice. Restore the table from a backup."),
@@ -36,6 +36,7 @@ CONDITIONS = {
     ),
     "UNREADABLE_FILE": (ERROR, _RESTORE),
     "FILE_GONE": (ERROR, _RESTORE),
+    "FILES_NOT_AS_COMMITTED": (ERROR, f"Compare them with DESCRIBE HISTORY. {_RESTORE}"),
     "NO_EVENTS": (ERROR, _RESTORE),
     "EVENTS_IN_A_PLAIN_FILE": (ERROR, _RESTORE),
     "NAME_WITHOUT_BUCKET": (
@@ -54,10 +55,10 @@ CONDITIONS = {
         ERROR, "A file of rows may be missing. Look for it, or compare the rows with their source."
     ),
     "PARTITION_NOT_IN_CATALOG": (
-        WARNING, "No reader reads it. Move it away. LOAD DATA may take its rows from there."
+        WARNING, f"No reader reads it. Move it away, or take it into the catalog: {_REPAIR}"
     ),
-    "ABORTED_DIRECTORY": (WARNING, _CLEAN),
-    "LITTER": (WARNING, _CLEAN),
+    "ABORTED_DIRECTORY": (WARNING, f"Nobody reads it, and every cleaner deletes it. {_REPAIR}"),
+    "LITTER": (WARNING, f"Nobody reads it, and every cleaner deletes it. {_REPAIR}"),
     "STRAY_FILE": (WARNING, "No reader reads it. Move it away."),
     "HALF_OF_A_PAIR": (
         WARNING, "A compaction died. Readers read the old files. The next compaction takes it away."
@@ -79,11 +80,13 @@ class Finding:
         path: The file or directory.
         condition: One of CONDITIONS.
         message: What is wrong.
+        done: What a repair did about it, or would do; "" if nothing was asked for.
     """
 
     path: str
     condition: str
     message: str
+    done: str = ""
 
     @property
     def severity(self) -> str:
@@ -93,8 +96,8 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do."""
-        return CONDITIONS[self.condition][1]
+        """What to do, or what a repair did."""
+        return self.done or CONDITIONS[self.condition][1]
 
     def to_json(self) -> str:
         """The finding as a line of text."""

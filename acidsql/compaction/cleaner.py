@@ -93,6 +93,12 @@ class Cleaner:
                 removed += self._quietly(TableName(database.name, name), self._litter)
         return [*removed, *self._dropped()]
 
+    def of_table(self, name: TableName) -> list[Removed]:
+        """The part of ``run`` about what aborted and dead transactions left in one table; also
+        directories that a writer published after the store had forgotten its aborted write id."""
+        aborted = self._aborted_of(name, always=True) if self._metastore.abilities.can_clean else []
+        return [*aborted, *self._litter(name)]
+
     def after_compactions(self) -> list[Removed]:
         """The part of ``run`` that cleans up after compactions."""
         self._end_old_leases()
@@ -205,16 +211,16 @@ class Cleaner:
 
     # ── after aborted transactions ───────────────────────────────────────────────────────────
 
-    def _aborted_of(self, name: TableName) -> list[Removed]:
+    def _aborted_of(self, name: TableName, *, always: bool = False) -> list[Removed]:
         """Delete directories of aborted transactions in a table, and forget their write ids.
 
         A directory that also has events of other transactions stays until it is compacted, and its
-        aborted write ids are not forgotten.
+        aborted write ids are not forgotten. ``always``: look also if none are to be forgotten.
         """
         table = self._metastore.get_table(name)
         # Ask before listing: a transaction that aborts later may have written in between.
         write_ids = self._metastore.aborted_write_ids(name)
-        if table is None or not write_ids:
+        if table is None or not (write_ids or always):
             return []
         seen = self._look(name)
         fs = filesystem_for(table.location)
@@ -232,7 +238,7 @@ class Cleaner:
                     continue
                 first, last = directory.min_write_id, directory.max_write_id
                 within = {number for number in write_ids if first <= number <= last}
-                is_aborted = bool(within) and entry.name in state.aborted
+                is_aborted = (bool(within) or always) and entry.name in state.aborted
                 if is_aborted and link is None:
                     removed.append(_delete(fs, name, entry, "aborted"))
                 elif is_aborted or directory.kind is not Kind.BASE:

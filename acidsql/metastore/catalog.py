@@ -47,9 +47,15 @@ class Catalog(Protocol):
     def create_database(self, database: Database) -> None:
         """Add a database. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
 
-    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
-        """Set DBPROPERTIES; the others stay. *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND
-        (42704)."""
+    def alter_database(
+        self,
+        name: str,
+        *,
+        set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
+    ) -> None:
+        """Change DBPROPERTIES; the others stay. *Cannot-retry.* Raises CatalogError
+        SCHEMA_NOT_FOUND (42704)."""
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None

@@ -375,4 +375,5 @@ def of_target(text: str, table: Table) -> tuple[str, ...]:
 
 def _mentioned(text: str) -> set[str]:
     """The virtual columns that a statement may name."""
-    return {name for name in TYPES if name in text.lower()}
+    lowered = text.lower()
+    return {name for name in TYPES if name in lowered}

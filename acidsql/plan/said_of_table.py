@@ -46,17 +46,22 @@ def fetches_deleted(text: str, table: Table, reference: Reference) -> bool:
     """Whether Hive's ``t('acid.fetch.deleted.rows'='true')`` asks for deleted rows, too.
 
     Raises:
+        SqlSyntaxError: The properties do not parse.
         UnsupportedError: The property is another one, or the table's rows cannot be deleted.
     """
     if (span := reference.properties) is None:
         return False
-    tokens = tokenize(span.of(text))
-    pairs, places = properties_and_places(Cursor(span.of(text), tokens))
+    tokens = [
+        token._replace(start=token.start + span.start, end=token.end + span.start)
+        for token in tokenize(span.of(text))
+    ]
+    pairs, places = properties_and_places(Cursor(text, tokens))
     for (key, value), place in zip(pairs, places, strict=True):
         if key != DELETED_ROWS or value.lower() not in ("true", "false"):
-            at = Span(span.start + place.start, span.start + place.end)
-            raise _refused(f"A query can give a table no property but '{DELETED_ROWS}', which is "
-                           "'true' or 'false'.", text, at)  # fmt: skip
+            raise _refused(
+                f"A query can give a table no property but '{DELETED_ROWS}', which is 'true' or "
+                "'false'.", text, place,
+            )  # fmt: skip
     if not table.has_row_ids:
         raise _refused(
             f"{table.name} is no full-ACID table, so it has no deleted rows to show.", text, span

@@ -22,11 +22,12 @@ class CreateDatabase:
 
 
 @dataclass(frozen=True, slots=True)
-class SetDatabaseProperties:
-    """``ALTER DATABASE|SCHEMA d SET DBPROPERTIES (…)``."""
+class AlterDatabase:
+    """``ALTER DATABASE|SCHEMA d SET DBPROPERTIES (…)``, or ``UNSET DBPROPERTIES ('key', …)``."""
 
     name: Name
-    properties: Pairs
+    properties: Pairs = ()
+    unset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

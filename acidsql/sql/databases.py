@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from acidsql.sql.cursor import Cursor
-from acidsql.sql.properties import properties
+from acidsql.sql.properties import properties, property_keys
 from acidsql.sql.statements import (
+    AlterDatabase,
     CreateDatabase,
     DescribeDatabase,
     DropDatabase,
-    SetDatabaseProperties,
     Use,
 )
 
@@ -38,16 +38,19 @@ def create_database(c: Cursor) -> CreateDatabase:
     return CreateDatabase(name, if_not_exists, found.get("COMMENT"), found.get("LOCATION"), pairs)
 
 
-def alter_database(c: Cursor) -> SetDatabaseProperties | None:
-    """Parse ``ALTER DATABASE d SET DBPROPERTIES (…)``; None if it is Spark's."""
+def alter_database(c: Cursor) -> AlterDatabase | None:
+    """Parse ``ALTER DATABASE d SET|UNSET DBPROPERTIES (…)``; None if it is Spark's."""
     c.take(2)
     if not c.token.is_name:
         return None
     name = c.name("the name of a database")
-    if not c.at("SET") or c.peek().upper not in _PROPERTIES:
+    if not c.at_any(("SET", "UNSET")) or c.peek().upper not in _PROPERTIES:
         return None
+    word = c.token.upper
     c.take(2)
-    return SetDatabaseProperties(name, properties(c))
+    if word == "UNSET":
+        return AlterDatabase(name, unset=property_keys(c))
+    return AlterDatabase(name, properties(c))
 
 
 def describe_database(c: Cursor) -> DescribeDatabase:

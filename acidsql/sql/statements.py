@@ -18,10 +18,10 @@ from acidsql.sql.constraint_statements import AddConstraint as AddConstraint
 from acidsql.sql.constraint_statements import ConstraintDef as ConstraintDef
 from acidsql.sql.constraint_statements import DropConstraint as DropConstraint
 from acidsql.sql.constraint_statements import Traits as Traits
+from acidsql.sql.database_statements import AlterDatabase as AlterDatabase
 from acidsql.sql.database_statements import CreateDatabase as CreateDatabase
 from acidsql.sql.database_statements import DescribeDatabase as DescribeDatabase
 from acidsql.sql.database_statements import DropDatabase as DropDatabase
-from acidsql.sql.database_statements import SetDatabaseProperties as SetDatabaseProperties
 from acidsql.sql.database_statements import Use as Use
 from acidsql.sql.history_statements import DescribeHistory as DescribeHistory
 from acidsql.sql.history_statements import Restore as Restore
@@ -366,8 +366,8 @@ Statement = (
     Dml | AutoCdc | Undo | CreateTable | DropTable | TruncateTable | LoadData | AddColumns
     | ChangeColumns | ReplaceColumns | SetTableProperties | UnsetTableProperties | SetFileFormat
     | AddPartitions | DropPartitions | RenameTable | CreateView | AlterView | RenameView | DropView
-    | CreateDatabase | SetDatabaseProperties | DescribeDatabase | DropDatabase | Use
-    | ShowDatabases | ShowTables | ShowViews | ShowPartitions
+    | CreateDatabase | AlterDatabase | DescribeDatabase | DropDatabase | Use | ShowDatabases
+    | ShowTables | ShowViews | ShowPartitions
     | ShowCreateTable | ShowTableProperties | ShowColumns | DescribeTable | ShowTransactions
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from acidsql.acid.evolution import can_widen, keeps_bucket
-from acidsql.acid.table import PARQUET, Column, Table
+from acidsql.acid.evolution import TEXTS, can_change, can_widen, keeps_bucket
+from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.checks import naming
@@ -194,11 +194,12 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
     before, after = parse_type(old.type), parse_type(new.type)
     if before == after:
         return
-    if not can_widen(before, after):
+    change = f"from {old.type.upper()} to {new.type.upper()}"
+    if not can_change(before, after):
         raise _refused(
-            f"Column '{old.name}' cannot be changed from {old.type.upper()} to {new.type.upper()} "
-            "(Hive 10312): not every value in the existing files would stay the same. Add a column "
-            "and fill it by UPDATE.",
+            f"Column '{old.name}' cannot be changed {change} (Hive 10312): not every value in the "
+            "existing files would fit, or be read alike by all readers. Add a column and fill it "
+            "by UPDATE.",
             text, place,
         )  # fmt: skip
     if old.name in table.bucket_columns and not keeps_bucket(before, after):
@@ -207,6 +208,30 @@ def _check(table: Table, old: Column, new: Column, place: Span, text: str) -> No
             "belong to other buckets.",
             text, place,
         )  # fmt: skip
+    if not can_widen(before, after) and (reason := _reason_to_keep(table, old, new)):
+        raise _refused(f"Column '{old.name}' cannot be changed {change}: {reason}", text, place)
+
+
+def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
+    """Why a type stays as it is, although readers could cast the values; None for no reason."""
+    before, after, name = parse_type(old.type), parse_type(new.type), quote(old.name)
+    if table.file_format != ORC:
+        return "only ORC files are read as another type. Use CREATE TABLE … AS SELECT."
+    if names := naming(table, old.name):
+        return (
+            f"the constraint {names[0]} names it, and values may change. ALTER TABLE … DROP "
+            f"CONSTRAINT {quote(names[0])}, and add it again afterwards."
+        )
+    becomes_number = before.kind in TEXTS and after.kind not in TEXTS
+    if becomes_number and new.default is not None and new.default == old.default:
+        return f"its DEFAULT is a text. First ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT."
+    may_be_null = becomes_number or before.kind in ("float", "double")
+    if may_be_null and not (old.nullable and new.nullable):
+        return (
+            "it is NOT NULL, and NaN and texts that are no numbers become NULL. First ALTER TABLE "
+            f"… ALTER COLUMN {name} DROP NOT NULL; SET NOT NULL afterwards looks at the rows."
+        )
+    return None
 
 
 def _need_readable_parquet(

@@ -1,19 +1,23 @@
-"""Whether the rows of a table satisfy a condition that they are to satisfy from now on."""
+"""Whether the rows of a table satisfy a condition that they are to satisfy from now on, and whether
+its files can be read in other types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Row
 
+from acidsql.acid.evolution import TEXTS, has_no_cast
 from acidsql.acid.table import Column, Table
-from acidsql.errors import ConstraintError
+from acidsql.acid.types import parse_type
+from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.checks import columns_of, example
 from acidsql.plan.query import StandIn, view_name
 from acidsql.statements.family import Context
 from acidsql.statements.table_rows import TableRows
 from acidsql.storage.columns import quote
+from acidsql.storage.files.orc_schema import types_by_directory
 from acidsql.txn import Txn
 
 _SHOWN_COLUMNS = 5  # of a row without a value
@@ -52,6 +56,30 @@ class ExistingRows:
                     condition="NOT_NULL_CONSTRAINT_VIOLATION", sqlstate="23502",
                     rows=found.n, column=column.name,
                 )  # fmt: skip
+
+    def need_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
+        """Raise UnsupportedError if a file has a type whose values no reader shows in the new type.
+
+        Each single change of a type can be read. Here an earlier one led to the present type.
+        """
+        new = [parse_type(column.type) for column in columns]
+        if not any(
+            now.kind == "double" and parse_type(old.type).kind in TEXTS
+            for old, now in zip(table.columns, new, strict=False)
+        ):
+            return
+        listings, _ = self._rows.listed(table, txn.snapshot([table.name]))
+        for place, own in types_by_directory(listings).items():
+            for column, before, after in zip(columns, own, new, strict=False):
+                if has_no_cast(before, after):
+                    raise UnsupportedError(
+                        f"Column '{column.name}' cannot be changed to {column.type.upper()}: "
+                        f"'{place}' is from a time when it was a {str(before).upper()}, which no "
+                        "reader shows as a number. INSERT OVERWRITE … SELECT * FROM "
+                        f"{table.name} writes it anew, and so does a major compaction of several "
+                        "deltas.",
+                        condition="NOT_SUPPORTED_CHANGE_COLUMN",
+                    )
 
     def _broken(self, table: Table, condition: str, shown: list[Column], txn: Txn) -> Row:
         """The number of rows for which a condition is false, and one of them."""

@@ -35,7 +35,6 @@ from acidsql.sql.frames import need_relations
 from acidsql.sql.parser import Plain, parse
 from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
-from acidsql.statements.check import TableChecks
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.family import Context, all_handlers
@@ -47,6 +46,7 @@ from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
+from acidsql.statements.repair import TableRepairs
 from acidsql.statements.result import (
     Clock,
     Receipt,
@@ -120,7 +120,7 @@ class Runner:
         self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
-        self.checks = TableChecks(context)
+        self.checks = TableRepairs(context)
         others = (PartitionStatements, ViewStatements, LoadStatements, StatisticsStatements)
         self._handlers = all_handlers(
             [

@@ -170,6 +170,7 @@ class TableStatements(ConstraintStatements):
             now = alter.altered(table, statement, text, type_of)
             if table.columns != now.columns:
                 need_conditions(self._context, replace(table, columns=now.columns))
+            self._existing.need_readable(table, now.columns, txn)
             self._existing.need_values(table, now.required, txn)
             self._metastore.alter_table(
                 table.name,
@@ -283,13 +284,16 @@ class TableStatements(ConstraintStatements):
             self._sparks.share(database)
         self._metastore.create_database(database)
 
-    @runs(st.SetDatabaseProperties)
-    def _set_database_properties(self, statement: st.SetDatabaseProperties, text: str) -> None:
+    @runs(st.AlterDatabase)
+    def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
         if (database := self._sparks.shared(statement.name)) is None:
             self._spark.sql(text)
         else:
-            properties = dict(statement.properties)
-            self._metastore.set_database_properties(database.name, properties)
+            self._metastore.alter_database(
+                database.name,
+                set_properties=dict(statement.properties),
+                unset_properties=statement.unset,
+            )
 
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:

@@ -25,9 +25,8 @@ _DDL = (
     st.CreateTable, st.DropTable, st.AddColumns, st.ChangeColumns, st.ReplaceColumns,
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
     st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
-    st.CreateDatabase, st.SetDatabaseProperties, st.DropDatabase, st.CompactTable,
-    st.AbortCompactions, st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables,
-    st.ConvertTable,
+    st.CreateDatabase, st.AlterDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
+    st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables, st.ConvertTable,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,

@@ -6,6 +6,8 @@ CREATE SCHEMA d WITH DBPROPERTIES ('a' = 'b', c.d = 1) COMMENT 'x'
 ALTER DATABASE d SET DBPROPERTIES ('a' = 'b')
 -- case alter_database, dbproperties: in Spark's words
 ALTER NAMESPACE spark_catalog.d SET PROPERTIES (a = true)
+-- case alter_database: without properties
+ALTER SCHEMA d UNSET DBPROPERTIES ('a', b.c)
 -- case statement, describe_database: with its properties
 DESCRIBE DATABASE EXTENDED d
 -- case describe_database: one called extended

@@ -11,11 +11,12 @@ import pyarrow as pa
 from acidsql.acid.bucket_codec import encode
 from acidsql.acid.findings import in_order
 from acidsql.acid.layout import ACID_VERSION, ACID_VERSION_FILE
-from acidsql.acid.table import Column, Table, TableName
+from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.write_ids import ALL_TXNS, ValidWriteIdList
 from acidsql.storage.checking import job
 from acidsql.storage.checking.directories import Known
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.parquet import ParquetFileWriter
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
@@ -29,12 +30,14 @@ HIGHEST, HIGHEST_TXN = 20, 100
 class Files:
     """A table's directory, with the column ``v``."""
 
-    def __init__(self, root: Path, *, partition_columns=(), buckets=(), **properties: str) -> None:
+    def __init__(
+        self, root: Path, *, partition_columns=(), buckets=(), file_format=ORC, **properties: str
+    ) -> None:
         self.root = root
         columns, by = (Column("v", "string"),), tuple(Column(c, "int") for c in partition_columns)
         self.table = Table(
             TableName("d", "t"), str(root), columns, by, tuple(buckets),
-            4 if buckets else -1, properties,
+            4 if buckets else -1, properties, file_format=file_format,
         )  # fmt: skip
         root.mkdir(parents=True, exist_ok=True)
 
@@ -60,7 +63,11 @@ class Files:
     def plain(self, path: str, rows: int) -> Path:
         """A file without events."""
         target = self._made(path)
-        writer = PlainFileWriter(filesystem_for(str(target)).open_output(str(target)), SCHEMA)
+        opened = filesystem_for(str(target)).open_output(str(target))
+        if self.table.file_format == PARQUET:
+            writer = ParquetFileWriter(opened, SCHEMA, "uncompressed")
+        else:
+            writer = PlainFileWriter(opened, SCHEMA)
         writer.write_inserts(pa.record_batch([["x"] * rows], ["v"]), 0, 0, 0)
         writer.close()
         return target

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from checked import Files
+from pyarrow import orc
 
 from acidsql.acid.findings import CONDITIONS, Finding, in_order
 from acidsql.acid.layout import PAIRED_FILE
@@ -14,7 +17,10 @@ from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.storage.checking import job
 from acidsql.storage.checking.directories import Known
+from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.orc.footer import read_checked, read_footer
+from acidsql.storage.orc.stripe import ROW_INDEX, stripe_footer
 from acidsql.storage.reading.inventory import inventory
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -113,6 +119,56 @@ def test_a_footer_is_compared_with_the_contents(files):
     assert files.check(all_rows=False) == [("FOOTER_CONTRADICTS_CONTENTS", f"{D1}/bucket_00000")]
 
 
+def test_a_flipped_bit_is_found_if_it_contradicts_the_statistics(files):
+    path = files.insert(f"{D1}/bucket_00000", rows(1, 0, 3))
+    data = path.read_bytes()
+    at = data.index(b"value 0value 1")
+    assert files.check() == []
+    path.write_bytes(data[:at] + b"Value" + data[at + 5 :])
+    assert "column(s) 'v'" in files.findings()[0].message
+    path.write_bytes(data[: at + 13] + b"2" + data[at + 14 :])
+    assert files.check() == []  # neither the first nor the last text, and as long as before
+    with path.open("rb") as opened:
+        footer, _, script = read_checked(opened, len(data))
+        streams = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
+    (write_ids,) = (s for s in streams.streams if (s.column, s.kind) == (2, 1))
+    changed = bytearray(data)
+    changed[footer.stripes[0].offset + write_ids.offset + write_ids.length - 1] ^= 2
+    path.write_bytes(changed)
+    assert any("column(s) 'originalTransaction'" in one.message for one in files.findings())
+    path.write_bytes(data)
+
+    (index,) = (s for s in streams.streams if (s.column, s.kind) == (1, ROW_INDEX))
+    changed = bytearray(data)
+    changed[footer.stripes[0].offset + index.offset] ^= 7  # no reader of all rows would notice
+    path.write_bytes(changed)
+    found = {one.condition: one.message for one in files.findings()}
+    assert "an index is damaged" in found["UNREADABLE_FILE"]
+
+
+def test_statistics_have_bounds_sums_and_numbers_of_values():
+    values = pa.array([5, None, -(2**63), 2**63 - 1], pa.int64())
+    sink = BytesIO()
+    orc.write_table(pa.table({"i": values, "s": pa.array(["é", None, "", "abc"])}), sink)
+    footer = read_footer(sink, len(sink.getvalue()))
+    columns = [(1, "i", "bigint"), (2, "s", "string")]
+
+    def wrong(*batches):
+        totals = Totals(footer, columns)
+        for batch in batches:
+            totals.add(batch)
+        return totals.wrong
+
+    texts = pa.array(["é", None, "", "abc"])
+    assert wrong([values[:2], texts[:2]], [values[2:], texts[2:]]) == []
+    assert wrong([pa.array([5, None, -(2**63), 2**63 - 2]), texts]) == ["i"]
+    assert wrong([pa.array([6, None, -(2**63), 2**63 - 1]), texts]) == ["i"]
+    assert wrong([values, pa.array(["é", "", "", "abc"])]) == ["s"]
+    assert wrong([values, pa.array(["e", None, "", "abc"])]) == ["s"]
+    assert wrong([values, pa.array(["è", None, "", "abc"])]) == ["s"]
+    assert Totals(footer, [(1, "i", "int")]).wrong == []  # the table's column has another type
+
+
 def test_directories_are_found_that_no_transaction_wrote(files):
     for name in (
         D1, "delta_0000021_0000021_0000", "delta_0000002_0000005_v0000101",
@@ -151,10 +207,13 @@ def test_pairs_and_overlaps(files):
     files.insert(f"{other}/bucket_00000", [(6, 0, 1)])
     assert files.check() == [("OVERLAPPING_DELTAS", other)]
 
+    files.insert("base_0000006_v0000001/bucket_00000", rows(6, 0, 1))
+    (files.root / f"delete_{wide}" / PAIRED_FILE).unlink()
+    assert files.check() == []  # the base has replaced them, and the cleaner deletes them
     lost = "delete_delta_0000007_0000009"
-    files.delete(f"{lost}/bucket_00000", [(1, 0, 1)], 8)
+    files.delete(f"{lost}/bucket_00000", [(6, 0, 0)], 8)
     files.put(f"{lost}/{PAIRED_FILE}", b"")
-    assert ("LOST_HALF_OF_A_PAIR", lost) in files.check()
+    assert files.check() == [("LOST_HALF_OF_A_PAIR", lost)]
 
 
 def test_marks_of_versions_and_names_of_originals(files):
@@ -234,6 +293,35 @@ def test_an_insert_only_table(tmp_path):
         ("EVENTS_IN_A_PLAIN_FILE", f"{D2}/000001_0"),
         ("STRAY_FILE", "000000_0"),
     ]
+
+
+def test_an_insert_only_table_in_parquet(tmp_path):
+    files = Files(
+        tmp_path / "t", file_format="parquet", transactional_properties="insert_only"
+    )  # fmt: skip
+    files.plain(f"{D1}/000000_0", 3)
+    cut = files.plain(f"{D1}/000001_0", 3)
+    pages = files.plain(f"{D1}/000002_0", 3)
+    assert files.check() == files.check(all_rows=False) == []
+    cut.write_bytes(cut.read_bytes()[:-5])
+    data = bytearray(pages.read_bytes())
+    data[4:24] = b"\xff" * 20  # a page's header, which the footer does not show
+    pages.write_bytes(data)
+    assert files.check(all_rows=False) == [("UNREADABLE_FILE", f"{D1}/000001_0")]
+    assert files.check() == [
+        ("UNREADABLE_FILE", f"{D1}/000001_0"), ("UNREADABLE_FILE", f"{D1}/000002_0")
+    ]  # fmt: skip
+
+
+def test_a_streamed_file_is_read_up_to_its_committed_length(files):
+    path = files.insert("delta_0000001_0000003/bucket_00000", rows(1, 0, 3))
+    length = path.stat().st_size
+    with path.open("ab") as opened:
+        opened.write(b"not committed yet")
+    side = files.put(f"{path.parent.name}/{path.name}_flush_length", length.to_bytes(8, "big"))
+    assert files.check() == []
+    side.write_bytes((1 << 40).to_bytes(8, "big"))
+    assert ("UNREADABLE_DIRECTORY", str(side.relative_to(files.root))) in files.check()
 
 
 # Hive's tables with what a check rightly finds in them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from table_of_events import Warehouse
 
+from acidsql.storage.checking import job
 from acidsql.storage.event_records import Task
 from acidsql.storage.folding import compact as compacting
 from acidsql.storage.folding.fold import fold
@@ -17,7 +18,11 @@ def no_spark(monkeypatch):
     def run(_spark, folds, spec):
         return [r for n, one in enumerate(folds) for r in fold(one, spec, Task(n, n))]
 
+    def checked(_spark, tasks, spec):
+        return [found for works in tasks for found in job.check_task(works, spec)]
+
     monkeypatch.setattr(compacting, "_run", run)
+    monkeypatch.setattr(job, "_run", checked)
 
 
 @pytest.fixture

@@ -23,9 +23,12 @@ from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.interface import LockComponent, LockType, Operation, TxnType
 from acidsql.settings import Settings
+from acidsql.storage.checking.directories import Known
+from acidsql.storage.checking.job import Checking
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading.inventory import inventory
 from acidsql.txn import TxnManager
 
 AS_HIVE = {"acidsql.history.retention": "0s"}  # nothing is kept for older versions
@@ -115,6 +118,17 @@ class Warehouse:
 
     def read(self, seen):
         return rows_on_disk(self.place, SCHEMA, seen.write_ids[NAME], seen.valid_txns)
+
+    def findings(self, seen):
+        """What a check of the snapshot finds, without what the cleaner is going to delete."""
+        table, write_ids = self.store.get_table(NAME), seen.write_ids[NAME]
+        found = inventory(self.fs, self.place, None, write_ids, seen.valid_txns)
+        last = self.store.valid_txns()
+        highest = self.store.valid_write_ids(last, [NAME])[NAME].high_water_mark
+        known = Known([""], highest, last.high_water_mark)
+        checking = Checking(self.fs, table, write_ids, seen.valid_txns, all_rows=True)
+        findings = checking.run(SimpleNamespace(), found, known)
+        return [one for one in findings if one.condition != "ABORTED_DIRECTORY"]
 
     def now(self):
         """The rows that a new reader sees."""

@@ -100,6 +100,7 @@ class Scene:
             "hive.compactor.delta.num.threshold": "3",
         }
         self.warehouse.compact(kind, properties=properties, **settings)
+        assert self.warehouse.findings(self.warehouse.now()) == []
 
     def _write(self, statements, *, deletes=True):
         txn = self.warehouse.begin(deletes=deletes)
@@ -145,5 +146,6 @@ def _end(scene, warehouse):
     warehouse.compact()
     warehouse.cleaner().run()
     scene.check()
+    assert warehouse.findings(warehouse.now()) == []
     assert len(warehouse.directories()) <= 1, warehouse.directories()
     assert warehouse.store.aborted_write_ids(NAME) == []

@@ -219,6 +219,26 @@ def test_a_base_that_is_called_after_an_aborted_write_id_is_kept(warehouse):
     assert warehouse.store.aborted_write_ids(NAME) == []
 
 
+def test_a_directory_that_came_after_its_write_id_was_forgotten_goes_if_one_table_is_cleaned(
+    warehouse,
+):
+    fill(warehouse, 1)
+    txn = warehouse.begin()
+    warehouse.write(txn, [0], [])
+    txn.abort()
+    (removed,) = warehouse.cleaner().run()
+    assert removed.kind == "aborted"
+    warehouse.write(txn := warehouse.begin(), [0], [])  # a writer that is open stays
+    warehouse._writer("delta_0000002_0000002_0001", 0).close()  # one that does not know comes late
+    warehouse.fs.create_directory(f"{warehouse.place}/_tmp_0000002_0000_dead")
+    assert [one.kind for one in warehouse.cleaner().run()] == ["litter"]
+    assert [one.path for one in warehouse.cleaner().of_table(NAME)] == [
+        f"{warehouse.place}/delta_0000002_0000002_0001"
+    ]
+    assert warehouse.directories() == ["delta_0000001_0000001_0001", "delta_0000003_0000003_0001"]
+    txn.commit()
+
+
 def test_one_cleaning_is_enough_for_several_compactions(warehouse):
     fill(warehouse)
     first = warehouse.compact(CompactionType.MINOR)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from kit import fill
+from kit import fill, rows
 from over_hive import beside, needs
 
-from acidsql.errors import SettingError
+from acidsql.errors import SettingError, SnapshotTooOldError, TxnError
 
 pytestmark = pytest.mark.spark
 
 
 def checked(acid, name="t", level="rows"):
     """The condition of each finding, and the path below the table's directory."""
-    place = f"{acid.metastore.get_table(acid._table(name).name).location}/"
+    place = f"{acid._table(name).location}/"
     found = acid.check(name, level=level).collect()
     return [(one.finding, one.path.removeprefix(place)) for one in found]
 
@@ -49,6 +50,22 @@ def test_sound_tables_of_all_kinds_have_no_findings(acid, tmp_path):
         acid.check("a", "all")
 
 
+@needs("keeps_versions")
+def test_a_file_that_is_missing_or_strange_contradicts_the_commit(acid):
+    fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2")
+    acid.sql("INSERT INTO t VALUES (3, 1), (4, 2)")
+    first, *_, last = (Path(one.path) for one in acid.files("t").collect())
+    first.rename(first.parent / "bucket_00003")
+    assert checked(acid, level="files") == []  # as many files and bytes as before
+    (first.parent / "bucket_00003").unlink()
+    shutil.copy(last, last.parent / "bucket_00007")
+    found = sorted((one.finding, one.message) for one in acid.check("t").collect())
+    assert [(name, text.partition(" files of ")[0]) for name, text in found] == [
+        ("FILES_NOT_AS_COMMITTED", f"Write id {number} wrote 2") for number in (1, 2)
+    ]
+    assert "there are 1 of" in found[0][1] and "there are 3 of" in found[1][1]
+
+
 @needs("can_work")
 def test_compactions_leave_sound_tables(acid):
     fill(acid, "t (id INT, v STRING)", "1, 'a'", "2, 'b'", "3, 'c'")
@@ -80,3 +97,70 @@ def test_a_transaction_that_is_open_is_no_damage_and_sees_its_own(acid):
         )  # fmt: skip
         txn.rollback()
     assert checked(acid) == []
+
+
+def told(acid, name="t", **options):
+    """What a repair says, by finding and path."""
+    place = f"{acid._table(name).location}/"
+    found = acid.repair(name, **options).collect()
+    return {(one.finding, one.path.removeprefix(place)): one.advice for one in found}
+
+
+@pytest.fixture
+def disturbed(acid):
+    """A table with partitions that are not as the catalog says, and things that nobody needs."""
+    fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2", "3, 3")
+    place = Path(acid._table("t").location)
+    shutil.copytree(place / "p=1", place / "p=01")
+    shutil.copytree(place / "p=1", place / "p=abc")
+    (place / "p=7").symlink_to(place / "p=1")
+    shutil.copytree(place / "p=1", place / "p=8")
+    (place / "p=8" / "delta_0000001_0000001_0000").rename(
+        place / "p=8" / "delta_0000900_0000900_0000"
+    )
+    shutil.copytree(place / "p=1", place / "p=9")
+    acid.sql("INSERT OVERWRITE t PARTITION (p = 3) SELECT 0 WHERE false")
+    shutil.copytree(place / "p=3" / "base_0000002", place / "p=10" / "base_0000002")
+    shutil.rmtree(place / "p=2")
+    (place / "_tmp_0000001_0000_dead").mkdir()
+    return place
+
+
+def test_a_repair_does_what_a_dry_run_says(acid, disturbed):
+    late = disturbed / "p=1" / "delta_0000003_0000003_0000"
+    with beside(acid) as other, other.transaction() as txn:
+        other.sql("INSERT INTO t VALUES (4, 1)")
+        (written,) = (disturbed / "p=1").glob("delta_0000003*")
+        shutil.copytree(written, disturbed / "p=1" / "_kept")
+        txn.rollback()
+    (disturbed / "p=1" / "_kept").rename(late)  # a writer that did not know
+    kept = "The partition {} left as it is: "
+    expected = {
+        ("LITTER", "_tmp_0000001_0000_dead"): "It {} deleted.",
+        ("ABORTED_DIRECTORY", "p=1/delta_0000003_0000003_0000"): "It {} deleted.",
+        ("PARTITION_WITHOUT_DIRECTORY", "p=2"): "The partition {} dropped from the catalog.",
+        ("PARTITION_NOT_IN_CATALOG", "p=01"): "The partition {} added to the catalog.",
+        ("PARTITION_NOT_IN_CATALOG", "p=9"): "The partition {} added to the catalog.",
+        ("PARTITION_NOT_IN_CATALOG", "p=7"): kept + "it is behind a link.",
+        ("PARTITION_NOT_IN_CATALOG", "p=10"): kept
+        + "it has no rows: perhaps a DROP PARTITION left it.",
+        ("PARTITION_NOT_IN_CATALOG", "p=abc"): kept
+        + "its name has a text that is no value of the column.",
+    }
+    abilities = acid.metastore.abilities
+    if not abilities.can_clean:
+        del expected["ABORTED_DIRECTORY", "p=1/delta_0000003_0000003_0000"]
+    assert told(acid) == {key: text.format("would be") for key, text in expected.items()}
+    assert late.exists()
+    assert told(acid, dry_run=False) == {key: text.format("was") for key, text in expected.items()}
+    assert rows(acid, "SELECT id, p FROM t") == [(1, 1), (1, 1), (1, 9)]
+    left = {"PARTITION_NOT_IN_CATALOG", "WRITE_ID_NEVER_ALLOCATED"}
+    assert {name for name, _ in checked(acid)} - {"ABORTED_DIRECTORY"} == left
+    if abilities.keeps_versions:
+        assert acid.history("t", 1).first().operation == "REPAIR TABLE"
+        with pytest.raises(SnapshotTooOldError):
+            acid.table("t", version=1)
+    acid.sql("BEGIN")
+    with pytest.raises(TxnError, match="repair inside of a transaction"):
+        acid.repair("t")
+    acid.sql("ROLLBACK")

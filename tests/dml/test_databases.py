@@ -58,6 +58,7 @@ def test_a_database_is_described_as_spark_describes_its_own(spark, acid):
         }
         for name in ("spark_catalog.X", "sparks"):
             acid.sql(f"ALTER SCHEMA {name} SET DBPROPERTIES ('a'='2', c.d=3)")
+            acid.sql(f"ALTER DATABASE {name} UNSET DBPROPERTIES ('d.e', 'unknown')")
     assert "Properties" not in dict(acid.sql("DESC DATABASE x").collect())
     assert acid.sql("SHOW TABLES IN x").count() == 0
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):

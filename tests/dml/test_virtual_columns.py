@@ -203,5 +203,6 @@ def test_what_has_no_deleted_rows_is_refused_by_name(acid):
         ("SELECT * FROM t('a'='b', 'c'='d') x", "'a'='b'"),
     ]:
         refused(acid, query, "UNSUPPORTED_FEATURE.TABLE_OPTIONS", at)
+    refused(acid, "SELECT 1 FROM t('a'='b', c) x", "PARSE_SYNTAX_ERROR", ")")
     assert "full-ACID" in refused(acid, "SELECT row__is__deleted FROM m", "UNRESOLVED").message
     assert rows(acid, "SELECT * FROM t('acid.fetch.deleted.rows'='false')") == [(1,)]

@@ -43,13 +43,15 @@ class CatalogContract:
         given = {"a": "1", "A ": "", "ü.'\"": "x" * 300}
         store.create_database(replace(SALES, properties=given))
         assert reopen().get_database("sales").properties == given
-        store.set_database_properties("sales", {"a": "2", "new": "3"})
+        changed = {"a": "2", "new": "3", "d": "4"}
+        store.alter_database("sales", set_properties=changed)
+        store.alter_database("sales", unset_properties=["d", "A ", "unknown"])
         (now,) = [one for one in reopen().databases() if one.name == "sales"]
-        assert now.properties == {**given, "a": "2", "new": "3"}
+        assert now.properties == {"a": "2", "ü.'\"": "x" * 300, "new": "3"}
         store.drop_database("sales")
         store.create_database(SALES)
         assert store.get_database("sales").properties == {}
-        assert condition(store.set_database_properties, "no", {"a": "1"})[0] == "SCHEMA_NOT_FOUND"
+        assert condition(store.alter_database, "no") == ("SCHEMA_NOT_FOUND", "42704")
 
     def test_databases_that_cannot_be_created_or_dropped_are_refused_by_name(self, store):
         store.create_database(SALES)

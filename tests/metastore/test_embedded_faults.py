@@ -196,7 +196,9 @@ PREPARE = {
 }
 OPERATIONS = {
     "create_database": lambda s: s.create_database(Database("d", "/d", properties={"k": "v"})),
-    "set_database_properties": lambda s: s.set_database_properties("sales", {"k": "w", "l": ""}),
+    "alter_database": lambda s: s.alter_database(
+        "sales", set_properties={"k": "w", "l": ""}, unset_properties=["m"]
+    ),
     "drop_database": lambda s: s.drop_database("empty"),
     "drop_full_database": lambda s: s.drop_database("sales", cascade=True),
     "create_table": lambda s: s.create_table(table(V, constraints=CHECKS, properties={"k": "v"})),

@@ -161,6 +161,6 @@ def test_a_name_that_could_mean_two_fields_is_refused():
 
 def test_a_struct_without_any_of_the_fields_is_refused():
     rows = pa.array([{"s": {"x": 1}}], pa.struct([("s", pa.struct([("x", pa.int32())]))]))
-    wanted = RowSchema.of([("s", "struct<y:int>")]).struct
+    wanted = RowSchema.of([("s", "struct<y:int>")])
     with pytest.raises(FormatError, match=r"the fields x, none of the table's y"):
         conform(rows, wanted, 2)

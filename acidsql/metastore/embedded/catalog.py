@@ -81,11 +81,17 @@ class EmbeddedCatalog(views.EmbeddedViews):
                     NAME=database.name, DB_LOCATION_URI=database.location, DESC=database.comment
                 )
             )
-            tables.set_database_properties(connection, database.name, database.properties)
+            tables.alter_database(connection, database.name, database.properties)
 
-    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+    def alter_database(
+        self,
+        name: str,
+        *,
+        set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
+    ) -> None:
         with self._store.write() as connection:
-            tables.set_database_properties(connection, name, properties)
+            tables.alter_database(connection, name, set_properties or {}, unset_properties)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None

@@ -50,9 +50,8 @@ def _counter(table: str, column: str) -> Table:
     return Table(table, metadata, Column(column, BigInteger, nullable=False))
 
 
-def _owner(table: str, column: str) -> Column[int]:
-    owner = ForeignKey(f"{table}.{column}", ondelete="CASCADE")
-    return Column(column, NUMBER, owner, primary_key=True)
+def _owner(of: str, name: str) -> Column[int]:
+    return Column(name, NUMBER, ForeignKey(f"{of}.{name}", ondelete="CASCADE"), primary_key=True)
 
 
 # ── catalog ──────────────────────────────────────────────────────────────────────────────────

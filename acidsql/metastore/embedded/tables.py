@@ -63,14 +63,17 @@ def databases(connection: Connection, *where: ColumnElement[bool]) -> list[Datab
     return [*found.values()]
 
 
-def set_database_properties(
-    connection: Connection, name: str, properties: Mapping[str, str]
+def alter_database(
+    connection: Connection,
+    name: str,
+    set_properties: Mapping[str, str],
+    unset_properties: Sequence[str] = (),
 ) -> None:
-    """Set DBPROPERTIES; the others stay. Raises CatalogError SCHEMA_NOT_FOUND."""
+    """Change DBPROPERTIES; the others stay. Raises CatalogError SCHEMA_NOT_FOUND."""
     db_id = need_database(connection, name)
-    named = DATABASE_PARAMS.c.PARAM_KEY.in_(list(properties))
+    named = DATABASE_PARAMS.c.PARAM_KEY.in_([*set_properties, *unset_properties])
     connection.execute(delete(DATABASE_PARAMS).where(DATABASE_PARAMS.c.DB_ID == db_id, named))
-    for key, value in properties.items():
+    for key, value in set_properties.items():
         connection.execute(
             insert(DATABASE_PARAMS).values(DB_ID=db_id, PARAM_KEY=key, PARAM_VALUE=value)
         )

@@ -85,11 +85,18 @@ class HiveCatalog(HiveConstraints):
                 condition="SCHEMA_ALREADY_EXISTS", sqlstate="42P06", database=database.name,
             ) from error  # fmt: skip
 
-    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+    def alter_database(
+        self,
+        name: str,
+        *,
+        set_properties: Mapping[str, str] | None = None,
+        unset_properties: Sequence[str] = (),
+    ) -> None:
         if self.get_database(name) is None:
             raise no_database(name)
         raw = self._raw_database(name)
-        raw.parameters = {**(raw.parameters or {}), **properties}
+        kept = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
+        raw.parameters = {**kept, **(set_properties or {})}
         self._call("alter_database", name, raw)
 
     def drop_database(

@@ -60,6 +60,8 @@ _GENERAL_ADVICE = (
 _HINTS = {
     "using an ACID compliant format": " A server says so of ORC, too, if it does not know Hive's "
     "formats: the class path of the metastore must have hive-exec.",
+    "types incompatible with the existing columns": " The metastore allows the change if its "
+    "hive.metastore.disallow.incompatible.col.type.changes is false.",
 }
 
 

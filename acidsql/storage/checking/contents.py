@@ -5,7 +5,7 @@ This module runs in workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,16 +16,22 @@ from acidsql.acid import event
 from acidsql.acid.findings import Finding
 from acidsql.acid.layout import ORIGINALS_BASE, AcidDirectory, Kind, bucket_id_of
 from acidsql.errors import FormatError, UnsupportedError
-from acidsql.storage.files.file_info import FileInfo, read_file_info
+from acidsql.storage.checking.statistics import Totals
+from acidsql.storage.files.file_info import FileInfo, of_footer
+from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.event_merge import Int64s, Key, steps
+from acidsql.storage.orc.batches import Head
 from acidsql.storage.orc.damage import naming_damage, reason_of
+from acidsql.storage.orc.footer import Footer, read_checked
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.orc.soundness import check_stripes
 from acidsql.storage.reading.event_reader import dump_file
 from acidsql.storage.reading.originals import OriginalFile, read_originals
 from acidsql.storage.writing.bucketing import bucket_ids as clustered_ids
 from acidsql.storage.writing.event_writer import bucket_ids
 
 _Flags = npt.NDArray[np.bool_]
+_EVENT_TYPES = ("int", "bigint", "int", "bigint", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +113,56 @@ def _plain(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
         from acidsql.storage.files.parquet import read_parquet, rows_of_parquet
 
         promised = rows_of_parquet(file.path)
-        yield from _counted(file, spec, promised, lambda: read_parquet(file.path, spec.row))
+        if spec.all_rows:
+            found = sum(batch.num_rows for batch in read_parquet(file.path, spec.row))
+            yield from _row_count(file, promised, found)
         return
-    info = read_file_info(file.path)
+    footer = _footer(file, spec)
+    info = of_footer(footer)
     if info.is_acid:
         yield Finding(
             file.path, "EVENTS_IN_A_PLAIN_FILE",
             "The file holds ACID events, and its name is that of a file without them.",
         )  # fmt: skip
         return
-    original = OriginalFile(file.path, 0, 0, 0, info.rows)
-    yield from _counted(file, spec, info.rows, lambda: read_originals(original, spec.row))
+    if not spec.all_rows:
+        return
+    totals, rows = Totals(footer, _users(footer, 0, spec)), 0
+    for batch in read_originals(OriginalFile(file.path, 0, 0, 0, info.rows), spec.row):
+        totals.add(batch.columns[-len(spec.row.names) :])
+        rows += batch.num_rows
+    yield from _row_count(file, info.rows, rows)
+    yield from _totals(file, totals)
 
 
-def _counted(
-    file: CheckedFile,
-    spec: CheckSpec,
-    promised: int,
-    read: Callable[[], Iterator[pa.RecordBatch]],
-) -> Iterator[Finding]:
-    if spec.all_rows:
-        yield from _row_count(file, promised, sum(batch.num_rows for batch in read()))
+def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
+    """The footer. With all rows, the indexes are read, too, which no reader of all rows reads."""
+    with filesystem_for(file.path).open_input(file.path) as opened:
+        end = file.size if file.length is None else file.length
+        footer, _, script = read_checked(opened, end)
+        if spec.all_rows:
+            check_stripes(Head(opened, end).read_at, footer, script, indexes=True)
+        return footer
+
+
+def _users(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[int, str, str]]:
+    """The numbers of the user's columns in a footer, with the names and types of the table."""
+    kinds = zip(spec.row.names, map(str, spec.row.types), strict=True)
+    numbers = footer.types[parent].children
+    return [(number, *one) for number, one in zip(numbers, kinds, strict=False)]
 
 
 def _row_count(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
     if promised != rows:
         yield _contradiction(file, f"The footer says {promised} rows, and there are {rows}.")
+
+
+def _totals(file: CheckedFile, totals: Totals) -> Iterator[Finding]:
+    if totals.wrong:
+        names = ", ".join(f"'{name}'" for name in totals.wrong)
+        yield _contradiction(
+            file, f"Its statistics are not those of the values in the column(s) {names}."
+        )
 
 
 def _contradiction(file: CheckedFile, message: str) -> Finding:
@@ -143,8 +173,9 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 
 
 def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    info = read_file_info(file.path, file.length)
-    if not info.is_acid and info.column_names:
+    footer = _footer(file, spec)
+    info = of_footer(footer)
+    if not info.is_acid:
         yield Finding(
             file.path, "NO_EVENTS",
             f"The file has the columns {', '.join(info.column_names)} instead of events.",
@@ -167,10 +198,17 @@ def _events(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
             file.path, "VERSION_MARK_MISSING", "There is no _orc_acid_version in its directory."
         )
     if spec.all_rows:
-        rows = _Rows(file, spec, info, index)
+        rows = _Rows(file, spec, info, index, Totals(footer, _event_columns(footer, spec)))
         for batch in dump_file(file.path, file.length, spec.row):
             rows.add(batch)
         yield from rows.findings(stats)
+
+
+def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]]:
+    numbers = footer.types[0].children
+    names = event.EVENT_COLUMNS[: len(_EVENT_TYPES)]
+    ids = list(zip(numbers, names, _EVENT_TYPES, strict=False))
+    return [*ids, *_users(footer, numbers[-1], spec)]
 
 
 def _stats(info: FileInfo) -> tuple[int, ...] | None:
@@ -199,6 +237,7 @@ class _Rows:
     spec: CheckSpec
     info: FileInfo
     index: list[Key] | None
+    totals: Totals
     _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     _rows: int = 0
@@ -216,6 +255,7 @@ class _Rows:
         self._write_ids(operations, keys, current)
         self._clusters(batch.column(5), operations, keys)
         self._key_index(keys)
+        self.totals.add([*batch.columns[:5], *batch.column(5).flatten()])
         self._rows += batch.num_rows
         self._last = _key(keys, -1)
 
@@ -224,6 +264,7 @@ class _Rows:
             more = f" There are {count} of this kind." if count > 1 else ""
             yield Finding(self.file.path, condition, message + more)
         yield from _row_count(self.file, self.info.rows, self._rows)
+        yield from _totals(self.file, self.totals)
         if stats is not None and stats != tuple(self._counts):
             said = ", ".join(map(str, stats))
             yield _contradiction(

@@ -5,9 +5,8 @@ They need no file's contents. This module runs in the driver only.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from acidsql.acid.findings import Finding
 from acidsql.acid.layout import (
@@ -33,11 +32,14 @@ class Known:
         partitions: The directories of its partitions below the table's; [""] if unpartitioned.
         highest_write_id: The last write id that was allocated.
         highest_txn: The last transaction that was opened.
+        written: For visible write ids, if COMMIT has noted it and no partition was dropped since:
+            how many files it wrote, and how many bytes they have.
     """
 
     partitions: Sequence[str]
     highest_write_id: int
     highest_txn: int
+    written: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def place_of(table: Table, partition: str) -> str:
@@ -66,14 +68,20 @@ def check_names(
 ) -> Iterator[Finding]:
     """The rules that need only the inventory, and what readers take of it."""
     read = {path for listing in listings for path in paths_of(listing)}
-    yield from _of_unknown_partitions(table, found, known)
-    yield from _numbers(table, found, known)
+    yield from check_catalog(table, found, known)
+    yield from _as_committed(table, found, known)
     for one in found:
         if one.path in read:
             yield from _of_data(table, one)
         elif one.bytes == 0 and one.acid is not None and one.state == "visible":
             yield Finding(one.path, "EMPTY_FILE", "The file has no bytes.")
     yield from _strays(table, [one for one in found if one.path not in read])
+
+
+def check_catalog(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+    """The rules about what the metastore knows of each directory."""
+    yield from _of_unknown_partitions(table, found, known)
+    yield from _numbers(table, found, known)
 
 
 def paths_of(listing: Listing) -> Iterator[str]:
@@ -89,10 +97,11 @@ def _of_unknown_partitions(
 ) -> Iterator[Finding]:
     """A partition of which nothing is committed yet is none of these: an open transaction may
     make it."""
+    places = set(known.partitions)
     names = {
         one.partition
         for one in found
-        if one.partition not in known.partitions and one.state == UNKNOWN and one.kind != "litter"
+        if one.partition not in places and one.state == UNKNOWN and one.kind != "litter"
     }
     for name in names:
         yield Finding(
@@ -123,6 +132,33 @@ def _numbers(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator
             yield Finding(path, "ABORTED_DIRECTORY", "The transaction that wrote it was aborted.")
 
 
+def _as_committed(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
+    """Compare the files of each write id with what COMMIT noted, as long as they need be there: a
+    base may replace them in any partition, and so may a wider delta."""
+    there: dict[int, tuple[int, int]] = dict.fromkeys(known.written, (0, 0))
+    replaced: set[tuple[int, int]] = set()
+    places = set(known.partitions)
+    for one in found:
+        if one.acid is None or one.file is None or one.partition not in places:
+            continue
+        first, last = one.acid.min_write_id, one.acid.max_write_id
+        if one.acid.kind is Kind.BASE:
+            replaced.add((0, last))
+        elif one.acid.statement_id is None:
+            replaced.add((first, last))
+        elif first in there:
+            files, size = there[first]
+            there[first] = files + 1, size + (one.bytes or 0)
+    for write_id, promised in known.written.items():
+        is_replaced = any(first <= write_id <= last for first, last in replaced)
+        if there[write_id] != promised and not is_replaced:
+            yield Finding(
+                table.location, "FILES_NOT_AS_COMMITTED",
+                f"Write id {write_id} wrote {promised[0]} files of {promised[1]} bytes, and there "
+                f"are {there[write_id][0]} of {there[write_id][1]} bytes.",
+            )  # fmt: skip
+
+
 def _of_data(table: Table, one: FoundFile) -> Iterator[Finding]:
     bucket = one.bucket
     if bucket is None and not table.is_insert_only:
@@ -138,13 +174,16 @@ def _of_data(table: Table, one: FoundFile) -> Iterator[Finding]:
 
 def _strays(table: Table, others: Iterable[FoundFile]) -> Iterator[Finding]:
     """Visible files that no reader takes, by directory."""
-    strays = [one.path for one in others if one.file and _is_stray(table, one)]
-    for directory, count in Counter(map(directory_of, strays)).items():
-        if count > 1:
-            yield Finding(directory, "STRAY_FILE", f"{count} files in it belong to no table.")
+    strays: dict[str, list[str]] = {}
+    for one in others:
+        if one.file and _is_stray(table, one):
+            strays.setdefault(directory_of(one.path), []).append(one.path)
+    for directory, paths in strays.items():
+        if len(paths) > 1:
+            said = f"No reader takes {len(paths)} files in it."
+            yield Finding(directory, "STRAY_FILE", said)
         else:
-            path = next(path for path in strays if directory_of(path) == directory)
-            yield Finding(path, "STRAY_FILE", "The file belongs to no table.")
+            yield Finding(paths[0], "STRAY_FILE", "No reader takes the file.")
 
 
 def _is_stray(table: Table, one: FoundFile) -> bool:
@@ -157,27 +196,31 @@ def _is_stray(table: Table, one: FoundFile) -> bool:
 # ── one table's or partition's directory ─────────────────────────────────────────────────────
 
 
-def check_pairs(fs: FileSystem, path: str) -> Iterator[Finding]:
-    """The marks of minor compactions in a table's or partition's directory."""
+def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Finding]:
+    """The marks of minor compactions in a table's or partition's directory.
+
+    ``listing``: what a reader reads there. What that replaces may be on the way to be deleted.
+    """
     ranges = _ranges(fs, path)
-    marked = {name for name in ranges if _is_marked(fs, f"{path}/{name}")}
+    named = [one for one in ranges.values() if one.statement_id is None]
+    marked = {one.name for one in named if _is_marked(fs, f"{path}/{one.name}")}
     if any(_twin(name) not in ranges for name in marked):
         ranges = _ranges(fs, path)  # a worker may have renamed the second one meanwhile
+    read = [] if listing is None else listing.state.directories
+    found = []
     for name in sorted(marked & ranges.keys()):
-        twin = _twin(name)
+        twin, own = _twin(name), ranges[name]
+        if any(one.name not in (name, twin) and _replaces(one, own) for one in read):
+            continue
         if twin not in ranges:
-            covered = (one for one in ranges.values() if one.name != name)
-            is_safe = any(_is_inside(one, ranges[name]) for one in covered)
-            yield Finding(
-                f"{path}/{name}",
-                "HALF_OF_A_PAIR" if is_safe else "LOST_HALF_OF_A_PAIR",
-                f"It counts only together with {twin}, which is not there.",
-            )
+            is_safe = any(one.name != name and _is_inside(one, own) for one in ranges.values())
+            condition = "HALF_OF_A_PAIR" if is_safe else "LOST_HALF_OF_A_PAIR"
+            said = f"It counts only together with {twin}, which is not there."
+            found.append(Finding(f"{path}/{name}", condition, said))
         elif twin not in marked:
-            yield Finding(
-                f"{path}/{twin}", "PAIR_MARK_MISSING",
-                f"It counts only together with {name}, and has no {PAIRED_FILE} that says so.",
-            )  # fmt: skip
+            said = f"It counts only together with {name}, and has no {PAIRED_FILE} that says so."
+            found.append(Finding(f"{path}/{twin}", "PAIR_MARK_MISSING", said))
+    return found
 
 
 def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
@@ -187,6 +230,12 @@ def _ranges(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
 
 def _is_marked(fs: FileSystem, path: str) -> bool:
     return any(child.name == PAIRED_FILE for child in fs.list_if_there(path))
+
+
+def _replaces(one: AcidDirectory, other: AcidDirectory) -> bool:
+    if one.kind is Kind.BASE:
+        return other.max_write_id <= one.max_write_id
+    return _is_inside(other, one)
 
 
 def _twin(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from acidsql.acid import event
+from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import in_threads
@@ -30,6 +31,7 @@ class FileInfo:
         column_names: The names of the root's fields.
         row_names: The names of the user's columns: the fields of ``row`` in an event file, else
             ``column_names``.
+        row_types: The types of the user's columns, without what is inside of nested types.
         calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
         of_others: See ``lost_days.is_of_others``.
     """
@@ -39,6 +41,7 @@ class FileInfo:
     user_metadata: Mapping[str, bytes]
     column_names: tuple[str, ...]
     row_names: tuple[str, ...]
+    row_types: tuple[HiveType, ...]
     calendar: int
     of_others: bool = False
 
@@ -82,19 +85,21 @@ def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
 def info_of(file: BinaryIO, length: int) -> FileInfo:
     """Facts from the footer of an open file. ``length``: the file's length in bytes."""
     if length == 0:  # ORC itself reads an empty file as a file without rows
-        return FileInfo(0, (), {}, (), (), 0)
+        return FileInfo(0, (), {}, (), (), (), 0)
     return of_footer(orc_footer.read_footer(file, length))
 
 
 def of_footer(footer: orc_footer.Footer) -> FileInfo:
     """Facts from a footer that was read already."""
-    root = footer.types[0]
-    names = row_names = root.names
+    root = row = footer.types[0]
+    names = root.names
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
-        row_names = footer.types[root.children[-1]].names
+        row = footer.types[root.children[-1]]
+    columns = (footer.types[number] for number in row.children)
+    types = tuple(HiveType(column.kind, column.parameters) for column in columns)
     return FileInfo(
-        footer.rows, footer.stripe_rows, footer.user_metadata, names, row_names, footer.calendar,
-        lost_days.is_of_others(footer),
+        footer.rows, footer.stripe_rows, footer.user_metadata, names, row.names, types,
+        footer.calendar, lost_days.is_of_others(footer),
     )  # fmt: skip
 
 

@@ -11,17 +11,14 @@ from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
 from acidsql.storage.files.file_info import read_file_info
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.files.listing import EventFile
+from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import naming_damage
-from acidsql.storage.orc.footer import OrcType, read_footer, read_tail
+from acidsql.storage.orc.footer import OrcType, read_footer
 from acidsql.storage.orc.lost_days import may_hold
-from acidsql.storage.orc.protobuf import as_bytes, as_int, decode_fields
 
 _NAMELESS = re.compile(r"_col\d+")
 _MISSING = "__acidsql_missing"
-_TYPES = 4  # field of Footer
-_LENGTH, _PRECISION, _SCALE = 4, 5, 6  # fields of Type
 
 
 def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
@@ -37,33 +34,25 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
         end = files.size(path) if length is None else length
-        footer = read_footer(file, end)
-        return _columns(footer.types, read_tail(file, end)[0], path)
+        return _columns(read_footer(file, end).types, path)
 
 
-def _columns(types: Sequence[OrcType], message: bytes, path: str) -> list[tuple[str, str]]:
-    details = [dict(decode_fields(as_bytes(v))) for n, v in decode_fields(message) if n == _TYPES]
-    parameters = [tuple(as_int(d.get(n)) for n in (_LENGTH, _PRECISION, _SCALE)) for d in details]
+def _columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
     if not types or types[0].kind != "struct":
         raise FormatError(f"'{path}' has no columns", path=path)
     root = types[0]
     if [name.lower() for name in root.names] == [n.lower() for n in event.EVENT_COLUMNS]:
         root = types[root.children[-1]]
     return [
-        (name, str(_node(child, types, parameters)))
+        (name, str(_node(child, types)))
         for name, child in zip(root.names, root.children, strict=True)
     ]
 
 
-def _node(number: int, types: Sequence[OrcType], parameters: Sequence[tuple[int, ...]]) -> HiveType:
+def _node(number: int, types: Sequence[OrcType]) -> HiveType:
     orc = types[number]
-    length, precision, scale = parameters[number]
-    children = tuple(_node(child, types, parameters) for child in orc.children)
-    if orc.kind in ("char", "varchar"):
-        return HiveType(orc.kind, (length,))
-    if orc.kind == "decimal":
-        return HiveType(orc.kind, (precision, scale))
-    return HiveType(orc.kind, children=children, names=orc.names)
+    children = tuple(_node(child, types) for child in orc.children)
+    return HiveType(orc.kind, orc.parameters, children, orc.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +62,13 @@ class Names:
     Attributes:
         events: The six event columns. Hive's query-based compaction writes them in lower case.
         row: The user's columns.
+        types: The types of the user's columns, see ``FileInfo``.
         of_others: See ``lost_days.is_of_others``.
     """
 
     events: tuple[str, ...]
     row: tuple[str, ...]
+    types: tuple[HiveType, ...] = ()
     of_others: bool = False
 
 
@@ -106,7 +97,21 @@ def _names(path: str) -> Names:
     info = read_file_info(path)
     if not info.is_acid:
         raise FormatError(f"'{path}' is no file of ACID events", path=path)
-    return Names(info.column_names, info.row_names, info.of_others)
+    return Names(info.column_names, info.row_names, info.row_types, info.of_others)
+
+
+def types_in(path: str) -> tuple[HiveType, ...]:
+    """The types of the user's columns in a file, see ``FileInfo``."""
+    return read_file_info(path).row_types
+
+
+def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
+    """The types of the user's columns in all files, by the directory, or by the file without event
+    columns."""
+    names = names_by_directory([file for listing in listings for file in listing.data])
+    plain = [path for one in listings for group in one.originals for path in group.paths]
+    found = {directory: own.types for directory, own in names.items()}
+    return {**found, **dict(zip(plain, in_threads(types_in, plain), strict=True))}
 
 
 def with_lost_days(paths: Sequence[str]) -> set[str]:

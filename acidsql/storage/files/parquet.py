@@ -179,7 +179,7 @@ def _as_the_tables(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> p
     places = places_of_fields(schema.names, batch.schema.names)
     chosen = [columns[-1 if place is None else place] for place in places]
     rows = pa.StructArray.from_arrays(chosen, names=list(schema.names))
-    return pa.RecordBatch.from_struct_array(conform(rows, schema.struct, calendar))
+    return pa.RecordBatch.from_struct_array(conform(rows, schema, calendar))
 
 
 def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None:

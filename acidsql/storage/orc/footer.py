@@ -83,11 +83,13 @@ class OrcType:
         kind: The type's name in Hive.
         children: The numbers of the child nodes.
         names: The field names of a struct.
+        parameters: As those of a ``HiveType``.
     """
 
     kind: str
     children: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
+    parameters: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,16 +320,21 @@ def _with_names(message: bytes) -> bytes:
 
 def _type(message: bytes) -> OrcType:
     kind, children, names = 0, list[int](), list[str]()
+    numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale
     for number, value in decode_fields(message):
         if number == 1 and isinstance(value, int):
             kind = value
+        elif number in numbers and isinstance(value, int):
+            numbers[number] = value
         elif number == 2:
             # orc_proto.proto says packed, but a writer may also write the numbers one by one.
             children += [value] if isinstance(value, int) else varints(value)
         elif number == 3:
             names.append(as_bytes(value).decode())
     word = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
-    return OrcType(word, tuple(children), tuple(names))
+    length, *decimal = numbers.values()
+    parameters = {"char": (length,), "varchar": (length,), "decimal": tuple(decimal)}
+    return OrcType(word, tuple(children), tuple(names), parameters.get(word, ()))
 
 
 def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from acidsql.acid import event
 from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import FormatError, WriteError
+from acidsql.storage.orc.casts import cast
 from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
 
 _PLAIN = {
@@ -182,52 +184,54 @@ def nested(
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def conform(row: pa.StructArray, target: pa.StructType, calendar: int) -> pa.StructArray:
+def conform(
+    row: pa.StructArray, schema: RowSchema, calendar: int, own: Sequence[HiveType] = ()
+) -> pa.StructArray:
     """Convert rows that were read from a file to the table's types, as Hive 4 does.
 
     Columns are matched by position; fields of structs within them by name, ignoring case. Missing
     columns and fields are null, surplus ones are left out. Timestamps are cut to microseconds. If a
-    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days.
+    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days. Values of
+    another type are converted, see ``casts``.
 
     Args:
         row: The rows from Arrow's ORC reader.
-        target: The table's columns.
+        schema: The table's columns.
         calendar: The calendar in the file's footer, or ``CALENDAR_JULIAN_DATES``.
+        own: The types of these columns in the file, as far as they are known.
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
     """
     _, parts = exact_children(row)
-    parts += [pa.nulls(len(row))] * (target.num_fields - len(parts))
+    parts += [pa.nulls(len(row))] * (len(schema.names) - len(parts))
     columns = []
-    for field, part in zip(target, parts, strict=False):
+    whole = zip_longest(schema.names, schema.hive.children, parts, own)
+    for name, node, part, kind in islice(whole, len(schema.names)):
         try:
-            columns.append(_conformed(part, field.type, calendar))
+            columns.append(_conformed(part, node, calendar, kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise FormatError(f"column '{field.name}' cannot be read: {error}") from error
-    return nested(row.is_null(), None, columns, target)
+            raise FormatError(f"column '{name}' cannot be read: {error}") from error
+    return nested(row.is_null(), None, columns, schema.struct)
 
 
-def _conformed(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
-    if not pa.types.is_nested(target) or not pa.types.is_nested(array.type):
-        return _leaf(array, target, calendar)
+def _conformed(
+    array: pa.Array, target: HiveType, calendar: int, own: HiveType | None = None
+) -> pa.Array:
+    if not target.children or not pa.types.is_nested(array.type):
+        return _leaf(array, target, calendar, own)
     offsets, parts = exact_children(array)
-    if pa.types.is_map(target):
-        types = [target.key_type, target.item_type]
-    else:
-        types = [target.field(i).type for i in range(target.num_fields)]
-    if pa.types.is_struct(target):
+    if target.kind == "struct":
         parts = [*parts, pa.nulls(len(array))]  # the last array (index -1) is for missing fields
         parts = [parts[i] for i in _places(target, array.type)]
-    pairs = zip(parts, types, strict=True)
+    pairs = zip(parts, target.children, strict=True)
     columns = [_conformed(part, kind, calendar) for part, kind in pairs]
-    return nested(array.is_null(), offsets, columns, target)
+    return nested(array.is_null(), offsets, columns, arrow_type(target))
 
 
-def _places(target: pa.StructType, found: pa.StructType) -> list[int]:
+def _places(target: HiveType, found: pa.StructType) -> list[int]:
     """The positions of the table's fields in a struct of a file; -1 for a missing field."""
-    own = [field.name for field in found]
-    places = places_of_fields([field.name for field in target], own)
+    places = places_of_fields(target.names, [field.name for field in found])
     return [-1 if place is None else place for place in places]
 
 
@@ -252,16 +256,17 @@ def places_of_fields(wanted: Sequence[str], own: Sequence[str]) -> list[int | No
     return places
 
 
-def _leaf(array: pa.Array, target: pa.DataType, calendar: int) -> pa.Array:
+def _leaf(array: pa.Array, target: HiveType, calendar: int, own: HiveType | None) -> pa.Array:
+    kind = arrow_type(target)
     if pa.types.is_null(array.type):
-        return pa.nulls(len(array), target)
+        return pa.nulls(len(array), kind)
     if pa.types.is_date32(array.type) and calendar != CALENDAR_PROLEPTIC:
         array = _proleptic(array)
     if pa.types.is_timestamp(array.type):
         array = _micros(array)
         if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
             array = _proleptic_timestamps(array)
-    return array if array.type == target else array.cast(target)
+    return cast(array, target, kind, own)
 
 
 def _proleptic(array: pa.Array) -> pa.Array:

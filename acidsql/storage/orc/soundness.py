@@ -16,6 +16,7 @@ from collections.abc import Callable
 from acidsql.errors import FormatError
 from acidsql.storage.orc.compression import check_chunks, decompress
 from acidsql.storage.orc.footer import Footer, PostScript
+from acidsql.storage.orc.protobuf import decode_fields
 from acidsql.storage.orc.run_bounds import all_within
 from acidsql.storage.orc.stripe import LENGTH, ROW_INDEX, SECONDARY, Stripe, stripe_footer
 
@@ -28,36 +29,49 @@ _TRUSTED = {
 }  # fmt: skip
 
 
-def check_stripes(read_at: Callable[[int, int], bytes], footer: Footer, script: PostScript) -> None:
+def check_stripes(
+    read_at: Callable[[int, int], bytes],
+    footer: Footer,
+    script: PostScript,
+    *,
+    indexes: bool = False,
+) -> None:
     """Check all stripes of a file.
 
     Args:
         read_at: Returns the file's bytes between two positions.
         footer: The file's footer.
         script: The file's postscript.
+        indexes: Decompress the indexes, too. A reader without a condition does not read them.
 
     Raises:
         FormatError: A stripe is damaged.
     """
     for stripe in footer.stripes:
         try:
-            _check(read_at, footer, script.compression, stripe)
+            _check(read_at, footer, script.compression, stripe, indexes=indexes)
         except FormatError as error:
             offset = error.parameters.get("offset", stripe.offset)
             raise FormatError(error.message, offset=offset) from error
 
 
 def _check(
-    read_at: Callable[[int, int], bytes], footer: Footer, compression: int, stripe: Stripe
+    read_at: Callable[[int, int], bytes],
+    footer: Footer,
+    compression: int,
+    stripe: Stripe,
+    *,
+    indexes: bool,
 ) -> None:
     found = stripe_footer(read_at, stripe, compression)
     if len(found.has_new_runs) != len(footer.types):
         raise FormatError("a stripe has not all columns", offset=stripe.footer_offset)
     for stream in found.streams:
-        # Indexes are not read: the reader gets no condition.
-        if stream.kind >= ROW_INDEX or stream.column >= len(footer.types):
-            continue
         begin = stripe.offset + stream.offset
+        if stream.kind >= ROW_INDEX or stream.column >= len(footer.types):
+            if indexes:
+                _check_index(read_at(begin, begin + stream.length), compression, begin)
+            continue
         if begin + stream.length > stripe.footer_offset:
             raise FormatError("a stream is longer than its stripe", offset=begin)
         check_chunks(read_at, begin, begin + stream.length, compression)
@@ -68,3 +82,11 @@ def _check(
             is_new = found.has_new_runs[stream.column]
             if not all_within(data, most, signed=signed, is_new=is_new):
                 raise FormatError(f"column {stream.column} has impossible {what}", offset=begin)
+
+
+def _check_index(data: bytes, compression: int, begin: int) -> None:
+    try:
+        for _ in decode_fields(decompress(data, compression)):
+            pass
+    except FormatError as error:
+        raise FormatError(f"an index is damaged: {error.message}", offset=begin) from error

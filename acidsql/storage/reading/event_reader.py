@@ -207,7 +207,8 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
     with naming_damage(path):
         for batch, info in read_batches(path, length):
             need_events(batch, path)
-            row = conform(cast(pa.StructArray, batch.column(5)), schema.struct, info.calendar)
+            row = cast(pa.StructArray, batch.column(5))
+            row = conform(row, schema, info.calendar, info.row_types)
             paths = pa.repeat(pa.scalar(path, pa.string()), batch.num_rows)
             columns = [*batch.columns[:5], row, paths]
             yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_COLUMNS, "path"])

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.evolution import is_cast
 from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import TYPES
@@ -22,7 +23,7 @@ from acidsql.storage.columns import (
     shown_type,
 )
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.files.orc_schema import columns_of, with_lost_days
+from acidsql.storage.files.orc_schema import columns_of, types_in, with_lost_days
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
 from acidsql.storage.orc.row_schema import RowSchema
@@ -85,7 +86,7 @@ def read_inserts_only(
         if any_writer:
             need_readable(paths, RowSchema.of((c.name, c.type) for c in table.columns))
         rows = _parquet(spark, table, paths, told)
-    elif _is_misread(spark, table, paths if any_writer else []):
+    elif _is_misread(spark, table, paths, any_writer=any_writer):
         rows = python_rows(spark, table, plain_reads(files), of_file=needed([], virtual))
         values = partition_values(table, list(files), PARTITION)
     else:
@@ -103,12 +104,19 @@ def _no_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> Dat
     return as_char(spark.createDataFrame([], ddl), table)
 
 
-def _is_misread(spark: SparkSession, table: Table, paths: Sequence[str]) -> bool:
-    """Whether Spark's ORC reader shows other values than stored; ``paths``: files to look into."""
+def _is_misread(
+    spark: SparkSession, table: Table, paths: Sequence[str], *, any_writer: bool
+) -> bool:
+    """Whether Spark's ORC reader shows other values than Hive's."""
     timestamps = has_timestamp(column.type for column in table.columns)
     if timestamps and jvm.zone_offset_micros(spark) is None:
         return True
-    return bool(with_lost_days(paths))
+    if any_writer and with_lost_days(paths):
+        return True
+    # All files of a directory have the same types, unless they are another writer's.
+    looked = paths if any_writer else {path.rpartition("/")[0]: path for path in paths}.values()
+    types = [parse_type(column.type) for column in table.columns]
+    return any(any(map(is_cast, own, types)) for own in in_threads(types_in, looked))
 
 
 def _orc(

@@ -55,7 +55,7 @@ def read_events(
             need_events(batch, path)
             kept = only(batch, pc.equal(batch.column(0), event.INSERT))
             row = cast(pa.StructArray, kept.column(5))
-            users = conform(row, schema.struct, info.calendar)
+            users = conform(row, schema, info.calendar, info.row_types)
             columns = [kept.column(i) for i in (1, 2, 3, 4)] + users.flatten()
             yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))
 
@@ -70,9 +70,10 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
     Raises:
         FormatError: It is no event file.
     """
-    with opened(path, length) as reader:
-        if reader is None:
+    with opened(path, length) as found:
+        if found is None:
             return
+        reader, _ = found
         names = event_names(reader, path)
         for stripe in range(reader.nstripes):
             batch = reader.read_stripe(stripe, columns=names[:5])
@@ -125,8 +126,9 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 
 
 @contextmanager
-def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
-    """Open a file. None for an empty file, which ORC itself reads as a file without rows."""
+def opened(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
+    """Open a file, and read its footer. None for an empty file, which ORC itself reads as a file
+    without rows."""
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
         end = files.size(path) if length is None else length
@@ -136,7 +138,7 @@ def opened(path: str, length: int | None) -> Iterator[orc.ORCFile | None]:
         footer, _, script = orc_footer.read_checked(file, end)
         head = Head(file, end)
         check_stripes(head.read_at, footer, script)
-        yield orc.ORCFile(head.native())
+        yield orc.ORCFile(head.native()), of_footer(footer)
 
 
 def only(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:

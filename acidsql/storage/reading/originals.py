@@ -104,7 +104,7 @@ def read_originals(
     with naming_damage(file.path):
         for batch, info in read_batches(file.path, exact=exact):
             rows = batch.num_rows
-            users = conform(batch.to_struct_array(), schema.struct, info.calendar)
+            users = conform(batch.to_struct_array(), schema, info.calendar, info.row_types)
             write_ids, properties, row_ids = _row_ids(file, row_id, rows)
             columns = [write_ids, properties, row_ids, write_ids, *users.flatten()]
             yield pa.RecordBatch.from_arrays(columns, names=flat_names(schema))

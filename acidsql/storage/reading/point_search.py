@@ -33,15 +33,13 @@ from acidsql.acid.predicate import (
     columns_of,
 )
 from acidsql.acid.table import Column, Table
-from acidsql.acid.types import parse_type
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import FormatError
 from acidsql.storage.columns import has_timestamp
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
-from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.file_info import FileInfo
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.listing import Listing
-from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.deletion_vectors import DeletionVectors
 from acidsql.storage.reading.event_reader import FileRead, plan_reads, visible
@@ -87,8 +85,6 @@ class Search:
 def searchable(table: Table, listings: Sequence[Listing], condition: Predicate) -> Predicate:
     """The part of a condition by which the driver can search; ANYTHING if it should not search."""
     kinds = {column.name: column.type for column in table.columns}
-    if has_timestamp(kinds.values()) and not _ARROW_SEES_OVERFLOW:
-        return ANYTHING
     if any(listing.originals for listing in listings):  # originals store no row ids
         return ANYTHING
     if sum(file.size for listing in listings for file in listing.data) > BYTES_MAX:
@@ -148,10 +144,11 @@ def _rows_of(table: Table, ordinals: Iterable[int]) -> RowSchema:
 def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None:
     path, found = str(read.path), list[pa.Table]()
     try:
-        with naming_missing(path), opened(path, read.length) as reader:
-            if reader is None:
+        with naming_missing(path), opened(path, read.length) as known:
+            if known is None:
                 return found
-            file = _File(reader, number, read, what)
+            reader, info = known
+            file = _File(reader, info, number, read, what)
             for stripe in range(reader.nstripes):
                 part = file.search(stripe)
                 if part is None:
@@ -165,14 +162,20 @@ def _in_file(number: int, read: FileRead, what: Search) -> list[pa.Table] | None
 class _File:
     """A file of events, read stripe by stripe and column by column."""
 
-    def __init__(self, reader: Any, number: int, read: FileRead, what: Search) -> None:
-        self._reader, self._number, self._read, self._what = reader, number, read, what
+    def __init__(
+        self, reader: Any, info: FileInfo, number: int, read: FileRead, what: Search
+    ) -> None:
+        self._reader, self._info = reader, info
+        self._number, self._read, self._what = number, read, what
         self._events = event_names(reader, str(read.path))
         row = reader.schema.field(len(self._events) - 1).type
         self._fields = [row.field(i).name for i in range(row.num_fields)]
         if any(set(name) & {".", "`"} for name in self._fields):
             raise FormatError("ORC would take the name of a column for the path of another")
         has_moments = has_timestamp(column.type for column in self._columns)
+        has_moments |= any(kind.kind == "timestamp" for kind in info.row_types)
+        if has_moments and not _ARROW_SEES_OVERFLOW:
+            raise FormatError("Arrow does not tell which timestamps it cannot hold")
         if has_moments and time_zones(str(read.path), read.length) - {"UTC", "GMT"}:
             raise FormatError("ORC's C++ reads some timestamps of other zones wrongly")
 
@@ -235,13 +238,8 @@ class _File:
             columns = [f"{self._events[-1]}.{name}" for name in here]
             (row,) = self._reader.read_stripe(stripe, columns=columns).columns
         row = row if places is None else row.take(pa.array(places))
-        return conform(row, _rows_of(self._what.table, ordinals).struct, self._calendar)
-
-    @cached_property
-    def _calendar(self) -> int:
-        if not any(parse_type(c.type).holds("date", "timestamp") for c in self._columns):
-            return CALENDAR_PROLEPTIC  # no column depends on the calendar
-        return read_file_info(str(self._read.path), self._read.length).calendar
+        own = [self._info.row_types[i] for i in ordinals if i < len(self._fields)]
+        return conform(row, _rows_of(self._what.table, ordinals), self._info.calendar, own)
 
 
 def holds(predicate: Predicate, columns: Mapping[str, pa.Array]) -> pa.Array:

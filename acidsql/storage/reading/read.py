@@ -80,12 +80,12 @@ def read_rows(
     if refuse_lost is not None:
         refuse_lost(where)
     listings = _listed(table, where, write_ids, txns, is_kept)
-    if table.is_insert_only:
-        files, sizes = _plain_files(listings)
-        known = sizes if is_fast else {}
-        return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
     is_little = sum(file.size for one in listings for file in one.data) < MUCH_DATA
     with naming_missing(table.location):
+        if table.is_insert_only:
+            files, sizes = _plain_files(listings)
+            known = sizes if is_fast else {}
+            return read_inserts_only(spark, table, files, table.file_format, known, virtual=virtual)
         what = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
         if is_little or not is_fast:
             return scan(spark, what)

@@ -10,8 +10,9 @@ all tested):
 * The scan names exact files, never a directory, and escapes glob characters (``open_files``).
 
 Python tasks read all other files: files without event columns, streamed files with a committed
-length, tables with timestamps if the JVM's time zone has daylight saving time, and files of other
-writers that may hold days which Spark's reader shows as others (``lost_days``).
+length, tables with timestamps if the JVM's time zone has daylight saving time, files of other
+writers that may hold days which Spark's reader shows as others (``lost_days``), and files from
+before a change of a column's type that Spark's reader does not convert as Hive's does.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid import event
+from acidsql.acid.evolution import is_cast
 from acidsql.acid.predicate import ANYTHING, EVERYTHING, Demand, columns_of
 from acidsql.acid.table import Table
+from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.storage.columns import has_timestamp, quote, read_type, shown, shown_type
@@ -255,6 +258,7 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
     file for the names that *the file* has at these positions.
     """
     wanted = [column.name for column in table.columns]
+    types = [parse_type(column.type) for column in table.columns]
     files = [file for listing in listings for file in listing.data]
     names = names_by_directory(files)
     lost = with_lost_days([one.path for one in files if names[one.place].of_others])
@@ -263,7 +267,8 @@ def _by_names(table: Table, listings: Sequence[Listing]) -> dict[Names | None, l
         parts: dict[Names | None, list[EventFile]] = {}
         for file in listing.data:
             own = names[file.place]
-            row = None if file.path in lost else names_at_positions(own.row, wanted)
+            is_misread = file.path in lost or any(map(is_cast, own.types, types))
+            row = None if is_misread else names_at_positions(own.row, wanted)
             parts.setdefault(Names(own.events, row) if row else None, []).append(file)
         for key, files in parts.items():
             found.setdefault(key, []).append(replace(listing, data=tuple(files)))

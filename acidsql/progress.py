@@ -1,0 +1,79 @@
+"""One line that says what a statement does, from its third second on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from acidsql.errors import AcidSqlError
+from acidsql.metastore.interface import LockState
+from acidsql.session import Session
+from acidsql.storage.files.sizes import size
+from acidsql.storage.spark.job_progress import Tasks, running_tasks, tagged_jobs
+from acidsql.txn.locks import describe
+
+Show = Callable[
+    [str | None], None
+]  # shows a line in the place of the last one; None: takes it away
+_FIRST_S, _NEXT_S = 2.0, 0.5
+
+
+@contextmanager
+def shown(
+    session: Session, text: str, show: Show, *, first_s: float = _FIRST_S, next_s: float = _NEXT_S
+) -> Iterator[None]:
+    """Show the progress of the statement that runs inside, if it takes more than two seconds.
+
+    Args:
+        session: The session that runs the statement.
+        text: The statement.
+        show: Shows a line; another thread calls it.
+        first_s: The first line comes after so many seconds.
+        next_s: The time between two lines.
+    """
+    tag, ended = f"acidsql-{uuid4()}", threading.Event()
+
+    def watch() -> None:
+        if ended.wait(first_s):
+            return
+        try:
+            while not ended.is_set():
+                # The statement must not fail because its progress cannot be shown.
+                with suppress(Exception):
+                    show(line(session, text, running_tasks(session.spark, tag)))
+                ended.wait(next_s)
+        finally:
+            show(None)
+
+    thread = threading.Thread(target=watch, name="acidsql progress", daemon=True)
+    with tagged_jobs(session.spark, tag):
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def line(session: Session, text: str, tasks: Tasks) -> str:
+    """What a statement does now: the tasks of its job, or the lock that it waits for."""
+    if tasks.total:
+        read = f", {tasks.rows:,} rows, {size(tasks.bytes)} read" if tasks.rows else ""
+        return f"{tasks.done} of {tasks.total} tasks are done, {tasks.running} run{read}"
+    return _waits_for(session, text) or "in the driver: plan, files, commit"
+
+
+def _waits_for(session: Session, text: str) -> str | None:
+    """The lock that a statement waits for, in words; None if it waits for none."""
+    try:
+        locks = session.metastore.show_locks()
+    except AcidSqlError:
+        return None
+    places = {(one.lock_id, one.internal_id): one for one in locks}
+    for one in locks:
+        is_ours = bool(one.agent_info) and text.startswith(one.agent_info.rstrip("…"))
+        if one.state is LockState.WAITING and is_ours and one.blocked_by in places:
+            return f"waits for a lock. {describe(places[one.blocked_by])}"
+    return None

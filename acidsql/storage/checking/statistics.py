@@ -1,0 +1,123 @@
+"""The statistics in an ORC footer, compared with the values that were read.
+
+ORC has no checksums. But a footer has the number of values of each column, the least and the
+greatest integer or text, the sum of the integers, and the length of all texts together. So most
+changed bits of integers, and some of texts, are noticed. This module runs in workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid.types import parse_type
+from acidsql.errors import FormatError
+from acidsql.storage.orc.footer import Footer
+from acidsql.storage.orc.protobuf import as_bytes, decode_fields
+
+_VALUES, _INTEGERS, _STRINGS = 1, 2, 4  # fields of ColumnStatistics
+_GROUPS = {
+    "tinyint": _INTEGERS, "smallint": _INTEGERS, "int": _INTEGERS, "bigint": _INTEGERS,
+    "string": _STRINGS,
+}  # fmt: skip
+_MIN, _MAX, _SUM = 1, 2, 3  # fields of IntegerStatistics; of StringStatistics, SUM counts bytes
+_LOW = (1 << 32) - 1
+
+
+@dataclass(slots=True)
+class _Column:
+    """What the footer says about a column, and what its values have come to so far."""
+
+    name: str
+    promised: dict[str, Any]
+    found: dict[str, Any]
+
+    def add(self, array: pa.Array) -> None:
+        self._plus("values", len(array) - array.null_count)
+        if array.null_count == len(array):
+            return
+        if pa.types.is_integer(array.type):
+            self._bounds(array)
+            wide = array.cast(pa.int64())
+            # In halves, because the sum may have more than 64 bits.
+            high, low = pc.shift_right(wide, 32), pc.bit_wise_and(wide, _LOW)
+            self._plus("sum", (pc.sum(high).as_py() << 32) + pc.sum(low).as_py())
+        elif pa.types.is_string(array.type):
+            self._bounds(array.cast(pa.binary()))  # ORC, too, compares bytes
+            self._plus("sum", pc.sum(pc.binary_length(array)).as_py())
+
+    def _bounds(self, array: pa.Array) -> None:
+        bounds = pc.min_max(array).as_py()
+        self.found["least"] = min(self.found.get("least", bounds["min"]), bounds["min"])
+        self.found["greatest"] = max(self.found.get("greatest", bounds["max"]), bounds["max"])
+
+    def _plus(self, name: str, more: int) -> None:
+        self.found[name] = self.found.get(name, 0) + more
+
+    @property
+    def is_wrong(self) -> bool:
+        # A promise about no values is none.
+        return any(self.found.get(name, number) != number for name, number in self.promised.items())
+
+
+class Totals:
+    """The columns of a file.
+
+    Args:
+        footer: The file's footer.
+        columns: The numbers of the columns in the footer, with their names and the types of the
+            arrays that come. A column that has another type in the file is not compared.
+    """
+
+    def __init__(self, footer: Footer, columns: Sequence[tuple[int, str, str]]) -> None:
+        known = columns if _are_complete(footer) else []
+        self._columns = [
+            _Column(name, _promised(footer, number, kind), {}) for number, name, kind in known
+        ]
+
+    def add(self, arrays: Sequence[pa.Array]) -> None:
+        """Add the values of a batch, the columns in order."""
+        for column, array in zip(self._columns, arrays, strict=False):
+            if column.promised:
+                column.add(array)
+
+    @property
+    def wrong(self) -> list[str]:
+        """The names of the columns whose values are not as the footer says."""
+        return [column.name for column in self._columns if column.is_wrong]
+
+
+def _are_complete(footer: Footer) -> bool:
+    """Whether the statistics are about all rows. Those of Hive's streaming are about the rows since
+    the last commit."""
+    try:
+        root = dict(decode_fields(footer.statistics[0]))
+    except (FormatError, IndexError):
+        return False
+    return root.get(_VALUES) == footer.rows
+
+
+def _promised(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
+    kind = parse_type(hive_type).kind
+    if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":
+        return {}
+    try:
+        said = dict(decode_fields(footer.statistics[number]))
+        found: dict[str, Any] = {"values": said[_VALUES]} if _VALUES in said else {}
+        if (group := _GROUPS.get(kind)) is not None and group in said:
+            bounds = dict(decode_fields(as_bytes(said[group])))
+            for name, tag in (("least", _MIN), ("greatest", _MAX), ("sum", _SUM)):
+                if tag in bounds:
+                    value = bounds[tag]
+                    found[name] = _signed(value) if isinstance(value, int) else value
+    except FormatError:
+        return {}  # statistics that cannot be read promise nothing
+    return found
+
+
+def _signed(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)

@@ -1,0 +1,161 @@
+"""Values of old files as values of a column's present type, if the type was changed since.
+
+They are what Hive's reader shows, ORC's ``ConvertTreeReaderFactory``: a number, day or time that
+became a text; a text that became shorter, or a DOUBLE; a number that became a FLOAT or DOUBLE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acidsql.acid.evolution import TEXTS
+from acidsql.acid.types import HiveType
+
+_EXPONENTS = range(-3, 7)  # Java writes such numbers without an exponent
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java's String.trim takes away
+_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)(?:(?P<word>NaN|Infinity)"
+    r"|(?P<plain>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
+    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
+)
+
+
+def cast(array: pa.Array, target: HiveType, kind: pa.DataType, own: HiveType | None) -> pa.Array:
+    """The values as values of another type.
+
+    Args:
+        array: The values.
+        target: The type of the table's column.
+        kind: The same type in Arrow.
+        own: The type of the file's column; None if only Arrow's type is known.
+
+    Raises:
+        ArrowInvalid, ArrowNotImplementedError: There is no such conversion, or a value does not
+            fit.
+    """
+    if own == target and array.type == kind:
+        return array
+    if target.kind in TEXTS:
+        is_padded = own is not None and own.kind == "char" and target.kind != "char"
+        text = _text(array)
+        return _cut(pc.utf8_rtrim(text, characters=" ") if is_padded else text, target)
+    if target.kind in ("float", "double"):
+        return _double(array).cast(kind, safe=False)
+    return array if array.type == kind else array.cast(kind)
+
+
+def _text(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return pc.if_else(array, "TRUE", "FALSE")
+    if pa.types.is_floating(kind):
+        return _each(array, java_text, pa.string())
+    if pa.types.is_decimal(kind):
+        return _each(array, _decimal_text, pa.string())
+    if pa.types.is_date32(kind):
+        return _moment_text(array, pa.int32(), "D")
+    if pa.types.is_timestamp(kind):
+        return _moment_text(array, pa.int64(), "us")
+    return array if pa.types.is_string(kind) else array.cast(pa.string())
+
+
+def _double(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_string(kind):
+        return _each(array, parsed_double, pa.float64())
+    if pa.types.is_decimal(kind):
+        return _each(array, float, pa.float64())  # Arrow's own cast does not round to the nearest
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    if pa.types.is_temporal(kind):
+        raise pa.ArrowNotImplementedError(f"no reader shows {kind} as a number")
+    return array.cast(pa.float64(), safe=False)
+
+
+def _each(array: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
+    values = array.to_pylist()
+    return pa.array([None if value is None else convert(value) for value in values], kind)
+
+
+def _cut(array: pa.Array, target: HiveType) -> pa.Array:
+    """The texts without what a CHAR or VARCHAR has no room for."""
+    if not target.parameters or (pc.max(pc.utf8_length(array)).as_py() or 0) <= (
+        length := target.parameters[0]
+    ):
+        return array
+    return pc.utf8_slice_codeunits(array, 0, length)
+
+
+def _decimal_text(value: Decimal) -> str:
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
+    """Days or microseconds since 1970 as texts; a fraction of a second ends with its last digit
+    that is no 0."""
+    numbers = array.cast(number).fill_null(0).to_numpy().astype(np.int64)
+    texts = np.datetime_as_string(numbers.view(f"datetime64[{unit}]")).tolist()
+    valid = array.is_valid().to_pylist()
+    return pa.array(
+        [_moment(text) if known else None for text, known in zip(texts, valid, strict=True)],
+        pa.string(),
+    )
+
+
+def _moment(text: str) -> str:
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    year, _, rest = text.removeprefix("-").partition("-")
+    sign = "-" if text[0] == "-" else "+" if len(year) > len("9999") else ""
+    return f"{sign}{year.zfill(4)}-{rest.replace('T', ' ')}"
+
+
+def java_text(value: float) -> str | None:
+    """A DOUBLE as ``Double.toString`` of Java 19 and newer writes it: the fewest digits that tell
+    it from its neighbours. None for NaN, which Hive shows as NULL."""
+    if value != value:
+        return None
+    sign = "-" if str(value)[0] == "-" else ""
+    if value in (0.0, np.inf, -np.inf):
+        return sign + ("Infinity" if value else "0.0")
+    value = abs(value)
+    shortest = Decimal(repr(value))
+    digits, exponent = _digits(shortest), shortest.adjusted()
+    if len(digits) == 1:
+        # Java writes at least two digits. If the second is not 0, they may be nearer.
+        two = Decimal(f"{value:.1e}")
+        if float(two) == value:
+            digits, exponent = _digits(two), two.adjusted()
+    if exponent not in _EXPONENTS:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
+
+
+def _digits(value: Decimal) -> str:
+    return "".join(map(str, value.as_tuple().digits)).rstrip("0")
+
+
+def parsed_double(text: str) -> float | None:
+    """The value that ``Double.parseDouble`` of Java gives a text; None if there is none."""
+    found = _NUMBER.fullmatch(text.strip(_BLANKS))
+    if found is None:
+        return None
+    if found["hex"]:
+        try:
+            value = float.fromhex(found["hex"])
+        except OverflowError:
+            value = float("inf")
+    else:
+        value = float(found["word"] or found["plain"])
+    return -value if found["sign"] == "-" else value

@@ -1,0 +1,112 @@
+"""The line that says what a statement does."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import acidsql
+from acidsql import magic
+from acidsql.progress import line, shown
+from acidsql.storage.spark.job_progress import Tasks, running_tasks, tagged_jobs
+
+
+class Line:
+    """Keeps what is shown; ``seen`` is set when a line contains a text."""
+
+    def __init__(self, awaited: str = "") -> None:
+        self.lines: list[str | None] = []
+        self.awaited, self.seen = awaited, threading.Event()
+
+    def show(self, text: str | None) -> None:
+        self.lines.append(text)
+        if text is not None and self.awaited in text:
+            self.seen.set()
+
+
+def test_tasks_in_words():
+    assert line(None, "", Tasks(8, 3, 2)) == "3 of 8 tasks are done, 2 run"
+    read = line(None, "", Tasks(8, 3, 2, rows=12345, bytes=1_500_000))
+    assert read == "3 of 8 tasks are done, 2 run, 12,345 rows, 1.5 MB read"
+
+
+def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
+    told = Line("tasks are done")
+    with shown(acid, "SELECT", told.show, first_s=0, next_s=0.01):
+        rows = 8
+        while not told.seen.is_set():
+            assert spark.range(0, rows, 1, 4).repartition(3).selectExpr("sum(id)").collect()
+            rows *= 10
+    assert told.lines[-1] is None
+    assert any(text and "of 4 tasks" in text for text in told.lines)
+
+
+def test_only_the_jobs_of_the_thread_are_counted(acid, spark):
+    with tagged_jobs(spark, "other"):
+        spark.range(5).count()
+    assert running_tasks(spark, "other") == Tasks()  # they have ended
+    assert running_tasks(spark, "nobody") == Tasks()
+    assert "other" not in spark.sparkContext.getJobTags()
+
+
+def test_a_lock_that_a_statement_waits_for_is_told_with_its_holder(acid, spark):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    other = spark.newSession()
+
+    with acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url) as writer:
+        writer.sql("BEGIN")
+        writer.sql("UPDATE t SET id = 2")
+        update, told = "UPDATE t SET id = id + 1", Line("waits for a lock")
+
+        def wait() -> None:
+            with shown(acid, update, told.show, first_s=0, next_s=0.01):
+                acid.sql(update)
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        assert told.seen.wait(60)
+        writer.sql("COMMIT")
+        waiter.join()
+    waits = next(text for text in told.lines if text and "waits" in text)
+    assert "UPDATE t SET id = 2" in waits and "default.t" in waits
+    assert [row.id for row in acid.table("t").collect()] == [3]
+
+
+def test_a_short_statement_shows_nothing_and_an_error_comes_through(acid):
+    told = Line()
+    with shown(acid, "SELECT 1", told.show):
+        acid.sql("SELECT 1").collect()
+    with pytest.raises(ZeroDivisionError), shown(acid, "SELECT 1", told.show):
+        raise ZeroDivisionError
+    assert told.lines == []
+
+
+def test_a_progress_that_cannot_be_shown_does_not_fail_its_statement(acid):
+    asked = threading.Event()
+
+    def show(text: str | None) -> None:
+        asked.set()
+        if text is not None:
+            raise OSError("no terminal")
+
+    with shown(acid, "SELECT 1", show, first_s=0, next_s=0.01):
+        assert asked.wait(60)
+
+
+def test_a_notebook_has_one_line_that_changes(monkeypatch):
+    handles = []
+
+    def display(content, display_id):
+        assert display_id
+        handles.append([content.data])
+        return SimpleNamespace(update=lambda new: handles[-1].append(new.data))
+
+    monkeypatch.setattr(magic, "display", display)
+    told = magic._Line()
+    told.show(None)
+    for text in ("1 < 2", "2 of 2", None):
+        told.show(text)
+    assert handles == [["<small>1 &lt; 2</small>", "<small>2 of 2</small>", ""]]
