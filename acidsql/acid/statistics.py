@@ -65,7 +65,11 @@ def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
     text = f"{size.get('bytes')} bytes"
     if rows and rows.get("version") == size.get("version"):
         text += f", {rows.get('rows')} rows"
-    return [("Statistics", text), ("Statistics Of", f"{_of(size)}, {size.get('files')} files")]
+    files = size.get("files")
+    return [
+        ("Statistics", text),
+        ("Statistics Of", f"{_of(size)}, {files} file{'s' * (files != 1)}"),
+    ]
 
 
 def column_facts(

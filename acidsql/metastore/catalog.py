@@ -73,6 +73,13 @@ class Catalog(Protocol):
         """A table that is no ACID table, or a materialized view, or None. *Read-only.* A metastore
         that has only ACID tables and views knows none."""
 
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
+        """Make a full-ACID table of one that ``foreign_table`` knows. *Idempotent.* The caller has
+        checked its files: they are its rows, with write id 0. ``rows``: how many there are in each
+        partition's directory, or in the table's own."""
+
     def glance(self, name: TableName) -> Table | None:
         """As ``get_table``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
         *Read-only.*

@@ -31,6 +31,7 @@ class ForeignTable:
         partitions: Its partitions, which may lie anywhere.
         text: How to read its text files.
         refusal: Why acidsql cannot read it, and what to do.
+        is_external: Its files are not its own: DROP leaves them.
     """
 
     name: TableName
@@ -38,6 +39,7 @@ class ForeignTable:
     partitions: tuple[Partition, ...] = ()
     text: TextFormat = TextFormat()
     refusal: str = ""
+    is_external: bool = False
 
     def need_table(self) -> Table:
         """The table to read. Raises UnsupportedError if acidsql cannot read it."""

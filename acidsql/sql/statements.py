@@ -278,6 +278,17 @@ class UnsetTableProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class ConvertTable:
+    """``ALTER TABLE t CONVERT TO ACID``, or SET TBLPROPERTIES of a table that is no ACID table.
+
+    ``properties`` have ``'transactional'='true'``; () if CONVERT TO ACID was said.
+    """
+
+    name: Name
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SetFileFormat:
     """``ALTER TABLE t SET FILEFORMAT f``; ``place`` spans the format."""
 
@@ -361,5 +372,5 @@ Statement = (
     | ShowStreams | ShowLocks | AbortTransactions | StartTransaction | Commit | Rollback | Savepoint
     | ReleaseSavepoint | LockTable | LockDatabase | UnlockTable | UnlockDatabase | SetOption
     | ResetOption | CompactTable | ShowCompactions | AbortCompactions | DescribeHistory | Explain
-    | SparkStatement | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables
+    | SparkStatement | AddConstraint | DropConstraint | AnalyzeTable | AnalyzeTables | ConvertTable
 )  # fmt: skip

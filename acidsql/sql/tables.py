@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acidsql.acid.table import TRANSACTIONAL
 from acidsql.sql.alter_columns import alter_columns
 from acidsql.sql.compactions import at_compact, compact
 from acidsql.sql.constraints import alter_constraint
@@ -11,6 +12,7 @@ from acidsql.sql.properties import properties, property_keys
 from acidsql.sql.refusals import refuse_alter
 from acidsql.sql.statements import (
     AddPartitions,
+    ConvertTable,
     DropPartitions,
     DropTable,
     Name,
@@ -54,9 +56,8 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     """Parse ``ALTER TABLE t …``; None if the table is Spark's."""
     c.expect("ALTER", "TABLE")
     name = c.name("the name of a table")
-    if not is_acid(name.parts):
-        _refuse_conversion(c, name)
-        return None
+    if not is_acid(name.parts) or c.at("CONVERT", "TO", "ACID"):
+        return _conversion(c, name)
     found = alter_constraint(c, name) or alter_columns(c, name)
     if found is not None:
         return found
@@ -89,22 +90,20 @@ def alter_table(c: Cursor, is_acid: IsAcid) -> Statement | None:
     refuse_alter(c)
 
 
-def _refuse_conversion(c: Cursor, name: Name) -> None:
-    """Refuse to set 'transactional' for a table of Spark's.
-
-    Spark would store the property, but the table would not become transactional.
-    """
-    if not c.at("SET", "TBLPROPERTIES", "("):
-        return
+def _conversion(c: Cursor, name: Name) -> ConvertTable | None:
+    """Parse what makes a plain table an ACID table; None for all else."""
+    if c.accept("CONVERT", "TO", "ACID"):
+        c.end()
+        return ConvertTable(name)
     start = c.index
-    c.take(2)
-    if any(k.lower() == "transactional" and v.lower() == "true" for k, v in properties(c)):
-        c.refuse(
-            f"'{'.'.join(name.parts)}' is not an ACID table and cannot become one in place: CREATE "
-            "TABLE … (columns) LOCATION '…' makes an ACID table of a directory of ORC files",
-            name.span,
-        )
+    if c.at("SET", "TBLPROPERTIES", "("):
+        c.take(2)
+        pairs = properties(c)
+        if any(k.lower() == TRANSACTIONAL and v.lower() == "true" for k, v in pairs):
+            c.end()
+            return ConvertTable(name, pairs)
     c.index = start
+    return None
 
 
 def _add_partitions(c: Cursor, name: Name) -> AddPartitions:

@@ -167,6 +167,40 @@ class Places:
             location=table.location,
         )
 
+    def convert(
+        self, table: Table, partitions: Sequence[Partition]
+    ) -> tuple[tuple[str, ...], dict[str, int]]:
+        """Check that the files of a plain table can be those of a full-ACID table, and give them
+        Hive's names. Call this method under the table's lock.
+
+        Returns:
+            Remarks for the user, and how many rows are in each directory: the partitions', or the
+            table's own.
+
+        Raises:
+            CatalogError: The files cannot, or the table's partitions are elsewhere.
+        """
+        for owner in self.neighbours(table.location):
+            raise owner.refusal(table.location)
+        fs = filesystem_for(table.location)
+        columns = [column.name for column in table.partition_columns]
+        names = discover_partitions(fs.list, table.location, columns)
+        there = {f"{table.location}/{name}".rstrip("/") for name in names}
+        known = {one.location for one in partitions} if columns else {table.location}
+        if odd := there.symmetric_difference(known):
+            raise _cannot_adopt(
+                f"'{min(odd)}' is not both a directory in the table's and a partition that the "
+                "metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.", table
+            )  # fmt: skip
+        for path in sorted(there):
+            if acid := adopt.find(fs, path).acid:
+                raise _cannot_adopt(
+                    f"'{acid[0].path}' would be taken as a part of the ACID table. Move it away.",
+                    table,
+                )
+        notes = self._adopt(table).notes[1:]
+        return notes, {path: adopt.count_originals(adopt.find(fs, path)) for path in sorted(there)}
+
     def make(self, table: Table) -> None:
         """Make a table's directory, durably."""
         fs = filesystem_for(table.location)

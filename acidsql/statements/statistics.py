@@ -76,7 +76,7 @@ class StatisticsStatements(Family):
         counted = self._count(table, columns, txn, reads_rows=reads_rows)
         self._metastore.keep_statistics(table.name, counted.entries(table), txn_id=txn.id)
         rows = "" if counted.rows is None else f"{counted.rows} rows, "
-        return f"{table.name}: {rows}{counted.bytes} bytes, {counted.files} files"
+        return f"{table.name}: {rows}{counted.bytes} bytes"
 
     def _count(self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool) -> Counted:
         snapshot = txn.snapshot([table.name])

@@ -6,7 +6,7 @@ plain files are read as the files of LOAD DATA are, and their rows have row ids.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from acidsql.acid.table import (
@@ -22,14 +22,21 @@ from acidsql.acid.table import (
 from acidsql.compaction.decision import with_thresholds
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.settings import Settings
-from acidsql.sql.statements import CreateTable, SetTableProperties, UnsetTableProperties
+from acidsql.sql.statements import (
+    ConvertTable,
+    CreateTable,
+    SetTableProperties,
+    UnsetTableProperties,
+)
 from acidsql.sql.tokens import Span
 from acidsql.storage.files.parquet import compression_of
 from acidsql.storage.orc.options import OrcOptions, check_bloom_filter_columns
 from acidsql.storage.orc.row_schema import RowSchema
 
 KINDS = (FULL_ACID, "insert_only")
+_EXTERNAL = "external"  # Hive's property; a managed table has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,59 @@ def to_set(table: Table, statement: SetTableProperties, text: str) -> Changes:
         )  # fmt: skip
     check_files({**table.properties, **values}, table.columns, statement, text)
     return Changes(values, converted)
+
+
+def convertible(
+    found: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
+) -> ForeignTable:
+    """The plain table that a statement makes an ACID table.
+
+    Args:
+        found: The table in the metastore; None: it has no plain table of this name.
+        is_acid: The name is that of an ACID table.
+        statement: The statement.
+        text: The statement's text.
+
+    Raises:
+        UnsupportedError: It cannot become one in place.
+    """
+    name, place = ".".join(statement.name.parts), statement.name.span
+    if is_acid:
+        raise _refusal(
+            f"'{name}' is an ACID table already. TBLPROPERTIES ('{TRANSACTIONAL_PROPERTIES}'="
+            f"'{FULL_ACID}') makes an insert-only table full-ACID.", text, place
+        )  # fmt: skip
+    if found is None:
+        raise _refusal(
+            f"'{name}' is not an ACID table and cannot become one in place: CREATE TABLE … "
+            "(columns) LOCATION '…' makes an ACID table of a directory of ORC files.", text, place
+        )  # fmt: skip
+    table, said = found.need_table(), {k.lower(): v.lower() for k, v in statement.properties}
+    for holds, why in _obstacles(found, table, said):
+        if holds:
+            raise _refusal(f"{table.name} cannot become a full-ACID table: {why}.", text, place)
+    return found
+
+
+def _obstacles(
+    found: ForeignTable, table: Table, said: Mapping[str, str]
+) -> Iterator[tuple[bool, str]]:
+    """Why a plain table may not become an ACID table, each with whether that is so.
+
+    ``said``: the properties of the statement, in lower case.
+    """
+    others = said.keys() - {TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, _EXTERNAL}
+    yield bool(others), f"set '{min(others, default='')}' afterwards, by another statement"
+    is_full_acid = said.get(TRANSACTIONAL_PROPERTIES, FULL_ACID) == FULL_ACID
+    why = "an insert-only table would not see its files. CREATE TABLE … AS SELECT copies the rows"
+    yield not is_full_acid, why
+    is_managed = said.get(_EXTERNAL, "true" if found.is_external else "false") == "false"
+    why = "it is EXTERNAL, and DROP TABLE deletes the files of an ACID table. If you want that: "
+    yield not is_managed, f"{why}SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')"
+    why = f"its files are {table.file_format.upper()}, and those of a full-ACID table are ORC. "
+    yield table.file_format != ORC, f"{why}CREATE TABLE … AS SELECT copies the rows"
+    why = "it is SORTED BY, and a full-ACID table cannot be (Hive 10298)"
+    yield bool(table.sort_columns), why
 
 
 def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> None:

@@ -18,6 +18,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
+from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Database, LockComponent, RowChange
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
@@ -205,6 +206,22 @@ class TableStatements(ConstraintStatements):
             self._metastore.alter_table(name, unset_properties=statement.keys, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
+
+    @runs(st.ConvertTable)
+    def _convert(self, statement: st.ConvertTable, text: str) -> Receipt:
+        name = self._plain(statement, text).name  # raises before a transaction is opened
+        with self._locked(text, exclusive(name)) as txn:
+            found = self._plain(statement, text)
+            notes, rows = self._places.convert(found.need_table(), found.partitions)
+            self._metastore.make_transactional(name, rows, txn_id=txn.id)
+            txn.end_quietly()
+        return Receipt(text, txn_id=txn.id, notes=notes)
+
+    def _plain(self, statement: st.ConvertTable, text: str) -> ForeignTable:
+        parts = statement.name.parts
+        is_acid = self._names.is_acid(parts)
+        found = None if self._names.is_sparks(parts) else self._names.foreign(parts)
+        return table_properties.convertible(found, is_acid, statement, text)
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:

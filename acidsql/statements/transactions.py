@@ -26,7 +26,7 @@ _DDL = (
     st.SetTableProperties, st.UnsetTableProperties, st.SetFileFormat, st.AddPartitions,
     st.DropPartitions, st.RenameTable, st.CreateView, st.AlterView, st.RenameView, st.DropView,
     st.CreateDatabase, st.AlterDatabase, st.DropDatabase, st.CompactTable, st.AbortCompactions,
-    st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables,
+    st.AddConstraint, st.DropConstraint, st.AnalyzeTable, st.AnalyzeTables, st.ConvertTable,
 )  # fmt: skip
 _CHANGES = (
     *_DDL,

@@ -63,3 +63,5 @@ ALTER TABLE t SET FILEFORMAT orc
 ALTER TABLE t DROP IF EXISTS PARTITION (p = 1), PARTITION (p = 2)
 -- case rename: to another name
 ALTER TABLE t RENAME TO db.n
+-- case convert: a plain table
+ALTER TABLE db.t CONVERT TO ACID

@@ -14,7 +14,9 @@ import pyorc
 from kit import rows
 
 import acidsql
+from acidsql.acid.table import TableName
 from acidsql.errors import (
+    AcidSqlError,
     AnalysisError,
     FormatError,
     SnapshotTooOldError,
@@ -374,3 +376,41 @@ def test_another_name_for_the_default_partition_is_refused(spark, acid, hive_met
     assert rows(acid, f"SELECT * FROM {database}.u") == [(1,)]
     store.features = replace(store.features, default_partition="__HIVE_DEFAULT_PARTITION__")
     assert rows(acid, f"SELECT * FROM {database}.t") == [(1, "x")]
+
+
+def test_what_cannot_become_an_acid_table_in_place_is_refused_and_stays_as_it_is(acid, put, place):
+    put("out")
+    put("sheet", inputs=PARQUET)
+    put("parted", by="p int", TRANSLATED_TO_EXTERNAL="TRUE")
+    (place / "out").mkdir(exist_ok=True)
+    (place / "parted" / "stray").mkdir(parents=True)
+    (place / "parted" / "stray" / "000000_0").write_bytes(b"x")
+    for statement, why in [
+        ("ALTER TABLE out CONVERT TO ACID", "EXTERNAL"),
+        ("ALTER TABLE sheet SET TBLPROPERTIES ('transactional'='true')", "EXTERNAL"),
+        (
+            "ALTER TABLE sheet SET TBLPROPERTIES ('External'='false', 'transactional'='TRUE')",
+            "PARQUET",
+        ),
+        ("ALTER TABLE out SET TBLPROPERTIES ('transactional'='true', 'k'='v')", "set 'k'"),
+        (
+            "ALTER TABLE out SET TBLPROPERTIES ('transactional'='true', "
+            "'transactional_properties'='insert_only')",
+            "insert-only",
+        ),
+        ("ALTER TABLE nowhere CONVERT TO ACID", "LOCATION"),
+        (
+            "ALTER TABLE parted SET TBLPROPERTIES ('EXTERNAL'='TRUE', 'transactional'='true')",
+            "EXTERNAL",
+        ),
+    ]:
+        with pytest.raises(UnsupportedError, match=why):
+            acid.sql(statement)
+    with pytest.raises(AcidSqlError, match="in no partition|not both a directory"):
+        acid.sql("ALTER TABLE parted CONVERT TO ACID")
+    (place / "out" / "delta_0000001_0000001_0000").mkdir()
+    with pytest.raises(AcidSqlError, match="would be taken as a part"):
+        acid.sql("ALTER TABLE out SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')")
+    for name in ("out", "sheet", "parted"):
+        raw = acid.metastore._raw(TableName(acid.spark.catalog.currentDatabase(), name))
+        assert raw.tableType == "EXTERNAL_TABLE" and "transactional" not in raw.parameters

@@ -89,7 +89,7 @@ def test_the_numbers_of_a_table_say_which_version_they_are_of(acid: Any) -> None
     found = of_table(acid)
     assert found["Statistics"] == f"{sum(files)} bytes, 2 rows"
     assert found["Statistics Of"].startswith("version 1, counted at ")
-    assert found["Statistics Of"].endswith(" UTC, 1 files")
+    assert found["Statistics Of"].endswith(" UTC, 1 file")
     acid.sql("ANALYZE TABLE t COMPUTE STATISTICS NOSCAN")
     assert of_table(acid)["Statistics"] == found["Statistics"], "the rows are of this version"
     acid.sql("DELETE FROM t WHERE a = 1")

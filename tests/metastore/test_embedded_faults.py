@@ -311,6 +311,7 @@ def test_i12_a_crash_at_any_statement_leaves_the_store_as_it_was(tmp_path, name)
 NO_CHANGE = {
     "close", "url", "abilities", "glance", "write_conflicts", "catalog_changes",
     "watch_catalog", "record_partitions", "begin_compaction", "renew",
+    "make_transactional",
 }  # fmt: skip
 
 

@@ -140,6 +140,11 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def foreign_table(self, name: TableName) -> None:
         return None
 
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
+        raise AssertionError("all tables of the embedded metastore are ACID tables")
+
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from acidsql.acid.table import TableName
+from acidsql.acid.table import FULL_ACID, TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, TableName
 from acidsql.metastore.foreign import ForeignTable, TextFormat
 from acidsql.metastore.hive import convert
-from acidsql.metastore.hive.calls import Calls
+from acidsql.metastore.hive.calls import Calls, chunks
 from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.kinds import TEXT, Kind, engine_of, format_of, kind_of
 
 _ALL = -1
+_EXTERNAL = "EXTERNAL_TABLE"
+# Properties that a managed table does not have, in lower case.
+_OF_EXTERNAL = {"external", "translated_to_external", "external.table.purge"}
 _LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 # Properties of text tables that change what a line means → the values that change nothing.
 _OF_TEXT: Mapping[str, set[str]] = {
@@ -57,7 +60,40 @@ class HiveForeign(Calls):
             ),
             tuple(map(convert.partition_of, partitions)),
             _text_format(raw),
+            is_external=_is_external(raw),
         )
+
+    def make_transactional(
+        self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
+    ) -> None:
+        """See ``Catalog``. The server lets the table's write ids begin above 10,000,000.
+
+        Hive adds to the numbers of rows of an ACID table, and believes them after its next
+        compaction (see ``statistics``). Those of a plain table may be wrong or missing, because
+        nobody has told the server about files that Spark, for example, has added.
+        """
+        if txn_id is not None:
+            self.heartbeat(txn_id)
+        raw = self._need_raw(name)
+        if raw.partitionKeys:
+            raws = self._call("get_partitions", name.database, name.name, _ALL)
+            for one in raws:
+                convert.count(one, rows.get(convert.ours(one.sd.location)))
+            for some in chunks(raws):
+                self._alter_partitions(name, list(some), None)
+        convert.count(raw, None if raw.partitionKeys else rows[convert.ours(raw.sd.location)])
+        gone = [key for key in raw.parameters if key.lower() in _OF_EXTERNAL]
+        said = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
+        convert.changed(raw, said, gone)
+        raw.tableType = convert.MANAGED
+        self._alter(name, raw)
+
+
+def _is_external(raw: Any) -> bool:
+    """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
+    said = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
+    is_external = raw.tableType == _EXTERNAL or said.get("external") == "true"
+    return is_external and said.get("translated_to_external") != "true"
 
 
 def _why_not(raw: Any) -> str:

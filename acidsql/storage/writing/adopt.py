@@ -125,6 +125,11 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
     return in_threads(lambda entry: _columns(entry.path), originals)
 
 
+def count_originals(found: Found) -> int:
+    """The number of rows in the originals, as their footers say."""
+    return sum(in_threads(lambda entry: read_file_info(entry.path).rows, found.originals))
+
+
 def _columns(path: str) -> list[tuple[str, str]]:
     try:
         info = read_file_info(path)
