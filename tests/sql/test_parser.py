@@ -87,7 +87,6 @@ def test_a_statement_of_sparks_that_holds_a_query_may_read_acid_tables(
         "SHOW FUNCTIONS",
         "DESCRIBE u",
         "DESC FUNCTION f",
-        "DESCRIBE DATABASE d",
         "CACHE TABLE t",
         "CREATE TABLE n LIKE u",
         "CREATE FUNCTION f AS 'x'",
