@@ -14,13 +14,13 @@ _INSTEAD = {
     "CLUSTERED BY": "CREATE TABLE … CLUSTERED BY … AS SELECT copies the rows into buckets",
     "CONCATENATE": "COMPACT 'major' makes few files of many",
     "EXCHANGE PARTITION": "INSERT … SELECT copies rows, and DROP PARTITION drops the old ones",
-    "RECOVER PARTITIONS": "acid.repair(table) adds and drops partitions as the directories are",
+    "RECOVER PARTITIONS": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
     "RENAME TO": "UPDATE t SET p = … WHERE p = … moves the rows into another partition",
     "SET LOCATION": "INSERT … SELECT copies the rows into a table of another LOCATION",
     "SET SERDE": "the files of an ACID table are ORC, or Parquet if it is insert-only",
     "SET SERDEPROPERTIES": "TBLPROPERTIES of CREATE TABLE have ORC's properties (orc.compress …)",
     "TOUCH": "there are no hooks that it would call",
-    "UPDATE STATISTICS": "acidsql reads statistics from the files themselves",
+    "UPDATE STATISTICS": "ANALYZE TABLE … COMPUTE STATISTICS counts what is in the table",
 }
 
 
@@ -32,8 +32,8 @@ _OF_OTHERS = {
     "UPSERT INTO": "MERGE INTO … WHEN MATCHED … WHEN NOT MATCHED … updates and inserts",
     "REPLACE INTO": "INSERT INTO … REPLACE USING (columns) … replaces rows",
     "COPY INTO": "LOAD DATA copies ORC files, and INSERT … SELECT * FROM csv.`…` reads others",
-    "MSCK REPAIR TABLE": "acid.repair(table) adds and drops partitions as the directories are",
-    "REPAIR TABLE": "acid.repair(table) adds and drops partitions as the directories are",
+    "MSCK REPAIR TABLE": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
+    "REPAIR TABLE": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
     "FLASHBACK TABLE": "RESTORE TABLE … TO VERSION AS OF … brings an older version back",
     "UNDROP TABLE": "a table of that name exists, and the files of a dropped one are deleted",
 }
