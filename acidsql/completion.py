@@ -15,7 +15,7 @@ from functools import cached_property
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from acidsql.errors import AcidSqlError, SqlSyntaxError
+from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
 from acidsql.sql.tokens import Token, split_statements, tokenize, words
 from acidsql.storage.columns import quote, quoted_path
@@ -58,7 +58,7 @@ class Completer:
         start = found.start()
         try:
             before = tokenize(text[:start])
-        except SqlSyntaxError:
+        except AcidSqlError:
             return start, []
         if _in_comment(text[:start], before):
             return start, []
@@ -131,7 +131,7 @@ def _around(text: str, at: int) -> list[Token]:
     """The tokens of the statement around a place."""
     try:
         spans = split_statements(text)
-    except SqlSyntaxError:  # behind the place
+    except AcidSqlError:  # behind the place
         spans = split_statements(text[:at])
     for span in reversed(spans):
         if span.start <= at:

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 WIDEST_CELL = 60
+_MOST_ROWS = 2**31 - 2  # Spark's LIMIT is an INT
 _LEFT, _RIGHT = "text-align: left", "text-align: right"
 # The columns of SHOW TRANSACTIONS, LOCKS and COMPACTIONS with a time, as Hive shows it.
 _MILLISECONDS = frozenset(
@@ -250,7 +251,7 @@ def first_rows(frame: DataFrame, limit: int) -> Rows:
             are more.
     """
     # Spark makes the texts: it has values that Python cannot hold, such as dates before year 1.
-    got = as_text(frame).limit(limit + 1).collect()
+    got = as_text(frame).limit(min(limit, _MOST_ROWS) + 1).collect()
     kinds = [field.dataType for field in frame.schema.fields]
     return Rows(
         frame,

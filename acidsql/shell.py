@@ -30,6 +30,11 @@ from acidsql.terminal import print_error, print_rows, run
 
 _PAGER = "-RSX"  # for less: colours, no folded lines, and the rows stay on the screen
 _MORE = "-> "
+_INTERRUPTED = (
+    "Interrupted. The statement is undone, unless its COMMIT had begun: DESCRIBE HISTORY has what "
+    "is committed."
+)
+_DONE = "Interrupted. The statement was done before."
 
 
 class Shell:
@@ -80,9 +85,11 @@ class Shell:
                 else:
                     self._statements(text)
         except KeyboardInterrupt:
-            print_error("Interrupted. The statement is undone.")
+            print_error("Interrupted.")
         except (AcidSqlError, PySparkException, OSError) as error:
             print_error(str(error))
+        except Exception as error:  # an open transaction must not end with the shell
+            print_error(f"{type(error).__name__}: {error}")
 
     def _state(self) -> str:
         """The prompt: the current database, and the open transaction."""
@@ -91,8 +98,12 @@ class Shell:
 
     def _statements(self, text: str) -> None:
         for span in split_statements(text):
-            start = time.perf_counter()
-            run(self._session, span.of(text), limit=self._limit, paged=True)
+            start, before = time.perf_counter(), self._session.last
+            try:
+                run(self._session, span.of(text), limit=self._limit, paged=True)
+            except KeyboardInterrupt:
+                print_error(_INTERRUPTED if self._session.last is before else _DONE)
+                return
             if self._timing:
                 print(f"Time: {time.perf_counter() - start:.3f} s")
 
@@ -171,7 +182,9 @@ def is_whole(text: str) -> bool:
         tokens = tokenize(text)
     except SqlSyntaxError:  # a string, a quoted name or a comment is open
         return False
-    return bool(tokens) and tokens[-1].text == ";"
+    except AcidSqlError:  # this text fails however it goes on
+        return True
+    return not tokens or tokens[-1].text == ";"
 
 
 def _keys() -> KeyBindings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from acidsql.progress import shown
 from acidsql.render import Rows, as_csv, as_json, csv_line, first_rows
 from acidsql.session import Session
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WIDEST = 10_000  # columns of a text that is not folded
 
 
@@ -100,9 +102,9 @@ def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
         return
     table = Table()
     for name in columns:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(_plain(name), overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_plain, row))
     _console().print(table)
 
 
@@ -112,9 +114,9 @@ def _print_table(rows: Rows, paged: bool) -> None:
         return
     table = Table()
     for name, number in zip(rows.columns, rows.numeric, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+        table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")
     for row in rows.rows:
-        table.add_row(*(Text("NULL", style="dim") if v is None else Text(v) for v in row))
+        table.add_row(*(Text("NULL", style="dim") if v is None else _plain(v) for v in row))
     console, summary = _console(), Text(rows.summary, style="dim italic")
     if paged and not _fits(table, console):
         # The pager gets lines that are not folded; it scrolls sideways.
@@ -122,6 +124,11 @@ def _print_table(rows: Rows, paged: bool) -> None:
             console.print(table, summary, width=_WIDEST, crop=False, no_wrap=True)
     else:
         console.print(table, summary)
+
+
+def _plain(text: str) -> Text:
+    """A text that gives the terminal no commands: control characters are shown as escapes."""
+    return Text(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def _fits(table: Table, console: Console) -> bool:

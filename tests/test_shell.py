@@ -32,6 +32,8 @@ TAB, ENTER, CTRL_C, CTRL_D = "\t", "\r", "\x03", "\x04"
         ("SELECT `a;", False),
         ("SELECT 1 /* ;", False),
         ("SELECT 1 -- ;", False),
+        ("-- only a comment", True),
+        ("SELECT $$;", True),
         (r"\d t", True),
         ("quit", True),
         ("exit;", True),
@@ -106,6 +108,39 @@ def test_an_error_has_a_caret_and_ends_the_line_not_the_shell(acid, typed):
     assert "Traceback" not in told.err
 
 
+def test_whatever_fails_neither_the_shell_nor_the_transaction_ends(acid, typed, tmp_path):
+    latin = tmp_path / "latin1.sql"
+    latin.write_bytes("SELECT 'é';".encode("latin-1"))
+    told = typed(
+        "CREATE TABLE t (id INT);", "BEGIN;", "INSERT INTO t VALUES (1);",
+        "SELECT $$;", f"\\i {latin}", r"\i ~nosuchuser/x.sql", r"\d `", "SELECT * FROM ``;",
+        "-- only a comment",
+        r"\limit 3000000000", "SELECT * FROM t;", "COMMIT;",
+        "SELECT decode(unhex('411B5B324A42'), 'utf-8') AS odd;",
+    )  # fmt: skip
+    assert "1 row" in told.out and "rolled back" not in told.out
+    assert "A\\x1b[2JB" in told.out and "\x1b[2J" not in told.out
+    assert "UnicodeDecodeError" in told.err and "$" in told.err and "RuntimeError" in told.err
+    assert [row.id for row in acid.table("t").collect()] == [1]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_an_interrupt_after_the_commit_does_not_say_that_the_statement_is_undone(
+    acid, typed, monkeypatch, done
+):
+    def interrupted(session, text, **_):
+        if done:
+            session.sql(text)
+        raise KeyboardInterrupt
+
+    acid.sql("CREATE TABLE t (id INT)")
+    monkeypatch.setattr(shell, "run", interrupted)
+    told = typed("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2);")
+    assert ("The statement was done before." in told.err) is done
+    assert ("undone, unless its COMMIT had begun" in told.err) is not done
+    assert acid.table("t").count() == int(done)
+
+
 def test_the_prompt_names_the_database_and_the_transaction(acid, typed, monkeypatch):
     prompts = []
     monkeypatch.setattr(
@@ -176,7 +211,7 @@ def test_in_a_terminal_tab_completes_names_and_ctrl_c_undoes_a_statement(acid, t
         while not any("sum(id)" in txn.agent_info for txn in acid.metastore.show_txns()):
             assert terminal.isalive()
         terminal.send(CTRL_C)
-        terminal.expect("Interrupted. The statement is undone.")
+        terminal.expect("Interrupted. The statement is undone")
         terminal.expect("default>")
         terminal.send(f"UPDATE plan{TAB}")
         terminal.expect("es")

@@ -41,6 +41,7 @@ from acidsql.plan.query import (
     Resolve,
     StandIn,
     new_standin,
+    of_source,
     placeholders,
     refuse_reserved_names,
     rewrite,
@@ -134,7 +135,9 @@ def plan_auto_cdc(
     of_target = new_standin(target, is_target=True)
     planned = Planned(text, target, of_target.view, blank, lambda q: analyse(q, sources, None))
     source = _source(statement, blank, rewritten.source_view)
-    fields = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
+    virtual = of_source(text, statement, resolve)
+    read = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
+    fields = [field for field in read if field[0] not in virtual]
     rules = bind_rules(statement, planned, fields)
     names = [name for name, _ in fields]
     found = fold(rules, planned, source, statement.source_alias, names)

@@ -107,6 +107,8 @@ def _is_of_view(error: AnalysisException | AnalysisError) -> bool:
 def _place(parts: tuple[str, ...], text: str) -> Span:
     """The place of a name in the statement; the whole statement if it is not there."""
     wanted = [part.lower() for part in parts]
+    if not wanted:
+        return Span(0, len(text))
     tokens = [token for token in tokenize(text) if token.text != "."]
     for at in range(len(tokens) - len(wanted) + 1):
         chain = tokens[at : at + len(wanted)]

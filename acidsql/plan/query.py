@@ -95,7 +95,7 @@ def rewrite(
             span = statement.source_name.span
             draft.edits.append(Edit(span.start, span.end, relation(text, span)))
         elif table is not None:
-            source_view = draft.stand_in(table, _mentioned(text)).view
+            source_view = draft.stand_in(table, of_source(text, statement, resolve)).view
     edits = draft.edits
     if isinstance(statement, Update | Delete | Merge):
         edits += _database_prefixes(text, statement, resolve, edits, parts)
@@ -373,7 +373,19 @@ def of_target(text: str, table: Table) -> tuple[str, ...]:
     return virtual_columns(table, {ROW__ID, *_mentioned(text)})
 
 
+def of_source(text: str, statement: Merge | AutoCdc, resolve: Resolve) -> tuple[str, ...]:
+    """The virtual columns of the stand-in for a source that is the name of a table.
+
+    There are none if the statement gives the source's columns other names.
+    """
+    name = statement.source_name
+    table = None if name is None else resolve(name.parts)
+    if table is None or (isinstance(statement, Merge) and statement.source_columns is not None):
+        return ()
+    return virtual_columns(table, _mentioned(text))
+
+
 def _mentioned(text: str) -> set[str]:
-    """The virtual columns that a statement may name."""
-    lowered = text.lower()
-    return {name for name in TYPES if name in lowered}
+    """The virtual columns that a statement names; ``"…"`` may be a name, too."""
+    found = (one for one in tokenize(text) if one.is_name or one.text.startswith('"'))
+    return {one.value.lower() for one in found} & TYPES.keys()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from acidsql.errors import UnsupportedError
 from acidsql.plan.left_out import left_out
 from acidsql.plan.merge_clauses import PRESENT
-from acidsql.plan.query import Resolve, expressions, of_target
+from acidsql.plan.query import Resolve, expressions, of_source, of_target
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Star, StarKind, references
 from acidsql.sql.statements import Delete, Merge, Name, Update
@@ -69,7 +69,7 @@ def _ours(
     ours: dict[_Qualifier, str] = {(): of_its_own}
     if isinstance(statement, Merge) and statement.source_alias is not None:
         for qualifier in _qualifiers(statement.source_alias, statement.source_name, resolve):
-            ours[qualifier] = PRESENT
+            ours[qualifier] = ", ".join([PRESENT, *of_source(text, statement, resolve)])
     named = statement.target if statement.alias is None else None
     for qualifier in _qualifiers(statement.qualifier, named, resolve):
         ours[qualifier] = of_its_own

@@ -184,8 +184,8 @@ class QueryScanner(Lookahead):
         if i >= end:
             return end
         if self.tokens[i].text == "(":
-            self._brackets(i, block, visible)
-            return self._alias(self.partner[i] + 1, None, block)
+            doubt = "" if self._brackets(i, block, visible) else "BRACKETS_ALIAS"
+            return self._alias(self.partner[i] + 1, None, block, doubt=doubt)
         if self._word(i) == "VALUES" and self._starts_query(i):
             return self._alias(self._rows(i + 1, end, block, visible), None, block)
         if not self.tokens[i].is_name:
@@ -200,8 +200,8 @@ class QueryScanner(Lookahead):
             return self._alias(self.partner[behind] + 1, None, block)
         return self._relation_name(i, block, visible)
 
-    def _brackets(self, i: int, block: int, visible: Names) -> None:
-        """Scan ``(query)`` or ``(relation JOIN relation)``."""
+    def _brackets(self, i: int, block: int, visible: Names) -> bool:
+        """Scan ``(query)`` or ``(relation JOIN relation)``. Tell whether it is a query."""
         inner, close = i + 1, self.partner[i]
         is_query = self._starts_query(inner)
         if self.tokens[inner].text == "(":
@@ -212,9 +212,9 @@ class QueryScanner(Lookahead):
         if is_query:
             self._query(inner, close, block, visible)
         else:
-            self._clauses(
-                self._relation(inner, close, block, visible), close, block, visible, "FROM"
-            )
+            behind = self._relation(inner, close, block, visible)
+            self._clauses(behind, close, block, visible, "FROM")
+        return is_query
 
     def _relation_name(self, i: int, block: int, visible: Names, *, can_alias: bool = True) -> int:
         parts, behind = self._chain(i)
@@ -262,10 +262,12 @@ class QueryScanner(Lookahead):
             found.sample = self._span(start, i)
         return i
 
-    def _alias(self, i: int, found: Found | None, block: int, *, has_list: bool = True) -> int:
+    def _alias(
+        self, i: int, found: Found | None, block: int, *, has_list: bool = True, doubt: str = ""
+    ) -> int:
         """Scan ``[AS] x [(a, b)]``. Return the index after it.
 
-        ``has_list``: brackets after the alias belong to the alias.
+        ``has_list``: brackets after the alias belong to the alias. ``doubt``: an alias is this one.
         """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
@@ -276,8 +278,10 @@ class QueryScanner(Lookahead):
             found.alias, found.alias_span = token.value, token.span
         else:
             self.named.append((token.value.lower(), block, token.start, False))
-        i += 1
-        return self.partner[i] + 1 if has_list and self.tokens[i].text == "(" else i
+        end = self.partner[i + 1] + 1 if has_list and self.tokens[i + 1].text == "(" else i + 1
+        if doubt or (found is not None and end > i + 1):
+            self._doubt(doubt or "COLUMN_ALIASES", i, end, block)
+        return end
 
     def _rows(self, i: int, end: int, block: int, visible: Names) -> int:
         """Scan the rows after VALUES. Return the index after the last row."""
@@ -341,9 +345,8 @@ class QueryScanner(Lookahead):
         if self._is_query(i + 1) and not (before.is_name and self._word(i - 1) == "TRANSFORM"):
             self._query(i + 1, close, block, visible)
             return close + 1
-        is_call = before.is_name
         only_star = close == i + 2 and self.tokens[i + 1].text == "*"
-        if not (is_call and only_star and before.upper == "COUNT"):
+        if not (before.is_name and only_star and before.upper == "COUNT"):
             self._expression(i + 1, close, block, visible, in_call=True)
         return close + 1
 

@@ -121,6 +121,8 @@ class Obstacle(Enum):
     UNPIVOT = "UNPIVOT"
     STAR_ARGUMENT = "* as an argument of a function"
     IDENTIFIER = "IDENTIFIER(…) as a table"
+    COLUMN_ALIASES = "a table's alias with names of columns"
+    BRACKETS_ALIAS = "an alias of tables in brackets"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from acidsql.sql.insert import IsAcid
 from acidsql.sql.tokens import Kind, Span
 
 # What serves instead, by the first words after ALTER TABLE t [PARTITION (…)].
+_REPAIR = "acid.repair(table, dry_run=False) makes the partitions what the directories are"
 _INSTEAD = {
     "ARCHIVE PARTITION": "COMPACT 'major' makes few files of many",
     "CLUSTERED BY": "CREATE TABLE … CLUSTERED BY … AS SELECT copies the rows into buckets",
     "CONCATENATE": "COMPACT 'major' makes few files of many",
     "EXCHANGE PARTITION": "INSERT … SELECT copies rows, and DROP PARTITION drops the old ones",
-    "RECOVER PARTITIONS": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
+    "RECOVER PARTITIONS": _REPAIR,
     "RENAME TO": "UPDATE t SET p = … WHERE p = … moves the rows into another partition",
     "SET LOCATION": "INSERT … SELECT copies the rows into a table of another LOCATION",
     "SET SERDE": "the files of an ACID table are ORC, or Parquet if it is insert-only",
@@ -32,8 +33,8 @@ _OF_OTHERS = {
     "UPSERT INTO": "MERGE INTO … WHEN MATCHED … WHEN NOT MATCHED … updates and inserts",
     "REPLACE INTO": "INSERT INTO … REPLACE USING (columns) … replaces rows",
     "COPY INTO": "LOAD DATA copies ORC files, and INSERT … SELECT * FROM csv.`…` reads others",
-    "MSCK REPAIR TABLE": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
-    "REPAIR TABLE": "acid.repair(table, dry_run=False) makes the partitions what the directories are",
+    "MSCK REPAIR TABLE": _REPAIR,
+    "REPAIR TABLE": _REPAIR,
     "FLASHBACK TABLE": "RESTORE TABLE … TO VERSION AS OF … brings an older version back",
     "UNDROP TABLE": "a table of that name exists, and the files of a dropped one are deleted",
 }

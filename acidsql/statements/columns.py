@@ -223,7 +223,8 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
             f"CONSTRAINT {quote(names[0])}, and add it again afterwards."
         )
     becomes_number = before.kind in TEXTS and after.kind not in TEXTS
-    if becomes_number and new.default is not None and new.default == old.default:
+    default = new.default if (new.default or "NULL").upper() != "NULL" else None
+    if becomes_number and default is not None and default == old.default:
         return f"its DEFAULT is a text. First ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT."
     may_be_null = becomes_number or before.kind in ("float", "double")
     if may_be_null and not (old.nullable and new.nullable):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from acidsql.acid.findings import ERROR, Finding, in_order
-from acidsql.acid.layout import parse_partition_name, partition_name
+from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import PARQUET, Partition, Table
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.housekeeper import keep_house
@@ -37,15 +37,20 @@ class _Plan:
 
     Attributes:
         deleted: Findings of directories that nobody needs.
-        dropped: Findings of partitions whose directories are missing, by partition.
+        missing: Findings of partitions whose directories are missing, by partition.
         unknown: Findings of partitions that the catalog does not have, by partition.
-        left: Why some of these cannot be added.
+        left: Why some of these stay as they are.
     """
 
     deleted: tuple[Finding, ...]
-    dropped: dict[str, Finding]
+    missing: dict[str, Finding]
     unknown: dict[str, Finding]
     left: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def dropped(self) -> list[str]:
+        """The partitions to drop from the catalog."""
+        return [name for name in self.missing if name not in self.left]
 
     @property
     def added(self) -> list[str]:
@@ -97,17 +102,25 @@ class TableRepairs(TableChecks):
             by_kind.get("PARTITION_WITHOUT_DIRECTORY", {}),
             by_kind.get("PARTITION_NOT_IN_CATALOG", {}),
         )
-        taken = {_name(table, name) for name in self._transactions.partition_names(table)}
+        known = self._transactions.partition_names(table) if table.partition_columns else ()
+        if len(plan.missing) == len(known) > 1:
+            gone = "all directories are missing, as if nothing were mounted"
+            plan.left.update(dict.fromkeys(plan.missing, gone))
+        if not plan.unknown:
+            return plan
+        values = partition_values(self._spark, table, [*known, *plan.unknown])
+        taken = {tuple(values[name]) for name in known}
         for name in plan.unknown:
             place = f"{table.location}/{name}/"
             errors = [one for one in found if one.path.startswith(place) and one.severity == ERROR]
             wrong = (f"{one.condition}, {one.path}" for one in errors)
             why = next(wrong, None) or self._why_not(checking, table, name)
-            if why is None and _name(table, name) in taken:
+            if why is None and tuple(values[name]) in taken:
                 why = "the catalog has this partition, in another directory"
-            if why is not None:
+            if why is None:
+                taken.add(tuple(values[name]))
+            else:
                 plan.left[name] = why
-            taken.add(_name(table, name))
         return plan
 
     @staticmethod
@@ -140,7 +153,7 @@ class TableRepairs(TableChecks):
         with self._locked(text, exclusive(name)) as txn:
             table = self._again(name)
             plan = self._plan(table)
-            dropped, added = list(plan.dropped), plan.added
+            dropped, added = plan.dropped, plan.added
             if not dropped and not added:
                 return plan
             txn.write_id(name)
@@ -161,7 +174,7 @@ def _told(plan: _Plan, verb: str) -> list[Finding]:
     told |= dict.fromkeys(plan.added, f"The partition {verb} added to the catalog.")
     for name, why in plan.left.items():
         told[name] = f"The partition {verb} left as it is: {why}."
-    both = {**plan.dropped, **plan.unknown}
+    both = {**plan.missing, **plan.unknown}
     return [replace(one, done=told[name]) for name, one in both.items()]
 
 
@@ -177,11 +190,6 @@ def _files(listing: Listing) -> list[tuple[str, int | None]]:
 
 def _row_count(table: Table, path: str, length: int | None) -> int:
     return rows_of_parquet(path) if table.file_format == PARQUET else row_count(path, length)
-
-
-def _name(table: Table, directory: str) -> str:
-    """The name of a partition in the catalog; other directories may have the same."""
-    return partition_name([column.name for column in table.partition_columns], _values(directory))
 
 
 def _values(name: str) -> tuple[str | None, ...]:

@@ -197,7 +197,7 @@ def check_files(
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
     for key, value in statement.properties:
-        if key.startswith(STATISTICS):
+        if key.lower().startswith(STATISTICS):
             place = _place_of(key, statement)
             raise AnalysisError(
                 f"'{key}' is no property: ANALYZE TABLE … COMPUTE STATISTICS notes what it counts "

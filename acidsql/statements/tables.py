@@ -17,9 +17,10 @@ from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
 from acidsql.compaction.dropped import delete_dropped
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, UnsupportedError
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, TxnError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Database, LockComponent, RowChange
+from acidsql.metastore.locks import on_table
 from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
 from acidsql.plan.locking import exclusive, exclusive_database, taking
@@ -240,6 +241,9 @@ class TableStatements(ConstraintStatements):
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
         self._names.need_free(statement.new_name)
+        if on_table(name, self._txns.session_locks.held()):
+            words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
+            raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)

@@ -139,7 +139,8 @@ def test_a_repair_does_what_a_dry_run_says(acid, disturbed):
         ("LITTER", "_tmp_0000001_0000_dead"): "It {} deleted.",
         ("ABORTED_DIRECTORY", "p=1/delta_0000003_0000003_0000"): "It {} deleted.",
         ("PARTITION_WITHOUT_DIRECTORY", "p=2"): "The partition {} dropped from the catalog.",
-        ("PARTITION_NOT_IN_CATALOG", "p=01"): "The partition {} added to the catalog.",
+        ("PARTITION_NOT_IN_CATALOG", "p=01"): kept
+        + "the catalog has this partition, in another directory.",
         ("PARTITION_NOT_IN_CATALOG", "p=9"): "The partition {} added to the catalog.",
         ("PARTITION_NOT_IN_CATALOG", "p=7"): kept + "it is behind a link.",
         ("PARTITION_NOT_IN_CATALOG", "p=10"): kept
@@ -153,7 +154,7 @@ def test_a_repair_does_what_a_dry_run_says(acid, disturbed):
     assert told(acid) == {key: text.format("would be") for key, text in expected.items()}
     assert late.exists()
     assert told(acid, dry_run=False) == {key: text.format("was") for key, text in expected.items()}
-    assert rows(acid, "SELECT id, p FROM t") == [(1, 1), (1, 1), (1, 9)]
+    assert rows(acid, "SELECT id, p FROM t") == [(1, 1), (1, 9)]
     left = {"PARTITION_NOT_IN_CATALOG", "WRITE_ID_NEVER_ALLOCATED"}
     assert {name for name, _ in checked(acid)} - {"ABORTED_DIRECTORY"} == left
     if abilities.keeps_versions:
@@ -164,3 +165,18 @@ def test_a_repair_does_what_a_dry_run_says(acid, disturbed):
     with pytest.raises(TxnError, match="repair inside of a transaction"):
         acid.repair("t")
     acid.sql("ROLLBACK")
+
+
+def test_a_repair_drops_no_partition_of_a_file_system_that_is_not_mounted(acid):
+    fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2")
+    place = Path(acid._table("t").location)
+    away = place.rename(place.with_name("away"))
+    place.mkdir()
+    why = (
+        "The partition was left as it is: all directories are missing, as if nothing were mounted."
+    )
+    assert set(told(acid, dry_run=False).values()) == {why}
+    place.rmdir()
+    away.rename(place)
+    assert rows(acid, "SELECT id, p FROM t") == [(1, 1), (2, 2)]
+    assert checked(acid) == []

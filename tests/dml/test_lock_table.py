@@ -110,3 +110,13 @@ def test_where_a_session_would_wait_for_itself_lock_is_refused(acid):
     for text in ("LOCK TABLE t SHARED", "UNLOCK TABLE t", "UNLOCK DATABASE default"):
         with pytest.raises(UnsupportedError, match="say BEGIN first"):
             acid.sql(text)
+
+
+@needs("keeps_session_locks")
+def test_a_session_does_not_rename_a_table_away_from_its_lock(acid):
+    fill(acid, "t (id INT)", "1")
+    acid.sql("LOCK TABLE t SHARED")
+    assert condition(acid, "ALTER TABLE t RENAME TO u") == "SESSION_HOLDS_LOCK"
+    acid.sql("UNLOCK TABLE t")
+    acid.sql("ALTER TABLE t RENAME TO u")
+    assert table(acid, "u") == [(1,)]

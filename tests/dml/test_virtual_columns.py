@@ -11,6 +11,8 @@ import pyarrow.orc as orc
 import pytest
 from kit import counts, fill, refused, rows, table
 
+from acidsql.errors import UnsupportedError
+
 INSERT_ONLY = "TBLPROPERTIES ('transactional_properties'='insert_only')"
 ODD = ["a b", "100%", "é+ü", "x#y?z", "q\"'<{[^`|", "\U0001f600 1:2"]
 
@@ -206,3 +208,41 @@ def test_what_has_no_deleted_rows_is_refused_by_name(acid):
     refused(acid, "SELECT 1 FROM t('a'='b', c) x", "PARSE_SYNTAX_ERROR", ")")
     assert "full-ACID" in refused(acid, "SELECT row__is__deleted FROM m", "UNRESOLVED").message
     assert rows(acid, "SELECT * FROM t('acid.fetch.deleted.rows'='false')") == [(1,)]
+
+
+def test_a_word_of_the_text_changes_no_star_of_a_source(acid):
+    fill(acid, "t (id INT, w STRING)", "1, 'a'", "2, 'b'")
+    fill(acid, "s (id INT, w STRING)", "1, 'a'", "2, 'x'")
+    for more in ("", "/* row__id */", "AND s.w <> 'ROW__ID'", "AND t.input__file__name <> ''",
+                 "AND t.row__id IS NOT NULL", "AND s.row__id IS NOT NULL"):  # fmt: skip
+        acid.sql(
+            "MERGE INTO t USING s ON t.id = s.id "
+            f"WHEN MATCHED AND hash(t.*) = hash(s.*) {more} THEN UPDATE SET w = t.w"
+        )
+        assert acid.last.counts[0].updated == 1, more
+    acid.sql(
+        "MERGE INTO t USING s AS x (k, z) ON t.id = x.k "
+        "WHEN MATCHED AND t.row__id.writeid > 0 AND x.z = 'x' THEN UPDATE SET w = x.z"
+    )
+    assert table(acid) == [(1, "a"), (2, "x")]
+    fill(acid, "r (src_row__id INT, w STRING, v INT)", "1, 'a', 1", "2, 'row__id', 2")
+    acid.sql("CREATE TABLE c (src_row__id INT, w STRING, v INT)")
+    acid.sql(
+        "AUTO CDC INTO c FROM r KEYS (src_row__id) APPLY AS DELETE WHEN w = 'row__id' "
+        "SEQUENCE BY length(input__file__name)"
+    )
+    assert table(acid, "c") == [(1, "a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("query", "beside"),
+    [
+        ("SELECT * FROM t AS x (a) WHERE row__is__deleted = false", "names of columns"),
+        ("SELECT x.* FROM (t) x WHERE row__is__deleted = false", "tables in brackets"),
+        ("SELECT * FROM (t JOIN t AS s ON t.id = s.id) j WHERE t.row__id > 1", "in brackets"),
+    ],
+)
+def test_a_table_with_another_alias_has_no_virtual_columns(acid, query, beside):
+    fill(acid, "t (id INT)", "1")
+    with pytest.raises(UnsupportedError, match=f"cannot be kept out .* beside .*{beside}"):
+        acid.sql(query)

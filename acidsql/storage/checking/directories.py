@@ -75,7 +75,7 @@ def check_names(
             yield from _of_data(table, one)
         elif one.bytes == 0 and one.acid is not None and one.state == "visible":
             yield Finding(one.path, "EMPTY_FILE", "The file has no bytes.")
-    yield from _strays(table, [one for one in found if one.path not in read])
+    yield from _strays(table, known, [one for one in found if one.path not in read])
 
 
 def check_catalog(table: Table, found: Sequence[FoundFile], known: Known) -> Iterator[Finding]:
@@ -172,11 +172,12 @@ def _of_data(table: Table, one: FoundFile) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _strays(table: Table, others: Iterable[FoundFile]) -> Iterator[Finding]:
+def _strays(table: Table, known: Known, others: Iterable[FoundFile]) -> Iterator[Finding]:
     """Visible files that no reader takes, by directory."""
     strays: dict[str, list[str]] = {}
+    places = {place_of(table, name) for name in known.partitions}  # a broken link is no file
     for one in others:
-        if one.file and _is_stray(table, one):
+        if one.file and one.path not in places and _is_stray(table, one):
             strays.setdefault(directory_of(one.path), []).append(one.path)
     for directory, paths in strays.items():
         if len(paths) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,8 @@ def tagged_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
         yield
     finally:
         if context is not None:
-            context.removeJobTag(tag)
+            with suppress(Exception):  # Spark was stopped
+                context.removeJobTag(tag)
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:
