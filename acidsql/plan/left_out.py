@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from acidsql.errors import UnsupportedError
 from acidsql.plan.sqltext import Edit
 from acidsql.sql.references import Obstacle, Reference, References, Star, StarKind
+from acidsql.sql.tokens import tokenize
 from acidsql.storage.columns import quote
 
 Shown = Sequence[tuple[Reference, Sequence[str]]]  # with the virtual columns of its stand-in
@@ -35,10 +36,13 @@ def without_virtual(text: str, found: References, visible: Mapping[int, Shown]) 
     for block in found.blocks:
         for star in block.stars:
             if block.id in visible and star.kind is not StarKind.ARGUMENT:
-                yield from _without_virtual(star, visible[block.id])
+                yield from _without_virtual(text, star, visible[block.id])
 
 
-def _without_virtual(star: Star, tables: Shown) -> list[Edit]:
+def _without_virtual(text: str, star: Star, tables: Shown) -> list[Edit]:
+    if star.excepted is not None:  # Spark takes no column twice
+        excepted = {one.value.lower() for one in tokenize(star.excepted.of(text)) if one.is_name}
+        tables = [(one, [name for name in own if name not in excepted]) for one, own in tables]
     if star.qualifier is None:
         names = [
             f"{quote(one.alias or one.parts[-1])}.{name}" for one, own in tables for name in own

@@ -234,6 +234,14 @@ def test_a_word_of_the_text_changes_no_star_of_a_source(acid):
     assert table(acid, "c") == [(1, "a", 1)]
 
 
+def test_a_star_may_except_virtual_columns(acid):
+    fill(acid, "t (id INT, w STRING)", "1, 'a'")
+    for star in ("*", "t.*"):
+        assert rows(acid, f"SELECT {star} EXCEPT (row__id) FROM t") == [(1, "a")]
+        shown = rows(acid, f"SELECT {star} EXCEPT (input__file__name, w), t.row__id.rowid FROM t")
+        assert shown == [(1, 0)]
+
+
 @pytest.mark.parametrize(
     ("query", "beside"),
     [
