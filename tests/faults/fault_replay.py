@@ -96,14 +96,16 @@ def _remember_scans(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     patch.setattr(
         reader,
         "empty",
-        lambda spark, table: memory.ask(repr(table), lambda: empty(spark, table)),
+        lambda spark, table, virtual: memory.ask(
+            (repr(table), virtual), lambda: empty(spark, table, virtual)
+        ),
     )
     for module in (reader, table_rows):
         patch.setattr(
             module,
             "shaped",
             lambda rows, standin: memory.ask(
-                (id(rows), standin.is_target, standin.row_id), lambda: shaped(rows, standin)
+                (id(rows), standin.is_target, standin.virtual), lambda: shaped(rows, standin)
             ),
         )
 
@@ -116,7 +118,8 @@ def _scan_key(what: Any) -> Any:
             content = hashlib.md5(Path(file.path).read_bytes()).hexdigest()
             files.append((listing.partition, file.path, content))
     filtered = any(listing.needs_filter for listing in what.listings)
-    return repr(what.table), tuple(files), repr(what.write_ids) if filtered else ""
+    shown = (tuple(what.virtual), what.with_deleted)
+    return repr(what.table), tuple(files), shown, repr(what.write_ids) if filtered else ""
 
 
 def _collect_few(
