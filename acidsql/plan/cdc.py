@@ -139,8 +139,7 @@ def plan_auto_cdc(
     read = planned.analyse(blank.new().raw("SELECT * FROM ").add(source))
     fields = [field for field in read if field[0] not in virtual]
     rules = bind_rules(statement, planned, fields)
-    names = [name for name, _ in fields]
-    found = fold(rules, planned, source, statement.source_alias, names)
+    found = fold(rules, planned, source, statement.source_alias, [name for name, _ in fields])
     if rules.history is not None:
         check_history(target, found.sequence, text, statement.target.span)
     state, is_new = state_of(planned, statement, rules, found, resolve)
