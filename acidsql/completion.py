@@ -17,12 +17,17 @@ from pyspark.sql import DataFrame
 
 from acidsql.errors import AcidSqlError
 from acidsql.plan.lower import no_log
+from acidsql.sql.lookahead import RELATION_ENDS
 from acidsql.sql.tokens import Token, split_statements, tokenize, words
 from acidsql.storage.columns import quote, quoted_path
 
 # After these words stands the name of a table or of a database.
 _BEFORE_TABLE = words("FROM JOIN INTO UPDATE TABLE USING DESCRIBE DESC HISTORY")
 _BEFORE_DATABASE = words("USE DATABASE SCHEMA IN")
+# A word behind a table's name that is no alias.
+_NO_ALIAS = RELATION_ENDS | words(
+    "SET VALUES WHEN PARTITION VERSION TIMESTAMP RETURNING REPLACE BY TO KEYS"
+)
 # acidsql's words that Spark's own list lacks.
 _OWN_WORDS = words(
     "ABORT AUTO CDC COMPACT COMPACTIONS CONFLICTS HISTORY KEYS LOAD LOCK MATCHED MERGE RELEASE "
@@ -159,12 +164,6 @@ def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
             continue
         found[parts[-1].lower()] = tuple(parts)
         alias = at + (at < len(tokens) and tokens[at].upper == "AS")
-        if alias < len(tokens) and tokens[alias].is_name and tokens[alias].upper not in _CLAUSES:
+        if alias < len(tokens) and tokens[alias].is_name and tokens[alias].upper not in _NO_ALIAS:
             found[tokens[alias].value.lower()] = tuple(parts)
     return found
-
-
-_CLAUSES = words(
-    "WHERE SET SELECT VALUES ON USING JOIN LEFT RIGHT FULL INNER CROSS SEMI ANTI NATURAL GROUP "
-    "ORDER HAVING LIMIT WHEN PARTITION UNION VERSION TIMESTAMP FOR RETURNING REPLACE BY TO KEYS"
-)

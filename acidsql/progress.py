@@ -14,9 +14,8 @@ from acidsql.storage.files.sizes import size
 from acidsql.storage.spark.job_progress import Tasks, running_tasks, tagged_jobs
 from acidsql.txn.locks import describe
 
-Show = Callable[
-    [str | None], None
-]  # shows a line in the place of the last one; None: takes it away
+# Shows a line in the place of the last one; None takes it away.
+Show = Callable[[str | None], None]
 _FIRST_S, _NEXT_S = 2.0, 0.5
 
 

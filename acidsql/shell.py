@@ -80,10 +80,10 @@ class Shell:
         """Run what was typed: a shortcut or statements. The first error ends it."""
         try:
             with no_log():  # the error is shown below
-                if _is_shortcut(text):
-                    self._shortcut(text.strip().rstrip(";").rstrip())
-                else:
+                if (shortcut := _shortcut_in(text)) is None:
                     self._statements(text)
+                else:
+                    self._shortcut(shortcut)
         except KeyboardInterrupt:
             print_error("Interrupted.")
         except (AcidSqlError, PySparkException, OSError) as error:
@@ -169,14 +169,15 @@ _SHORTCUTS = {
 _SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._quit))
 
 
-def _is_shortcut(text: str) -> bool:
+def _shortcut_in(text: str) -> str | None:
+    """The shortcut that was typed; None if it is none."""
     text = text.strip().rstrip(";").rstrip()
-    return text.startswith("\\") or text in _SHORTCUTS
+    return text if text.startswith("\\") or text in _SHORTCUTS else None
 
 
 def is_whole(text: str) -> bool:
     """Whether Enter runs a text: a shortcut, nothing, or statements with a ``;`` at the end."""
-    if not text.strip() or _is_shortcut(text):
+    if not text.strip() or _shortcut_in(text) is not None:
         return True
     try:
         tokens = tokenize(text)

@@ -7,9 +7,11 @@ import io
 import json
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from acidsql import cli
 from acidsql.cli import main
 
 
@@ -94,6 +96,20 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert run("repair", "c").stdout == "There is nothing to repair in c.\n"
     assert "c" in run("tables").stdout
     assert run("txns").exit_code == 0
+
+
+def test_without_a_command_standard_input_is_a_script(run):
+    done = run(input="CREATE TABLE c (n INT); INSERT INTO c VALUES (7);\nSELECT n + 1 AS m FROM c")
+    assert done.exit_code == 0, done.output
+    assert "1 inserted" in done.stdout and "8" in done.stdout
+    assert run(input="SELEC").exit_code == 1
+
+
+def test_the_shell_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    monkeypatch.delitem(sys.modules, "acidsql.shell", raising=False)
+    with pytest.raises(click.ClickException, match=r"needs prompt_toolkit: pip install 'acidsql"):
+        cli._shell({})
 
 
 def test_an_error_is_a_message(run):

@@ -43,7 +43,7 @@ def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
     assert any(text and "of 4 tasks" in text for text in told.lines)
 
 
-def test_only_the_jobs_of_the_thread_are_counted(acid, spark):
+def test_jobs_that_have_ended_are_not_counted_and_their_tag_goes(acid, spark):
     with tagged_jobs(spark, "other"):
         spark.range(5).count()
     assert running_tasks(spark, "other") == Tasks()  # they have ended

@@ -5,7 +5,7 @@ This module runs in workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from acidsql.errors import FormatError, UnsupportedError
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.file_info import FileInfo, of_footer
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.event_merge import Int64s, Key, steps
+from acidsql.storage.folding.event_merge import Int64s, Key, key_at, steps
 from acidsql.storage.orc.batches import Head
 from acidsql.storage.orc.damage import naming_damage, reason_of
 from acidsql.storage.orc.footer import Footer, read_checked
@@ -213,7 +213,8 @@ def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]
 
 def _stats(info: FileInfo) -> tuple[int, ...] | None:
     """Inserts, updates and deletes, as the footer counts them; None if it does not."""
-    return _numbers(info.user_metadata.get(event.STATS_KEY), ",")
+    text = info.user_metadata.get(event.STATS_KEY)
+    return None if text is None else _numbers(text)
 
 
 def _key_index(info: FileInfo) -> list[Key] | None:
@@ -221,12 +222,36 @@ def _key_index(info: FileInfo) -> list[Key] | None:
     text = info.user_metadata.get(event.KEY_INDEX_KEY)
     if text is None:
         return None
-    keys = [_numbers(part, ",") for part in text.split(b";") if part]
-    return [(key[0], key[1], key[2]) for key in keys if key is not None and len(key) == 3]
+    keys = [_numbers(part) for part in text.split(b";") if part]
+    return [(key[0], key[1], key[2]) for key in keys if len(key) == 3]
 
 
-def _numbers(text: bytes | None, between: str) -> tuple[int, ...] | None:
-    return None if text is None else tuple(int(part) for part in text.decode().split(between))
+def _numbers(text: bytes) -> tuple[int, ...]:
+    return tuple(map(int, text.decode().split(",")))
+
+
+@dataclass(slots=True)
+class Noted:
+    """What is wrong with events: how often, and where first."""
+
+    _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def note(self, condition: str, wrong: _Flags, keys: Sequence[Int64s], message: str) -> None:
+        """Note the events for which a flag is set; see ``add``."""
+        if wrong.any():
+            self.add(condition, [column[wrong] for column in keys], message)
+
+    def add(self, condition: str, keys: Sequence[Int64s], message: str) -> None:
+        """Note the events with these keys. ``{}`` in the message is the first one's key."""
+        if len(keys[0]):
+            count, first = self._seen.get(condition, (0, message.format(shown(key_at(keys, 0)))))
+            self._seen[condition] = (count + len(keys[0]), first)
+
+    def findings(self, path: str) -> Iterator[Finding]:
+        """One finding for each condition."""
+        for condition, (count, message) in self._seen.items():
+            more = f" There are {count} of this kind." if count > 1 else ""
+            yield Finding(path, condition, message + more)
 
 
 @dataclass(slots=True)
@@ -238,7 +263,7 @@ class _Rows:
     info: FileInfo
     index: list[Key] | None
     totals: Totals
-    _seen: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _noted: Noted = field(default_factory=Noted)
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     _rows: int = 0
     _last: Key | None = None
@@ -257,12 +282,10 @@ class _Rows:
         self._key_index(keys)
         self.totals.add([*batch.columns[:5], *batch.column(5).flatten()])
         self._rows += batch.num_rows
-        self._last = _key(keys, -1)
+        self._last = key_at(keys, -1)
 
     def findings(self, stats: tuple[int, ...] | None) -> Iterator[Finding]:
-        for condition, (count, message) in self._seen.items():
-            more = f" There are {count} of this kind." if count > 1 else ""
-            yield Finding(self.file.path, condition, message + more)
+        yield from self._noted.findings(self.file.path)
         yield from _row_count(self.file, self.info.rows, self._rows)
         yield from _totals(self.file, self.totals)
         if stats is not None and stats != tuple(self._counts):
@@ -273,13 +296,6 @@ class _Rows:
                 f"{', '.join(map(str, self._counts))}.",
             )
 
-    def _note(self, condition: str, wrong: _Flags, keys: list[Int64s], message: str) -> None:
-        """Note the events for which a flag is set. ``{}`` in the message is the first one's key."""
-        if wrong.any():
-            count, first = self._seen.get(condition, (0, ""))
-            first = first or message.format(shown(_key(keys, int(wrong.argmax()))))
-            self._seen[condition] = (count + int(wrong.sum()), first)
-
     def _order(self, keys: list[Int64s]) -> None:
         """I4."""
         if self._last is not None:
@@ -287,23 +303,25 @@ class _Rows:
             keys = [np.concatenate([[last], column]) for last, column in pairs]
         rises, same = steps(keys)
         behind = [column[1:] for column in keys]
-        self._note("ROWS_OUT_OF_ORDER", ~(rises | same), behind, "{} comes behind a higher row id.")
+        self._noted.note(
+            "ROWS_OUT_OF_ORDER", ~(rises | same), behind, "{} comes behind a higher row id."
+        )
         if self._kind is Kind.DELETE_DELTA:
-            self._note("REPEATED_DELETE", same, behind, "{} is deleted twice in this file.")
+            self._noted.note("REPEATED_DELETE", same, behind, "{} is deleted twice in this file.")
         else:
-            self._note("DUPLICATE_ROW_ID", same, behind, "Two rows have the row id {}.")
+            self._noted.note("DUPLICATE_ROW_ID", same, behind, "Two rows have the row id {}.")
 
     def _buckets(self, keys: list[Int64s]) -> None:
         """I5."""
         bucket = bucket_id_of(self.file.path.rpartition("/")[2])
         wrong = bucket_ids(keys[1]) != bucket
-        self._note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
+        self._noted.note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
 
     def _operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
         is_delete = self._kind is Kind.DELETE_DELTA
         wanted = event.DELETE if is_delete else event.INSERT
         what = "delete" if is_delete else "insert"
-        self._note("WRONG_OPERATION", operations != wanted, keys, f"{{}} is no {what} event.")
+        self._noted.note("WRONG_OPERATION", operations != wanted, keys, f"{{}} is no {what} event.")
 
     def _write_ids(
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
@@ -317,7 +335,7 @@ class _Rows:
             first = 0
         wrong = (current < first) | (current > last) | (keys[0] > current)
         wrong |= (operations == event.INSERT) & (keys[0] != current)
-        self._note(
+        self._noted.note(
             "WRITE_ID_OUT_OF_RANGE", wrong, keys,
             f"The event of {{}} has a write id that is not its row's, or not in {first}..{last}.",
         )  # fmt: skip
@@ -333,7 +351,9 @@ class _Rows:
         bucket = bucket_id_of(self.file.path.rpartition("/")[2])
         found = clustered_ids(columns, known.types, known.buckets, known.version)
         wrong = (found != bucket) & (operations == event.INSERT)
-        self._note("ROW_IN_WRONG_BUCKET", wrong, keys, f"{{}} does not belong to bucket {bucket}.")
+        self._noted.note(
+            "ROW_IN_WRONG_BUCKET", wrong, keys, f"{{}} does not belong to bucket {bucket}."
+        )
 
     def _key_index(self, keys: list[Int64s]) -> None:
         if self.index is None:
@@ -342,11 +362,11 @@ class _Rows:
         for rows, promised in zip(self.info.stripe_rows, self.index, strict=True):
             end += rows
             at = end - 1 - self._rows
-            if rows and 0 <= at < len(keys[0]) and _key(keys, at) != promised:
+            if rows and 0 <= at < len(keys[0]) and key_at(keys, at) != promised:
                 wrong = np.arange(len(keys[0])) == at
                 said = f"{event.KEY_INDEX_KEY} says that a stripe ends with {shown(promised)}"
                 message = f"{said}, and it ends with {{}}."
-                self._note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
+                self._noted.note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
 
     @property
     def _kind(self) -> Kind:
@@ -357,7 +377,3 @@ class _Rows:
 def shown(key: Key) -> str:
     """A row id as messages show it."""
     return f"row id ({', '.join(map(str, key))})"
-
-
-def _key(keys: list[Int64s], at: int) -> Key:
-    return int(keys[0][at]), int(keys[1][at]), int(keys[2][at])

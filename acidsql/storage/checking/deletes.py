@@ -7,21 +7,21 @@ have any number of rows. Only row ids are read. This module runs in workers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from acidsql.acid.findings import Finding
-from acidsql.storage.checking.contents import shown
+from acidsql.storage.checking.contents import Noted
 from acidsql.storage.folding.event_merge import (
     LEAST,
     Int64s,
     Key,
     Source,
+    against,
     among,
+    key_at,
     keys_of,
     merged,
     steps,
@@ -29,7 +29,6 @@ from acidsql.storage.folding.event_merge import (
 from acidsql.storage.folding.fold import Fold, least_key
 from acidsql.storage.reading.event_reader import (
     DELETING_WRITE_ID,
-    FileRead,
     read_deletes,
     read_insert_ids,
 )
@@ -47,60 +46,40 @@ def check_deletes(what: Fold, place: str) -> list[Finding]:
     Raises:
         FormatError, OSError: A file cannot be read.
     """
-    found, deletes = _Noted(), _Deletes(what)
+    found = Noted()
+    deletes = _Deletes(what, found)
+    twice = _message(what, "two rows have the {}")
+    orphan = _message(what, "{} is deleted, and there is no such row")
     last: Key | None = None
     for batch in merged(
-        _source(read, partial(read_insert_ids, read), least_key(read)) for read in what.inserts
+        Source(partial(read_insert_ids, read), least_key(read), read.file) for read in what.inserts
     ):
         keys = keys_of(batch)
-        found.note("DUPLICATE_ROW_ID", _repeated(keys, last), keys)
-        last = _key(keys, -1)
-        found.add("DELETE_OF_NO_ROW", deletes.without_row(keys, last))
+        found.note("DUPLICATE_ROW_ID", _repeated(keys, last), keys, twice)
+        last = key_at(keys, -1)
+        found.add("DELETE_OF_NO_ROW", deletes.without_row(keys, last), orphan)
     for keys in deletes.left():
-        found.add("DELETE_OF_NO_ROW", keys)
-    return [*found.findings(what, place), *deletes.twins.findings(what, place)]
+        found.add("DELETE_OF_NO_ROW", keys, orphan)
+    return [*found.findings(place)]
 
 
-_MESSAGES = {
-    "DUPLICATE_ROW_ID": "two rows have the {}",
-    "DELETE_OF_NO_ROW": "{} is deleted, and there is no such row",
-    "TWIN_DELETE": "{} is deleted by two write ids",
-    "REPEATED_DELETE": "{} is deleted twice by one write id",
-}
-
-
-@dataclass(slots=True)
-class _Noted:
-    """How often each condition was found, and the first key."""
-
-    _seen: dict[str, tuple[int, Key]] = field(default_factory=dict)
-
-    def note(self, condition: str, wrong: npt.NDArray[np.bool_], keys: Sequence[Int64s]) -> None:
-        self.add(condition, [column[wrong] for column in keys])
-
-    def add(self, condition: str, keys: Sequence[Int64s]) -> None:
-        if len(keys[0]):
-            count, first = self._seen.get(condition, (0, _key(keys, 0)))
-            self._seen[condition] = (count + len(keys[0]), first)
-
-    def findings(self, what: Fold, place: str) -> Iterator[Finding]:
-        for condition, (count, first) in self._seen.items():
-            message = _MESSAGES[condition].format(shown(first))
-            more = f" There are {count} of this kind." if count > 1 else ""
-            yield Finding(place, condition, f"In bucket {what.bucket_id}, {message}.{more}")
+def _message(what: Fold, said: str) -> str:
+    return f"In bucket {what.bucket_id}, {said}."
 
 
 class _Deletes:
-    """The delete events of a bucket, read along with its rows."""
+    """The delete events of a bucket, read along with its rows. Repeated ones are noted."""
 
-    def __init__(self, what: Fold) -> None:
+    def __init__(self, what: Fold, noted: Noted) -> None:
+        self._noted = noted
+        self._twin = _message(what, "{} is deleted by two write ids")
+        self._again = _message(what, "{} is deleted twice by one write id")
         self._events = merged(
-            _source(read, partial(read_deletes, read), LEAST) for read in what.deletes
+            Source(partial(read_deletes, read), LEAST, read.file) for read in what.deletes
         )
         self._open = _NONE  # row ids whose rows have not come yet, ascending
         self._reached, self._last_by = LEAST, -1
         self._is_done = False
-        self.twins = _Noted()
 
     def without_row(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
         """The deleted row ids up to a key that are not among these rows, nor among earlier ones."""
@@ -108,7 +87,8 @@ class _Deletes:
             self._pull()
         missing = ~among(self._open, rows) if len(self._open[0]) else np.zeros(0, dtype=bool)
         self._open = [column[missing] for column in self._open]
-        passed = _count_to(self._open, last)
+        below, same = against(self._open, last)
+        passed = int((below | same).sum())  # they ascend
         gone = [column[:passed] for column in self._open]
         self._open = [column[passed:] for column in self._open]
         return gone
@@ -129,35 +109,16 @@ class _Deletes:
         keys, by = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
         again = _repeated(keys, self._reached)
         is_same = np.concatenate([[self._last_by], by[:-1]]) == by
-        self.twins.note("TWIN_DELETE", again & ~is_same, keys)
-        self.twins.note("REPEATED_DELETE", again & is_same, keys)
-        self._reached, self._last_by = _key(keys, -1), int(by[-1])
+        self._noted.note("TWIN_DELETE", again & ~is_same, keys, self._twin)
+        self._noted.note("REPEATED_DELETE", again & is_same, keys, self._again)
+        self._reached, self._last_by = key_at(keys, -1), int(by[-1])
         self._open = [
             np.concatenate([before, column[~again]])
             for before, column in zip(self._open, keys, strict=True)
         ]
 
 
-def _source(read: FileRead, batches: partial[Iterator[pa.RecordBatch]], first: Key) -> Source:
-    path = read.original.path if read.original is not None else str(read.path)
-    return Source(batches, first, path)
-
-
 def _repeated(keys: Sequence[Int64s], last: Key | None) -> npt.NDArray[np.bool_]:
     """Tell for each key whether it is that of the event before; ``last``: that before the first."""
     _, same = steps(keys)
-    return np.concatenate([[last is not None and _key(keys, 0) == last], same])
-
-
-def _count_to(keys: Sequence[Int64s], bound: Key) -> int:
-    """How many of these ascending keys are not above a key."""
-    below = np.zeros(len(keys[0]), dtype=bool)
-    same = np.ones(len(keys[0]), dtype=bool)
-    for column, value in zip(keys, bound, strict=True):
-        below |= same & (column < value)
-        same &= column == value
-    return int((below | same).sum())
-
-
-def _key(keys: Sequence[Int64s], at: int) -> Key:
-    return int(keys[0][at]), int(keys[1][at]), int(keys[2][at])
+    return np.concatenate([[last is not None and key_at(keys, 0) == last], same])

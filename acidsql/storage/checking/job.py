@@ -36,7 +36,6 @@ from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.folding.fold import Fold
 from acidsql.storage.folding.plan import folds_of
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.reading.event_reader import FileRead
 from acidsql.storage.reading.inventory import FoundFile
 from acidsql.storage.spark.worker_process import spare_later_tasks
 
@@ -135,7 +134,8 @@ class Checking:
             files = {file.path: file for file in listed}
             place = place_of(self.table, name)
             for fold in self._folds(listings.get(name), findings, place):
-                together = (files.pop(path, None) for path in map(_path, _reads(fold)))
+                reads = (*fold.inserts, *fold.deletes)
+                together = (files.pop(read.file, None) for read in reads)
                 works.append(Work(place, tuple(file for file in together if file), fold))
             works += [Work(place, (file,)) for file in files.values()]
         return findings, works
@@ -213,14 +213,6 @@ def check_work(work: Work, spec: CheckSpec) -> list[Finding]:
         return [*found, *check_deletes(work.fold, work.place)]
     except (AcidSqlError, OSError) as error:
         return [*found, _not_compared(work.place, what, str(error))]
-
-
-def _reads(fold: Fold) -> tuple[FileRead, ...]:
-    return (*fold.inserts, *fold.deletes)
-
-
-def _path(read: FileRead) -> str:
-    return str(read.path if read.original is None else read.original.path)
 
 
 def _in_tasks(works: Iterable[Work]) -> list[list[Work]]:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acidsql.acid import event
+from acidsql.acid.evolution import is_cast
 from acidsql.acid.types import HiveType
 from acidsql.errors import FormatError
-from acidsql.storage.files.file_info import read_file_info
+from acidsql.storage.files.file_info import of_footer, read_file_info
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import EventFile, Listing
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.orc.damage import naming_damage
-from acidsql.storage.orc.footer import OrcType, read_footer
+from acidsql.storage.orc.footer import Footer, OrcType, read_footer
 from acidsql.storage.orc.lost_days import may_hold
 
 _NAMELESS = re.compile(r"_col\d+")
@@ -121,9 +122,26 @@ def with_lost_days(paths: Sequence[str]) -> set[str]:
 
 
 def _may_have_lost_days(path: str) -> bool:
+    return may_hold(_footer(path))
+
+
+def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
+    """Whether Spark's reader shows other values than Hive's of one of these files of any writer.
+
+    ``types``: the types of the table's columns.
+    """
+
+    def is_misread(path: str) -> bool:
+        footer = _footer(path)
+        return may_hold(footer) or any(map(is_cast, of_footer(footer).row_types, types))
+
+    return any(in_threads(is_misread, paths))
+
+
+def _footer(path: str) -> Footer:
     files = filesystem_for(path)
     with naming_damage(path), files.open_input(path) as file:
-        return may_hold(read_footer(file, files.size(path)))
+        return read_footer(file, files.size(path))
 
 
 def has_no_names(names: Sequence[str]) -> bool:

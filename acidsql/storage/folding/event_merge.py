@@ -110,8 +110,7 @@ class Source:
         return low
 
     def _key(self, at: int) -> Key:
-        write_ids, properties, row_ids = self._keys
-        return int(write_ids[at]), int(properties[at]), int(row_ids[at])
+        return key_at(self._keys, at)
 
 
 def merged(sources: Iterable[Source]) -> Iterator[pa.RecordBatch]:
@@ -181,8 +180,7 @@ def _need_ascending(keys: Sequence[npt.NDArray[Any]], last: Key | None) -> None:
     """I4: a file that is not sorted would be merged wrong, and nobody would notice."""
     rises, same = steps(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
-    head = tuple(int(column[0]) for column in keys)
-    if not (rises | same).all() or (last is not None and head < last):
+    if not (rises | same).all() or (last is not None and key_at(keys, 0) < last):
         raise FormatError("its events are not sorted by row id")
 
 
@@ -197,6 +195,23 @@ def steps(
         rises |= same & (column[1:] > column[:-1])
         same &= column[1:] == column[:-1]
     return rises, same
+
+
+def against(
+    keys: Sequence[Int64s], bound: Key
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Tell for each key whether it is below a bound, and whether it is the bound."""
+    below = np.zeros(len(keys[0]), dtype=bool)
+    same = np.ones(len(keys[0]), dtype=bool)
+    for column, value in zip(keys, bound, strict=True):
+        below |= same & (column < value)
+        same &= column == value
+    return below, same
+
+
+def key_at(keys: Sequence[npt.NDArray[Any]], at: int) -> Key:
+    """The row id at a place, from the columns of row ids."""
+    return int(keys[0][at]), int(keys[1][at]), int(keys[2][at])
 
 
 def keys_of(batch: pa.RecordBatch) -> list[Int64s]:

@@ -37,7 +37,9 @@ from acidsql.storage.folding.event_merge import (
     Int64s,
     Key,
     Source,
+    against,
     among,
+    key_at,
     keys_of,
     merged,
 )
@@ -162,15 +164,13 @@ def _left(
 def _source(
     what: Fold, read: FileRead, batches: Callable[[], Iterator[pa.RecordBatch]], least: Key
 ) -> Source:
-    path = read.original.path if read.original is not None else str(read.path)
-
     def checked() -> Iterator[pa.RecordBatch]:
-        with naming_damage(path):
+        with naming_damage(read.file):
             for batch in batches():
                 _need_bucket(what, batch)
                 yield batch
 
-    return Source(checked, least, path)
+    return Source(checked, least, read.file)
 
 
 def least_key(read: FileRead) -> Key:
@@ -297,10 +297,10 @@ class _Deleted:
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
         """The insert events that are left; they come in ascending order."""
         keys = keys_of(inserts)
-        last = tuple(int(column[-1]) for column in keys)
+        last = key_at(keys, -1)
         while not self._is_done and self._reached <= last:
             self._pull()
-        self._forget_before(tuple(int(column[0]) for column in keys))
+        self._forget_before(key_at(keys, 0))
         if not len(self._window[0]):
             return inserts
         found = among(keys, self._window)
@@ -318,7 +318,7 @@ class _Deleted:
             self._is_done = True
             return
         keys = keys_of(batch)
-        self._reached = (int(keys[0][-1]), int(keys[1][-1]), int(keys[2][-1]))
+        self._reached = key_at(keys, -1)
         if not self._what.major:
             own = batch.column(DELETING_WRITE_ID).to_numpy() == keys[0]
             if not own.all():
@@ -327,13 +327,8 @@ class _Deleted:
         pairs = zip(self._window, keys, strict=True)
         self._window = [np.concatenate(pair) for pair in pairs]
 
-    def _forget_before(self, first: tuple[int, ...]) -> None:
-        write_ids, properties, row_ids = self._window
-        before = np.zeros(len(write_ids), dtype=bool)
-        same = np.ones(len(write_ids), dtype=bool)
-        for column, value in zip((write_ids, properties, row_ids), first, strict=True):
-            before |= same & (column < value)
-            same &= column == value
+    def _forget_before(self, first: Key) -> None:
+        before, _ = against(self._window, first)
         passed = int(before.sum())  # they are sorted
         if passed:
             self._window = [column[passed:] for column in self._window]

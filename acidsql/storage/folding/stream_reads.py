@@ -170,7 +170,7 @@ def _reads(
             shows,
             new,
             overwritten_by,
-            sizes[str(read.path if read.original is None else read.original.path)],
+            sizes[read.file],
         )
         for read in plan_reads([listing], seen)
     ]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.evolution import is_cast
+from acidsql.acid.paths import directory_of
 from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.types import parse_type
 from acidsql.acid.virtual_columns import TYPES
@@ -23,7 +24,7 @@ from acidsql.storage.columns import (
     shown_type,
 )
 from acidsql.storage.event_records import PARTITION
-from acidsql.storage.files.orc_schema import columns_of, types_in, with_lost_days
+from acidsql.storage.files.orc_schema import any_misread, columns_of, types_in
 from acidsql.storage.files.parallel import in_threads
 from acidsql.storage.files.parquet import columns_of_parquet, need_readable, need_wall_clocks
 from acidsql.storage.orc.row_schema import RowSchema
@@ -111,11 +112,11 @@ def _is_misread(
     timestamps = has_timestamp(column.type for column in table.columns)
     if timestamps and jvm.zone_offset_micros(spark) is None:
         return True
-    if any_writer and with_lost_days(paths):
-        return True
-    # All files of a directory have the same types, unless they are another writer's.
-    looked = paths if any_writer else {path.rpartition("/")[0]: path for path in paths}.values()
     types = [parse_type(column.type) for column in table.columns]
+    if any_writer:
+        return any_misread(paths, types)
+    # All files of a directory have the same types, unless they are another writer's.
+    looked = {directory_of(path): path for path in paths}.values()
     return any(any(map(is_cast, own, types)) for own in in_threads(types_in, looked))
 
 
