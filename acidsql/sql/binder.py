@@ -166,6 +166,16 @@ def need_column(text: str, table: Table, name: Name) -> Column:
     )  # fmt: skip
 
 
+def column_of(text: str, table: Table, name: Name) -> Column:
+    """The column that a statement of DDL names. Raises AnalysisError COLUMN_NOT_FOUND."""
+    stated = ".".join(name.parts)
+    for column in table.all_columns:
+        if column.name == stated.lower():
+            return column
+    message = f"There is no column '{stated}' in {table.name}."
+    raise _error(text, name.span, "COLUMN_NOT_FOUND", "42703", message)
+
+
 def _error(text: str, span: Span, condition: str, sqlstate: str, message: str) -> AnalysisError:
     return AnalysisError(
         message, text, span.start, span.end, condition=condition, sqlstate=sqlstate

@@ -18,6 +18,7 @@ from acidsql.plan.checks import INVALID, condition_over, quoted_in_backticks
 from acidsql.plan.locking import exclusive
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
+from acidsql.sql.binder import column_of
 from acidsql.sql.conditions import has_subquery
 from acidsql.sql.tokens import Span
 from acidsql.statements.existing_rows import ExistingRows
@@ -177,15 +178,9 @@ class _Binder:
         return made if given.parent is None else self._foreign(made, given, given.parent)
 
     def _columns(self, names: Sequence[st.Name], table: Table) -> tuple[str, ...]:
-        known = [column.name for column in table.all_columns]
         found: list[str] = []
         for name in names:
-            column = ".".join(name.parts).lower()
-            if column not in known:
-                raise self._error(
-                    f"There is no column '{'.'.join(name.parts)}' in {table.name}.", name.span,
-                    "COLUMN_NOT_FOUND", "42703",
-                )  # fmt: skip
+            column = column_of(self.text, table, name).name
             if column in found:
                 raise self._error(
                     f"The key names '{column}' twice.", name.span, "COLUMN_ALREADY_EXISTS", "42711"

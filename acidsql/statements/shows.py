@@ -22,11 +22,11 @@ from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.interface import LockInfo, TxnState
 from acidsql.metastore.lock_rules import strength
 from acidsql.sql import statements as st
+from acidsql.sql.binder import column_of
 from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_rows, compaction_rows
 from acidsql.statements.described import column_row, create_statement, details
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
-from acidsql.statements.statistics import column_of
 from acidsql.statements.waiting import WaitingRecords
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
@@ -190,7 +190,7 @@ class ShowStatements(Family):
     def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
         """Rows as Spark shows them: ``NULL`` is a text."""
         assert statement.column is not None
-        column = column_of(table, statement.column, text)
+        column = column_of(text, table, statement.column)
         rows: list[tuple[str, str | None]] = [
             ("col_name", column.name), ("data_type", column.type), ("comment", column.comment)
         ]  # fmt: skip

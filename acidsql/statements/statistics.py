@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from acidsql.acid.statistics import Counted
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.errors import AnalysisError, UnsupportedError
+from acidsql.errors import UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.locking import read_lock
 from acidsql.plan.query import StandIn, view_name
 from acidsql.sql import statements as st
+from acidsql.sql.binder import column_of
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import Receipt
 from acidsql.statements.table_rows import TableRows
@@ -97,18 +98,6 @@ class StatisticsStatements(Family):
         return Counted(version, at, sum(sizes), len(sizes), number, by_column)
 
 
-def column_of(table: Table, name: st.Name, text: str) -> Column:
-    """The column that a statement names. Raises AnalysisError COLUMN_NOT_FOUND."""
-    wanted = ".".join(name.parts).lower()
-    for column in table.all_columns:
-        if column.name == wanted:
-            return column
-    raise AnalysisError(
-        f"There is no column '{'.'.join(name.parts)}' in {table.name}.",
-        text, name.span.start, name.span.end, condition="COLUMN_NOT_FOUND", sqlstate="42703",
-    )  # fmt: skip
-
-
 def _columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
     """The columns to look at. FOR ALL COLUMNS leaves out those that have no such facts.
 
@@ -118,7 +107,7 @@ def _columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column
     """
     if statement.columns is None:
         return [one for one in table.all_columns if parse_type(one.type).children == ()]
-    found = {column_of(table, name, text): name.span for name in statement.columns}
+    found = {column_of(text, table, name): name.span for name in statement.columns}
     for column, place in found.items():
         if parse_type(column.type).children:
             raise UnsupportedError(
