@@ -72,6 +72,25 @@ def spark(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def own_views(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test's temporary views end with the test: other tests list tables and complete names in the
+    same Spark session. Those of a module's fixtures stay."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    catalog = request.getfixturevalue("spark")._jsparkSession.sessionState().catalog()
+    before = set(_temporary_views(catalog))
+    yield
+    for view in set(_temporary_views(catalog)) - before:
+        catalog.dropTempView(view)
+
+
+def _temporary_views(catalog: Any) -> list[str]:
+    found = catalog.listLocalTempViews("*")
+    return [found.apply(at).table() for at in range(found.size())]
+
+
 @pytest.fixture
 def hdfs() -> Iterator[str]:
     """A directory of the test's own on an HDFS. Hadoop's native client must be set up for it
