@@ -242,8 +242,8 @@ def _place(what: str, location: str, where: str, problem: str) -> Fact:
     return Fact(
         about, f"{location} cannot be read: {problem}", Level.WARNING,
         "The same path must lead to the same files here and in Hive: mount the file system, or "
-        "set up Hadoop's client (README, Limits). A new database has its directory only with its "
-        "first table.",
+        "set up Hadoop's client (docs/limits.md, 'Files and formats'). A new database has its "
+        "directory only with its first table.",
     )  # fmt: skip
 
 
