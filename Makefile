@@ -121,6 +121,7 @@ sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'
 docs: install ## Build the documentation in build/site (MkDocs); warnings are errors
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
+	@echo "Open build/site/index.html. Its search needs a server: python -m http.server -d build/site"
 
 .PHONY: lint
 lint: install ## Check style and types

@@ -23,7 +23,8 @@ _ROOT = {
 }
 _STYLE = """
 .md-grid { max-width: 80rem; }
-.md-typeset td code { word-break: normal; overflow-wrap: anywhere; }
+.reference td:first-child { min-width: 17rem; }
+.reference td:nth-child(3) code { white-space: nowrap; }
 pre.grammar { white-space: pre-wrap; }
 pre.grammar b { color: var(--md-accent-fg-color); }
 """

@@ -26,9 +26,10 @@ def filled(markdown: str) -> str:
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = [titles, tuple("---" for _ in titles), *rows]
-    return "\n".join(
+    table = "\n".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
+    return f'<div class="reference" markdown>\n\n{table}\n\n</div>'
 
 
 def settings() -> str:
