@@ -194,7 +194,7 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 def is_left_alone(table: Table) -> bool:
     """Whether the table has the property ``NO_AUTO_COMPACTION=true``."""
     return any(
-        name.upper() == NO_AUTO_COMPACTION and value.lower() == "true"
+        name.lower() == NO_AUTO_COMPACTION.lower() and value.lower() == "true"
         for name, value in table.properties.items()
     )
 
