@@ -34,7 +34,7 @@ _ABILITIES = {
     "queues_cleanups": "directories of dropped tables are queued for deletion",
     "read_by_hive3": "files are such that Hive 3 reads them: ORC in ZLIB instead of ZSTD",
     "leases_keep_files": "DataFrames keep their files from the cleaner until they are read",
-    "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
+    "keeps_streams": "streams into tables, and txn_app_id: COMMIT notes the batch",
     "keeps_versions": "history and time travel: COMMIT notes what it changed",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",
 }
