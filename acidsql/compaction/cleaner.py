@@ -38,6 +38,7 @@ from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
 from acidsql.metastore.compaction_queue import CompactionInfo
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore, TxnState
 from acidsql.plan.locking import exclusive, taking
 from acidsql.storage.files.entries import visible_entries
@@ -149,7 +150,7 @@ class Cleaner:
         """Delete the obsolete directories of a place's compactions, except those that are kept as
         history; None if they are not yet known, or nothing has changed since the last look."""
         entry = entries[-1]
-        table = self._metastore.get_table(entry.table)
+        table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
             self._held.pop(_place(entries), None)
             return []  # the directory of a dropped table is deleted as a whole
@@ -217,7 +218,7 @@ class Cleaner:
         A directory that also has events of other transactions stays until it is compacted, and its
         aborted write ids are not forgotten. ``always``: look also if none are to be forgotten.
         """
-        table = self._metastore.get_table(name)
+        table = acid_table(self._metastore.find(name))
         # Ask before listing: a transaction that aborts later may have written in between.
         write_ids = self._metastore.aborted_write_ids(name)
         if table is None or not (write_ids or always):
@@ -260,7 +261,7 @@ class Cleaner:
 
     def _litter(self, name: TableName) -> list[Removed]:
         """Hidden directories of statements and compactions that have ended."""
-        table = self._metastore.get_table(name)
+        table = acid_table(self._metastore.find(name))
         if table is None:
             return []
         fs = filesystem_for(table.location)

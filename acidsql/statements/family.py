@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockComponent, Metastore
 from acidsql.plan.names import Names
 from acidsql.sql import statements as st
@@ -72,7 +73,7 @@ class Family:
 
     def _again(self, name: TableName) -> Table:
         """Look the table up under the lock: it may have changed while the statement waited."""
-        table = self._transactions.get_table(name)
+        table = acid_table(self._transactions.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table

@@ -255,7 +255,8 @@ class Runner:
             said = said_by(self._spark, text, args)
             text = said.text
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.known)
+            seen = cache(self._names.seen)
+            resolve = cache(lambda parts: self._names.table_or_view(parts, seen(parts)))
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -264,7 +265,7 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        readable = _first(resolve, self._names.readable)
+        readable = cache(lambda parts: resolve(parts) or self._names.to_read(parts, seen(parts)))
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return self._skipped(statement, said, skipped)
@@ -384,11 +385,6 @@ class Runner:
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
-
-
-def _first(known: Resolve, otherwise: Resolve) -> Resolve:
-    """The table that is known already, or else what ``otherwise`` says."""
-    return cache(lambda parts: known(parts) or otherwise(parts))
 
 
 def _receipt(
