@@ -1,5 +1,6 @@
 """Any records in any batches, in any order, again and again: the table is the fold of them.
 
+With a retention, a delete is forgotten some days after it came, and then counts no longer.
 ``ACIDSQL_CDC_EXAMPLES`` sets the number of examples.
 """
 
@@ -38,10 +39,13 @@ records = st.builds(
     st.integers(0, 1),
 )
 batches = st.lists(st.lists(records, min_size=1, max_size=12), min_size=2, max_size=3)
+# After how many days deletes are forgotten, and on which day after the one before a batch comes.
+retentions = st.sampled_from([None, 2])
+days = st.lists(st.integers(0, 2), min_size=4, max_size=4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout):
+def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout, calendar):
     acid, (columns, left_out) = acid_of_all, LAYOUTS[layout]
 
     def state() -> dict[int, tuple[int, int]]:
@@ -59,26 +63,34 @@ def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout):
         max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(batches, st.integers(0, 2), st.sampled_from(["minor", "major", None]))
-    def run(given_batches, replayed, compaction):
+    @given(batches, st.integers(0, 2), st.sampled_from(["minor", "major", None]), retentions, days)
+    def run(given_batches, replayed, compaction, retention, pauses):
         acid.sql("DROP TABLE IF EXISTS t")
         acid.sql(f"CREATE TABLE t ({columns})")
+        if retention is not None:
+            kept = f"'acidsql.cdc.tombstone.retention' = '{retention}d'"
+            acid.sql(f"ALTER TABLE t SET TBLPROPERTIES ({kept})")
         model = Model()
         before: dict[int, tuple[int, int]] = {}
         replay = given_batches[replayed % len(given_batches)]
         for number, batch in enumerate([*given_batches, replay]):
             put(acid, "s", batch)
+            calendar.day += pauses[number]
             acid.sql(
                 "AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' "
                 "APPLY AS TRUNCATE WHEN op = 't' "
                 f"SEQUENCE BY struct(ts, batch) COLUMNS * EXCEPT ({left_out})"
             )
+            model.day = calendar.day
             model.apply(reversed(batch))
+            if retention is not None:
+                model.forget(retention)
             assert live(acid) == model.rows
             after = state()
             floor = after.pop(None, None)
             assert (after, floor) == (model.newest, model.floor)
-            assert all(after.get(key, floor) >= order for key, order in before.items())
+            never_fall = retention is None
+            assert not never_fall or all(after.get(key, floor) >= at for key, at in before.items())
             assert deleted(acid) == model.newest.keys() - model.rows.keys()
             before = after
             if number == 0 and compaction:
