@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hypothesis import strategies as st
+
 COLUMNS = "id INT, v STRING, p STRING, ts INT, batch INT, op STRING"
 
 
@@ -73,6 +75,18 @@ class Calendar:
 
     def now(self, _: object) -> datetime:
         return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=self.day)
+
+
+# After how many days deletes are forgotten, and how many days after the one before a batch comes.
+retentions = st.sampled_from([None, 2])
+days = st.lists(st.integers(0, 2), min_size=4, max_size=4)
+
+
+def keep_deletes(acid: Any, retention: int | None, table: str = "t") -> None:
+    """Let a table keep deletes for so many days. None: for ever."""
+    if retention is not None:
+        kept = f"'acidsql.cdc.tombstone.retention' = '{retention}d'"
+        acid.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({kept})")
 
 
 def put(acid: Any, name: str, changes: Iterable[Change]) -> None:

@@ -11,7 +11,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit_cdc import Change, Model, deleted, live, put
+from kit_cdc import Change, Model, days, deleted, keep_deletes, live, put, retentions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -39,9 +39,6 @@ records = st.builds(
     st.integers(0, 1),
 )
 batches = st.lists(st.lists(records, min_size=1, max_size=12), min_size=2, max_size=3)
-# After how many days deletes are forgotten, and on which day after the one before a batch comes.
-retentions = st.sampled_from([None, 2])
-days = st.lists(st.integers(0, 2), min_size=4, max_size=4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -67,9 +64,7 @@ def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout, cale
     def run(given_batches, replayed, compaction, retention, pauses):
         acid.sql("DROP TABLE IF EXISTS t")
         acid.sql(f"CREATE TABLE t ({columns})")
-        if retention is not None:
-            kept = f"'acidsql.cdc.tombstone.retention' = '{retention}d'"
-            acid.sql(f"ALTER TABLE t SET TBLPROPERTIES ({kept})")
+        keep_deletes(acid, retention)
         model = Model()
         before: dict[int, tuple[int, int]] = {}
         replay = given_batches[replayed % len(given_batches)]
