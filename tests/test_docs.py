@@ -227,3 +227,14 @@ def test_all_first_lines_say_the_same():
     assert f"site_description: {words}\n" in menu
     for text in (README.read_text(), acidsql.__doc__ or "", cli.main.help or ""):
         assert f"{words}: " in text
+
+
+def test_the_findings_of_a_check_and_the_options_of_the_magic_are_listed():
+    from acidsql.acid.findings import CONDITIONS
+
+    filled = reference.filled((DOCS / "maintenance.md").read_text())
+    assert all(f"| `{name}` |" in filled for name in CONDITIONS)
+    filled = reference.filled((DOCS / "notebook.md").read_text())
+    magic = (ROOT / "acidsql" / "magic.py").read_text()
+    for option in re.findall(r"--[a-z]+", magic):
+        assert f"`{option}" in filled, option
