@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acidsql.acid.properties import HISTORY_RETENTION
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.decision import Decision
 from acidsql.compaction.initiator import Initiator
-from acidsql.compaction.kept_history import RETENTION, settings_of
+from acidsql.compaction.kept_history import settings_of
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.interface import (
@@ -105,7 +106,7 @@ class Outlook:
         if blocked:
             return self._blocker(min(blocked, key=lambda one: one.id))
         if "history" in states and (since_ms := self._history(table, waiting)) is not None:
-            return Holder(f"older versions ({RETENTION})", since_ms)
+            return Holder(f"older versions ({HISTORY_RETENTION})", since_ms)
         if not waiting and states != {"aborted"}:
             return Holder("they wait for the next compaction")
         return Holder(_NOTHING)
