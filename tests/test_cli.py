@@ -102,7 +102,7 @@ def test_statements_and_what_they_say(run, tmp_path):
     told = json.loads(one.stdout)
     assert (told["table"], told["partition"], told["deltas"]) == ("default.c", "", 2)
     assert told["rows"] is None and bucket in told["problem"]  # it is damaged
-    assert "no partition 'p=1'" in run("health", "c", "--partition", "p=1").output
+    assert "c is not partitioned" in run("health", "c", "--partition", "p=1").output
 
 
 def test_without_a_command_standard_input_is_a_script(run):

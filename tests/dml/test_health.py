@@ -47,6 +47,9 @@ def test_rows_and_bytes_are_those_of_the_files_that_readers_read(acid):
     overwritten, empty = found["p=o/q=7"], found["p=empty/q=1"]
     assert (overwritten.bases, overwritten.delta_share) == (1, 0.0)
     assert overwritten.obsolete_bytes > 0
+    if acid.metastore.abilities.can_initiate:  # it knows the partitions by the same names
+        assert (changed.next, changed.why) == (None, "3 deltas, no base; below the thresholds")
+        assert (overwritten.next, overwritten.why) == ("major", "a base that another has replaced")
     assert (empty.rows, empty.deltas, empty.deleted_share, empty.problem) == (0, 1, None, None)
     assert list(health(acid, "t", "p=o/q=7")) == ["p=o/q=7"]
     with pytest.raises(CatalogError, match="has no partition 'p=o'"):
