@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing
 
@@ -19,6 +20,8 @@ from acidsql.settings import Settings
 from acidsql.terminal import show_sections, watch_sections
 from acidsql.top import Mark, Section, sections
 
+TERMINAL = {"TERM": "xterm-256color"}
+SHOWN = {**TERMINAL, "FORCE_COLOR": "1"}  # as if standard output were a terminal
 NAME = TableName("default", "t")
 
 
@@ -96,7 +99,10 @@ def test_a_place_without_a_metastore_is_refused_and_nothing_is_made(tmp_path):
 @pytest.mark.parametrize("end", ["q", "\x03"], ids=["q", "Ctrl-C"])
 def test_a_terminal_is_as_before_when_top_ends(tmp_path, store, waiting, end):
     words = ["-m", "acidsql", "--warehouse", str(tmp_path / "wh"), "top", "--interval", "0.1"]
-    shown = pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60, dimensions=(40, 150))
+    shown = pexpect.spawn(
+        sys.executable, words, env={**os.environ, **TERMINAL}, encoding="utf-8", timeout=60,
+        dimensions=(40, 150),
+    )  # fmt: skip
     shown.expect_exact("\x1b[?1049h")  # the other screen
     shown.expect("waits for")
     store.abort_txn(waiting[0])
@@ -121,7 +127,8 @@ def test_an_error_is_shown_until_the_metastore_answers_again(monkeypatch, capsys
             return one
         raise one
 
-    monkeypatch.setenv("FORCE_COLOR", "1")  # else Live shows nothing before its end
+    for name, value in SHOWN.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(KeyboardInterrupt):
         watch_sections("here", look, 0.0, MetastoreError)
     out = capsys.readouterr().out
@@ -131,7 +138,7 @@ def test_an_error_is_shown_until_the_metastore_answers_again(monkeypatch, capsys
 def test_a_screen_is_never_too_small_for_what_is_most_interesting(monkeypatch, capsys):
     texts = [(Mark.PLAIN, (str(n), f"line {n} " + "x" * 200)) for n in range(90)]
     found = [Section(f"title {n}", ("number", "text"), texts) for n in range(3)]
-    for name, value in (("FORCE_COLOR", "1"), ("LINES", "31"), ("COLUMNS", "50")):
+    for name, value in {**SHOWN, "LINES": "31", "COLUMNS": "50"}.items():
         monkeypatch.setenv(name, value)
     looks = iter([found, KeyboardInterrupt()])
 
