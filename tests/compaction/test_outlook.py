@@ -27,7 +27,7 @@ def health(warehouse, **settings):
         oldest=warehouse.store.oldest_version(NAME),
     )  # fmt: skip
     outlook = Outlook(warehouse.store, settings)
-    table = warehouse.store.get_table(NAME)
+    table = warehouse.store.find(NAME)
     (one,) = health_of(table, [None], found, seen.write_ids[NAME], outlook)
     return one
 
@@ -134,7 +134,7 @@ def test_failures_and_wrong_properties_are_the_reason_why_nothing_comes_next(war
         txn.end_quietly()
     one = health(warehouse)
     assert one.next is None and one.why.startswith("the last 2 compactions failed")
-    table = warehouse.store.get_table(NAME)
+    table = warehouse.store.find(NAME)
     wrong = replace(table, properties={"compactorthreshold.nonsense": "1"})
     said = Outlook(warehouse.store, Settings()).next(wrong, None)
     assert said.type is None and "nonsense" in said.why
