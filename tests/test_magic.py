@@ -208,8 +208,8 @@ def test_rows_as_text_and_html():
     assert str(rows).splitlines() == [
         "name   n", "────  ──", "a<b    1", "NULL  22", "(the first 2 rows; there are more)",
     ]  # fmt: skip
-    assert '<td style="text-align: left">a&lt;b</td>' in rows._repr_html_()
-    assert '<td style="text-align: right">22</td>' in rows._repr_html_()
+    assert '<td style="text-align: left; white-space: nowrap">a&lt;b</td>' in rows._repr_html_()
+    assert '<td style="text-align: right; white-space: nowrap">22</td>' in rows._repr_html_()
     assert '<th style="text-align: right">n</th>' in rows._repr_html_()
     assert "<i>NULL</i>" in rows._repr_html_()
 
