@@ -166,7 +166,9 @@ def _keys() -> Iterator[Callable[[float], str]]:
 
     def key(seconds: float) -> str:
         ready, _, _ = select.select([number], [], [], seconds)
-        return os.read(number, 1).decode(errors="replace") if ready else ""
+        if not ready:
+            return ""
+        return os.read(number, 1).decode(errors="replace") or "q"  # the terminal has gone
 
     try:
         tty.setcbreak(number)

@@ -14,6 +14,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.compaction.decision import Decision
 from acidsql.compaction.initiator import Initiator
 from acidsql.compaction.kept_history import settings_of
+from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
 from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.interface import (
@@ -105,7 +106,11 @@ class Outlook:
         blocked = [one for one in waiting if one.id not in self._ready]
         if blocked:
             return self._blocker(min(blocked, key=lambda one: one.id))
-        if "history" in states and (since_ms := self._history(table, waiting)) is not None:
+        try:
+            since_ms = self._history(table, waiting) if "history" in states else None
+        except SettingError as error:
+            return Holder(f"the cleaner fails: {error}")
+        if since_ms is not None:
             return Holder(f"older versions ({HISTORY_RETENTION})", since_ms)
         if not waiting and states != {"aborted"}:
             return Holder("they wait for the next compaction")
@@ -115,6 +120,9 @@ class Outlook:
         """Since when files are kept for older versions; None: the cleaner keeps none any longer.
 
         If they are too many (``acidsql.history.max.ratio``), it deletes some when it runs next.
+
+        Raises:
+            SettingError: A property of the table has a wrong value.
         """
         retention_ms = settings_of(table.properties, self._settings).history_retention_ms
         times = [one.committed_ms or 0 for one in waiting]
