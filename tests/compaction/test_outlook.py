@@ -104,7 +104,7 @@ def test_times_and_older_versions_hold_files_too(warehouse):
     warehouse.cleaner().run()  # keeps the files
     one = health(warehouse, **KEPT)
     assert one.held_by == "older versions (acidsql.history.retention)"
-    wrong = replace(warehouse.store.get_table(NAME), properties={"acidsql.history.retention": "x"})
+    wrong = replace(warehouse.store.find(NAME), properties={"acidsql.history.retention": "x"})
     holder = Outlook(warehouse.store, Settings()).holder(wrong, None, frozenset({"history"}))
     assert holder.what.startswith("the cleaner fails: ") and "'x'" in holder.what
     assert one.held_since.timestamp() == entry.committed_ms / 1000
