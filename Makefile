@@ -117,10 +117,16 @@ test-fast: install ## Run the tests that need no Spark
 sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'
 	@$(WITH_JAVA) $(VENV)/bin/acidsql sql $(ARGS)
 
+.PHONY: docs
+docs: install ## Build the documentation in build/site (MkDocs); warnings are errors
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
+	@echo "Open build/site/index.html. Its search needs a server: python -m http.server -d build/site"
+
 .PHONY: lint
 lint: install ## Check style and types
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group lint
-	@$(PY) -m ruff check acidsql pyspark_acidsql tests examples benchmarks
+	@$(PY) -m ruff check acidsql pyspark_acidsql tests examples benchmarks docs
 	@$(PY) -m mypy
 
 # The peers stop at Spark 4.1, so all are measured on it.

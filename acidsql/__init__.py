@@ -1,7 +1,12 @@
-"""SQL DML for Spark sessions over Hive ACID tables.
+"""SQL DML for PySpark over Hive ACID tables: INSERT, UPDATE, DELETE and MERGE.
 
     >>> acid = acidsql.connect(spark)                                          # doctest: +SKIP
     >>> acid.sql("UPDATE sales SET price = price * 2 WHERE day = '2024-01-01'")  # doctest: +SKIP
+
+Each statement is a transaction. Use ``acid.sql`` for these tables, never ``spark.sql`` or
+``spark.read.orc``: plain Spark shows no rows or wrong ones, often without an error. ``Session`` has
+all methods, ``errors`` all errors, ``settings.known_settings()`` all settings; ``docs/`` in the
+repository explains them.
 
 The idea: **a table is a fold over events, a statement is a query that yields events.** An *event*
 (Hive's word) inserts or deletes one row. ``scan`` turns events into live rows, ``lower`` turns
@@ -10,7 +15,7 @@ valid, which transaction holds which lock, and when to commit.
 
 The packages, from top to bottom. A module imports only from its own row or from below::
 
-    magic  cli                       notebook, command line
+    magic  cli  shell                notebook, command line, terminal
     session  render                  the public API · rows as text
     opening                          a new session's settings, warehouse, metastore
     statements                       runs statements: read ``statements/runner.py`` first

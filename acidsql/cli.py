@@ -41,7 +41,7 @@ def main(
     master: str | None,
     confs: tuple[str, ...],
 ) -> None:
-    """INSERT, UPDATE, DELETE and MERGE on Hive ACID tables, with Spark.
+    """SQL DML for PySpark over Hive ACID tables: INSERT, UPDATE, DELETE and MERGE.
 
     Without a command, acidsql opens a shell. If standard input is no terminal, acidsql runs the
     statements that standard input has, as `acidsql sql` does.

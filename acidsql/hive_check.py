@@ -34,7 +34,7 @@ _ABILITIES = {
     "queues_cleanups": "directories of dropped tables are queued for deletion",
     "read_by_hive3": "files are such that Hive 3 reads them: ORC in ZLIB instead of ZSTD",
     "leases_keep_files": "DataFrames keep their files from the cleaner until they are read",
-    "keeps_streams": "streams and txn_app_id: COMMIT notes the batch",
+    "keeps_streams": "streams into tables, and txn_app_id: COMMIT notes the batch",
     "keeps_versions": "history and time travel: COMMIT notes what it changed",
     "keeps_state_tables": "AUTO CDC: DROP and RENAME take a table's state table along",
 }
@@ -242,8 +242,8 @@ def _place(what: str, location: str, where: str, problem: str) -> Fact:
     return Fact(
         about, f"{location} cannot be read: {problem}", Level.WARNING,
         "The same path must lead to the same files here and in Hive: mount the file system, or "
-        "set up Hadoop's client (README, Limits). A new database has its directory only with its "
-        "first table.",
+        "set up Hadoop's client (docs/limits.md, 'Files and formats'). A new database has its "
+        "directory only with its first table.",
     )  # fmt: skip
 
 

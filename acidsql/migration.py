@@ -62,8 +62,7 @@ class Migration:
             name: The table's name in this session's metastore. Default: the same.
 
         Raises:
-            CatalogError, LockTimeoutError, UnsupportedError, MetastoreError, SettingError,
-            TxnError: As ``export_to_hive``.
+            CatalogError: As by ``export_to_hive``; so are the other errors.
         """
         theirs = self._named(table)
         ours = theirs if name is None else self._named(name)

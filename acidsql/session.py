@@ -54,7 +54,7 @@ def connect(
         warehouse: The directory of the tables, on ``file:`` or ``hdfs:``. Default: the Spark conf
             ``spark.acidsql.warehouse``, else ``spark.sql.warehouse.dir``. Not for a Hive Metastore,
             which has a warehouse of its own.
-        metastore: The metastore's URL. ``thrift://host:9083`` is a Hive Metastore (4.0 or newer);
+        metastore: The metastore's URL. ``thrift://host:9083`` is a Hive Metastore 4 or 3.1;
             several servers are separated by commas. Default: the Spark conf
             ``spark.acidsql.metastore``, else an SQLite file in the warehouse.
         retries: How often to run a statement again, on a new snapshot, after it failed because of

@@ -94,7 +94,7 @@ def _temporary_views(catalog: Any) -> list[str]:
 @pytest.fixture
 def hdfs() -> Iterator[str]:
     """A directory of the test's own on an HDFS. Hadoop's native client must be set up for it
-    (README, "Limits")."""
+    (docs/limits.md, "Files and formats")."""
     above = os.environ.get("ACIDSQL_HDFS")
     if above is None:
         pytest.skip("no HDFS: say ACIDSQL_HDFS=hdfs://name:8020/directory")

@@ -1,17 +1,14 @@
-"""The public API: names, signatures, docstrings, and a README that runs."""
+"""The public API: names, signatures, docstrings."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
 import acidsql
 from acidsql import errors
-
-README = Path(__file__).parent.parent / "README.md"
 
 # The signatures that the design promises, without annotations.
 SIGNATURES = {
@@ -124,38 +121,3 @@ def test_errors_are_as_pysparks():
             assert re.fullmatch(r"[0-9A-Z]{5}", error.getSqlState())
             assert error.getMessageParameters() == {"fact": "1"}
             assert kind.__name__ in errors.__doc__
-
-
-def test_the_readme_runs(spark, acid):
-    """The Python and SQL blocks run from top to bottom in one session; ``acid`` is the test's
-    own."""
-    found = re.findall(r"^```(python|sql)\n(.*?)^```$", README.read_text(), re.M | re.S)
-    assert {language for language, _ in found} == {"python", "sql"}
-    names = {"spark": spark, "acid": acid, "acidsql": _Connected(acid)}
-    for language, text in found:
-        if language == "python":
-            exec(compile(_without_imports(text), str(README), "exec"), names)
-        else:
-            from acidsql.sql.tokens import split_statements
-
-            for span in split_statements(text):
-                acid.sql(span.of(text)).collect()
-
-
-class _Connected:
-    """``acidsql`` for the README's code, but ``connect`` returns the test's session."""
-
-    def __init__(self, session: acidsql.Session) -> None:
-        self._session = session
-
-    def connect(self, *args: object, **keywords: object) -> acidsql.Session:
-        inspect.signature(acidsql.connect).bind(*args, **keywords)
-        return self._session
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(acidsql, name)
-
-
-def _without_imports(text: str) -> str:
-    """The code without imports: the names are given, and Spark runs already."""
-    return re.sub(r"^import acidsql$", "", text, flags=re.MULTILINE)

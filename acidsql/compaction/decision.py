@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from acidsql.acid.properties import NO_AUTO_COMPACTION, THRESHOLD, WORKER_POOL
 from acidsql.acid.table import Table
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
 from acidsql.metastore.interface import Metastore
@@ -15,10 +16,7 @@ from acidsql.settings import Settings
 
 _STRATEGY = "acidsql.compactor.strategy"
 SIZE_TIERED = {_STRATEGY: "size_tiered"}  # the properties of such a request
-_THRESHOLD = "compactorthreshold."
-_MOST_DELTAS = f"{_THRESHOLD}hive.compactor.delta.num.threshold"
-_POOL = "hive.compactor.worker.pool"
-_NO_AUTO = "no_auto_compaction"
+_MOST_DELTAS = f"{THRESHOLD}hive.compactor.delta.num.threshold"
 # The states that count for ``has_failed_too_often``. Refused compactions, and compactions that did
 # not begin, count neither as success nor as failure.
 _TRIED = (CompactionState.SUCCEEDED, CompactionState.READY_FOR_CLEANING, CompactionState.FAILED)
@@ -181,7 +179,7 @@ def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
 
 def pool_of(table: Table, requested: str | None = None) -> str | None:
     """The pool whose workers compact the table: the request's pool, else the table's."""
-    pool = requested or table.properties.get(_POOL)
+    pool = requested or table.properties.get(WORKER_POOL)
     return pool.lower() if pool else None
 
 
@@ -196,7 +194,7 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 def is_left_alone(table: Table) -> bool:
     """Whether the table has the property ``NO_AUTO_COMPACTION=true``."""
     return any(
-        name.lower() == _NO_AUTO and value.lower() == "true"
+        name.lower() == NO_AUTO_COMPACTION.lower() and value.lower() == "true"
         for name, value in table.properties.items()
     )
 
@@ -217,7 +215,7 @@ def has_failed_too_often(
 
 def with_thresholds(settings: Settings, properties: Mapping[str, str]) -> Settings:
     """The settings, with the changes by ``compactorthreshold.…``. Raises SettingError."""
-    for name, value in _below(properties, _THRESHOLD).items():
+    for name, value in _below(properties, THRESHOLD).items():
         settings = settings.with_(name, value)
     return settings
 

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.ages import Age
+from acidsql.acid.properties import HISTORY_MAX_RATIO, HISTORY_RETENTION
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.settings import Settings
 from acidsql.storage.files.filesystem import Entry, FileSystem
-
-RETENTION, MAX_RATIO = "acidsql.history.retention", "acidsql.history.max.ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Sizes:
 def settings_of(properties: Mapping[str, str], settings: Settings) -> Settings:
     """The settings, with the changes by a table's properties. Raises SettingError."""
     for name, value in properties.items():
-        if name.lower() in (RETENTION, MAX_RATIO):
+        if name.lower() in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
             settings = settings.with_(name.lower(), value)
     return settings
 

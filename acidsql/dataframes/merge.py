@@ -54,7 +54,7 @@ class MergeIntoWriter:
     def withSchemaEvolution(self) -> MergeIntoWriter:  # noqa: N802
         """Let the table get columns of the source that it lacks, and wider numbers, with the MERGE.
 
-        See MERGE WITH SCHEMA EVOLUTION in the README.
+        See docs/sql.md, "WITH SCHEMA EVOLUTION".
         """
         self._evolution = " WITH SCHEMA EVOLUTION"
         return self

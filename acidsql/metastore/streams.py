@@ -88,6 +88,9 @@ class StreamEntry:
 class StreamLedger(Protocol):
     """The ledger. An entry goes when its table is dropped, and follows when it is renamed."""
 
+    def stream(self, app_id: str, sink: str) -> StreamEntry | None:
+        """The entry of an application for a sink. *Read-only.*"""
+
     def streams(self, app_id: str | None = None) -> Sequence[StreamEntry]:
         """The entries, of one application or of all, by application and sink. *Read-only.*"""
 
@@ -120,10 +123,12 @@ def may_write_to(sink: str, table: TableName) -> bool:
     return _MANY in sink or str(table) in sink.split(_BETWEEN)
 
 
-def entry_of(ledger: StreamLedger, batch: Batch) -> StreamEntry | None:
-    """The ledger's entry for a batch's application and sink."""
-    entries = ledger.streams(batch.app_id)
-    return next((entry for entry in entries if entry.batch.sink == batch.sink), None)
+def table_of(sink: str) -> TableName | None:
+    """The table of a sink that is one table."""
+    if not sink or _BETWEEN in sink or _MANY in sink:
+        return None
+    database, _, name = sink.partition(".")
+    return TableName(database, name)
 
 
 def following(batch: Batch, entry: StreamEntry | None) -> NextBatch:

@@ -37,7 +37,7 @@ class CompactorSettings:
         "size_tiered",
         "Which deltas a minor compaction takes that begins by itself. 'size_tiered': the newest "
         "ones of similar size, so that frequent small writes do not rewrite all earlier ones. "
-        "'hive': all of them.",
+        "'hive': all of them, as always over a Hive Metastore.",
         {"size_tiered": True, "hive": False},
     )
     compactor_abortedtxn_threshold: int = count(
@@ -56,8 +56,8 @@ class CompactorSettings:
     compactor_quiet_time_ms: int = duration(
         "acidsql.compactor.quiet.time",
         "0s",
-        "A table or partition to which nobody has written for this time gets a major compaction, "
-        "even if it has few deltas. 0: never.",
+        "A table or partition to which nobody has written for this time gets a major compaction by "
+        "the service, even if it has few deltas. 0: never.",
         least_ms=0,
     )
     compactor_compact_insert_only: bool = boolean(

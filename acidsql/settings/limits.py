@@ -38,7 +38,10 @@ class Settings(CompactorSettings):
         least_ms=10,
     )
     lock_numretries: int = count(
-        "hive.lock.numretries", "100", "How often Hive checks a waiting lock before it gives up."
+        "hive.lock.numretries",
+        "100",
+        "How often Hive checks a waiting lock before it gives up. With the pauses between the "
+        "checks this limits the wait for a lock, by default to some 92 minutes.",
     )
     lock_sleep_between_retries_ms: int = duration(
         "hive.lock.sleep.between.retries",
@@ -53,7 +56,8 @@ class Settings(CompactorSettings):
     metastore_busy_timeout_ms: int = duration(
         "acidsql.metastore.busy.timeout",
         "60s",
-        "How long one operation waits for another process or thread that writes to the metastore.",
+        "How long one operation waits for another process or thread that writes to the metastore. "
+        "A server disconnects a process that stops for half of this time in the middle of a write.",
     )
     xlock_write: bool = boolean(
         "hive.txn.xlock.write",
@@ -64,8 +68,9 @@ class Settings(CompactorSettings):
     xlock_iow: bool = boolean(
         "hive.txn.xlock.iow",
         "false",
-        "true: INSERT OVERWRITE and TRUNCATE wait for all readers and writers (EXCLUSIVE), as by "
-        "Hive's default. That is not necessary here, because they write a new base.",
+        "true: INSERT OVERWRITE and TRUNCATE take an EXCLUSIVE lock, as by Hive's default: INSERT, "
+        "and statements that read the table and write to another one, wait for them, and they wait "
+        "for these. That is not necessary here, because they write a new base.",
     )
     conflicts_by_row: bool = choice(
         "acidsql.conflict.detection",
@@ -91,20 +96,26 @@ class Settings(CompactorSettings):
     lease_timeout_ms: int = duration(
         "acidsql.lease.timeout",
         "1h",
-        "How long the cleaner keeps the files that a DataFrame reads.",
+        "About how long the cleaner keeps the files that a lazy DataFrame reads.",
         least_ms=10,
     )
     values_max_rows: int = count(
         "acidsql.values.max.rows",
         "10000",
-        "Literal rows of VALUES, up to this number, are written without a Spark job.",
+        "Literal rows of VALUES, up to this number, are written without a Spark job. If all values "
+        "are plain literals, they do not even need Spark's parser.",
         least=0,
     )
     driver_max_rows: int = count(
         "acidsql.driver.max.rows",
         "10000",
-        "A statement that may change few rows is first tried in the driver, up to this number of "
-        "rows. 0: never.",
+        "The driver itself writes up to this number of rows (at most 16 MiB), or ten times as "
+        "many row ids of a DELETE, without a Python worker. It tries this if few rows are likely: "
+        "for UPDATE and DELETE with a WHERE that has no subquery, for MERGE with a tiny source, "
+        "and for INSERT of a query that Spark estimates to be small. If there are more rows, a job "
+        "does all the work, and the time of the attempt is lost. In a table of 16 to 256 MiB the "
+        "driver also reads the files itself to find the rows of such an UPDATE or DELETE, if WHERE "
+        "compares columns with literals. 0: never.",
         least=0,
     )
     fast_paths: bool = boolean(
@@ -118,8 +129,10 @@ class Settings(CompactorSettings):
         "statement",
         "What starts Spark's Python workers, in the background and once for each Spark context: "
         "'statement': the first statement that may need workers to write its rows, while the "
-        "statement is planned. 'connect': connect, even if the session only reads. 'off': the "
-        "first task that needs a worker; the task waits for the worker.",
+        "statement is planned. 'connect': connect, even if the session only reads, so that they "
+        "are ready if the first statement comes some seconds later. 'off': the first task that "
+        "needs a worker; the task waits for the worker. Spark ends workers that are idle for a "
+        "minute.",
         {word: word for word in ("statement", "connect", "off")},
     )
     ignores_missing: bool = boolean(

@@ -25,7 +25,7 @@ from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.stream_rules import is_replay
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, entry_of, following
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, following
 from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -107,7 +107,7 @@ class BatchWriter(Generic[Target]):
     def _once(
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
-        entry = entry_of(self._setup.metastore, batch)
+        entry = self._setup.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
                 self._setup.metastore.take_over_stream(batch, entry.batch)

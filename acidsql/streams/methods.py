@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
-from acidsql.metastore.streams import entry_of, following
+from acidsql.metastore.streams import following
 from acidsql.plan.names import refuse_temporary
 from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
@@ -310,8 +310,9 @@ class StreamMethods:
     def _need_ledger(self) -> None:
         if not self.metastore.abilities.keeps_streams:
             raise UnsupportedError(
-                "This metastore cannot note in its COMMIT which batch was committed, so a batch "
-                "could be written twice. Streams and txn_app_id need acidsql's own metastore.",
+                "This metastore, a Hive Metastore 3.1, cannot note in its COMMIT which batch was "
+                "committed, so a batch could be written twice. Streams and txn_app_id need "
+                "acidsql's own metastore, or a Hive Metastore 4.",
                 condition="UNSUPPORTED_FEATURE.STREAMS",
             )
 
@@ -349,7 +350,7 @@ class StreamMethods:
         if batch is None:
             return begin(text, in_block=True)
         self._need_ledger()
-        entry = entry_of(self.metastore, batch)
+        entry = self.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and batch.version <= entry.batch.version:
             return begin(text, in_block=True, replayed=entry)
         return begin(text, in_block=True, batch=following(batch, entry))

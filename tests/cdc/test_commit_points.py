@@ -224,7 +224,8 @@ def test_a_crash_anywhere_and_a_replay_lose_and_double_nothing(acid, tmp_path, m
 
 
 def test_debezium_s_transactions_are_applied_as_a_whole(acid):
-    """As README says. The second batch has a record again that the first one had."""
+    """As docs/replication.md, "Transactions of the source", says. The second batch has a record
+    again that the first one had."""
     acid.sql("CREATE TABLE a (id INT, v STRING)")
     acid.sql("CREATE TABLE b (id INT, v STRING)")
     clauses = {"keys": "id", "sequence_by": "_sequence", "apply_as_deletes": "_op = 'delete'"}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
+from over_hive import needs
 
 from acidsql.errors import StreamError, TxnAbortedError
 from acidsql.metastore.interface import TxnState
@@ -27,16 +28,23 @@ def taken_over(call):
 
 @each_needs("keeps_streams")
 class StreamContract:
-    def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen, clock):
+    def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen):
         txn = commit(store, FIRST)
         (entry,) = reopen().streams()
-        assert (entry.batch, entry.txn_id, entry.committed_ms) == (FIRST, txn, clock.now)
+        assert (entry.batch, entry.txn_id) == (FIRST, txn)
         assert (entry.user, entry.host) == ("ann", "h1")
-        clock.now += 7
         again = commit(store, NEXT, FIRST)
         (entry,) = store.streams("app")
-        assert (entry.batch, entry.txn_id, entry.committed_ms) == (NEXT, again, clock.now)
-        assert store.streams("other") == []
+        assert (entry.batch, entry.txn_id) == (NEXT, again)
+        assert store.stream("app", "default.t") == entry
+        assert store.stream("app", "default.u") is None and store.streams("other") == []
+
+    @needs("a clock for tests")
+    def test_an_entry_tells_when_its_batch_was_committed(self, store, clock):
+        commit(store, FIRST)
+        clock.now += 7
+        commit(store, NEXT, FIRST)
+        assert store.streams()[0].committed_ms == clock.now
 
     def test_each_sink_of_an_application_has_its_own_entry(self, store):
         commit(store, FIRST)
@@ -70,6 +78,7 @@ class StreamContract:
         assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, None)))
         assert not seen(store).is_valid(write_id)
 
+    @needs("a second call of COMMIT")
     def test_a_repeated_commit_changes_nothing(self, store):
         txn = commit(store, FIRST)
         commit(store, NEXT, FIRST)
@@ -84,6 +93,7 @@ class StreamContract:
         assert store.streams()[0].batch == new
         txn = begin(store)
         assert taken_over(lambda: store.commit_txn(txn, batch=NextBatch(NEXT, FIRST)))
+        store.abort_txn(txn)
         assert taken_over(lambda: store.take_over_stream(replace(FIRST, run_id="third"), FIRST))
         commit(store, replace(NEXT, run_id="new"), new)
 
@@ -96,15 +106,23 @@ class StreamContract:
             begin(store), working(run_id="new"), working(sink="default.u"), working(app_id="App"),
             working(query_id="copy"),
         ]  # fmt: skip
-        store.lock(dead, [shared_read(T, INSERT)])
+        for txn in (dead, later, *others):
+            store.lock(txn, [shared_read(T, INSERT)])
         assert store.end_other_runs(replace(FIRST, run_id="new")) == [dead, later]
         assert store.end_other_runs(replace(FIRST, run_id="new")) == []
-        assert store.show_locks() == []
-        with pytest.raises(TxnAbortedError, match="the run new of its stream has begun"):
+        assert {one.txn_id for one in store.show_locks()} == set(others)
+        with pytest.raises(TxnAbortedError):
             store.commit_txn(dead, batch=NextBatch(FIRST, None))
         assert {store.txn_state(txn) for txn in others} == {TxnState.OPEN}
         store.commit_txn(others[1])
         assert store.end_other_runs(FIRST) == []
+
+    @needs("reasons of aborts")
+    def test_a_run_that_was_ended_is_told_why(self, store):
+        dead = store.open_txn(user="u", host="h", batch=FIRST)
+        store.end_other_runs(replace(FIRST, run_id="new"))
+        with pytest.raises(TxnAbortedError, match="the run new of its stream has begun"):
+            store.commit_txn(dead, batch=NextBatch(FIRST, None))
 
     def test_an_entry_goes_with_its_table_and_follows_its_name(self, store):
         store.create_table(table())

@@ -21,7 +21,7 @@ from acidsql.errors import (
     TxnAbortedError,
 )
 from acidsql.metastore.hive import client as client_module
-from acidsql.metastore.hive import statistics as statistics_module
+from acidsql.metastore.hive import locks as locks_module
 from acidsql.metastore.hive import txns as txns_module
 from acidsql.metastore.hive.address import Address, is_address
 from acidsql.metastore.hive.client import Client
@@ -191,7 +191,7 @@ def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_
     serve, monkeypatch, state, left
 ):
     """An aborted transaction has told of 3 rows. Who holds the lock may have read 10 already."""
-    monkeypatch.setattr(statistics_module, "_PAUSES_S", (0,))
+    monkeypatch.setattr(locks_module, "_PAUSES_S", (0,))
     place, written = hive.StorageDescriptor(location="file:/t"), []
 
     def answer(name, given):

@@ -12,6 +12,7 @@ import random
 from collections import defaultdict
 
 import pytest
+from over_hive import needs
 from test_changes import debezium, goldengate, maxwell, read, texts
 
 pytestmark = pytest.mark.spark
@@ -139,6 +140,7 @@ def test_the_newest_record_of_each_key_is_the_source_s_row(acid, sources):
     assert wrong == []
 
 
+@needs("keeps_state_tables")
 def test_auto_cdc_makes_the_table_equal_to_the_source(acid, sources):
     by_seed = [source for source in sources if source.connector == "postgresql"]
     source = max(by_seed, key=lambda one: len(one.sent))

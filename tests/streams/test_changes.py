@@ -9,6 +9,7 @@ import json
 from decimal import Decimal
 
 import pytest
+from over_hive import needs
 
 from acidsql.errors import AnalysisError, ConstraintError, SettingError
 
@@ -121,6 +122,7 @@ def test_a_record_that_cannot_be_read_fails_the_query_and_does_not_vanish(acid, 
         rows.select("_table").collect()
 
 
+@needs("keeps_state_tables")
 def test_auto_cdc_applies_nothing_of_a_batch_with_such_a_record(acid):
     acid.sql("CREATE TABLE t (id INT, name STRING)")
     good = debezium("c", None, {"id": 7, "name": "good"})
@@ -306,6 +308,7 @@ def test_frames_that_are_no_records_are_refused_at_once(acid):
         acid.changes_from("dms", rows, ID_AND_NAME)
 
 
+@needs("keeps_state_tables")
 def test_a_truncation_in_a_topic_of_kafka_is_refused_and_not_overlooked(acid):
     acid.sql("CREATE TABLE t (id INT, name STRING)")
     records = [debezium("c", None, {"id": 1, "name": "a"}), debezium("t")]
@@ -318,6 +321,7 @@ def test_a_truncation_in_a_topic_of_kafka_is_refused_and_not_overlooked(acid):
     assert acid.sql("SELECT * FROM t").collect() == [(1, "a")]
 
 
+@needs("keeps_state_tables")
 def test_a_stream_of_records_is_applied(acid, tmp_path):
     acid.sql("CREATE TABLE t (id INT, name STRING)")
     (tmp_path / "in").mkdir()

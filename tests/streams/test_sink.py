@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from over_hive import beside
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 import acidsql
@@ -364,7 +365,7 @@ def test_a_rolled_back_version_may_run_again(acid, t):
 
 def test_of_two_processes_with_one_version_only_one_commits(acid, t):
     with (
-        acidsql.connect(acid.spark, warehouse=acid.warehouse, compactor="off") as other,
+        beside(acid, compactor="off") as other,
         pytest.raises(StreamError) as caught,
         acid.transaction(txn_app_id="x", txn_version=1),
     ):

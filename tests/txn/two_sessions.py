@@ -38,6 +38,7 @@ from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.tables import TableStatements
+from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -120,10 +121,11 @@ class Session:
         self.store = store
         self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
         self.transactions = Transactions(store, self.txns, lambda *_: True)
-        self.names = Names(NO_SPARK, self.transactions)  # type: ignore[arg-type]
+        self.names = Names(NO_SPARK, self.transactions, {})  # type: ignore[arg-type]
         partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
         databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
-        known = store, self.txns, self.transactions, self.names, databases, partitions
+        temporary = TemporaryTables(store, self.txns)
+        known = store, self.txns, self.transactions, self.names, databases, partitions, temporary
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
         self.handlers = all_handlers([TableStatements(context), PartitionStatements(context)])
         self.tables = TableRows(context)

@@ -22,6 +22,13 @@ class EmbeddedStreams:
 
     _store: Store
 
+    def stream(self, app_id: str, sink: str) -> StreamEntry | None:
+        with self._store.read() as connection:
+            row = connection.execute(
+                select(STREAMS).where(S.TXN_APP_ID == app_id, S.SINK == sink)
+            ).first()
+        return None if row is None else _entry(row)
+
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
         found = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
         if app_id is not None:

@@ -7,8 +7,11 @@ Hive's.
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from acidsql.errors import TxnAbortedError, TxnError
@@ -26,6 +29,7 @@ from acidsql.metastore.interface import (
     Operation,
 )
 from acidsql.metastore.lock_rules import circle_in_words, find_circle, merge
+from acidsql.metastore.streams import Batch
 
 _TYPES = {
     LockType.SHARED_READ: hive.LockType.SHARED_READ,
@@ -43,7 +47,9 @@ OPERATIONS = {
     Operation.NO_TXN: hive.DataOperationType.NO_TXN,
 }
 _OURS = "acidsql: "  # by this, sessions know each other's locks
+_WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``working_for``
 NAME_MAX = _AGENT_MAX = 128  # characters; with more, the server fails
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold some locks only while they commit
 _GRANTED = 0  # the number of a lock that was not asked for
 
 
@@ -78,9 +84,23 @@ class HiveLocks(Calls):
             txnid=number,
             user=own.user[:NAME_MAX],
             hostname=own.host[:NAME_MAX],
-            agentInfo=_agent(own.agent_info),
+            agentInfo=_agent(own),
         )
         return self._call("lock", request)
+
+    def _lock_soon(
+        self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
+    ) -> bool:
+        """Lock what others lock only while they commit. False: that took too long."""
+        answer = self._request(own, own.holder, components)
+        for pause_s in pauses_s or _PAUSES_S:
+            if answer.state == hive.LockState.ACQUIRED:
+                return True
+            time.sleep(pause_s)
+            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
+            answer = self._call("check_lock", request)
+        self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        return False
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
         own = self._of(txn_id)
@@ -133,6 +153,17 @@ class HiveLocks(Calls):
         found = map(_info, self._locks())
         return sorted(found, key=lambda one: (one.state.value, one.lock_id, one.internal_id))
 
+    def _working_for_others(self, batch: Batch) -> list[int]:
+        """The transactions with a lock that work for another run of a batch's stream."""
+        ours = f"{_OURS}{working_for(batch)}"
+        stream = ours[: ours.index(" ", len(_OURS)) + 1]
+        marks = {one.txnid: one.agentInfo or "" for one in self._locks()}
+        return sorted(
+            txn_id
+            for txn_id, mark in marks.items()
+            if mark.startswith(stream) and not mark.startswith(ours)
+        )
+
     def _locks(self) -> Sequence[Any]:
         return self._call("show_locks", hive.ShowLocksRequest()).locks or []
 
@@ -182,9 +213,18 @@ def component(
     )
 
 
-def _agent(statement: str) -> str:
+def working_for(batch: Batch) -> str:
+    """How a lock tells the stream of its transaction, and the run that works for it.
+
+    The server tells others nothing more of an open transaction that they could know it by.
+    """
+    stream = "\n".join((batch.app_id, batch.sink, batch.query_id))
+    return f"[{sha256(stream.encode()).hexdigest()[:24]} {batch.run_id[:40]}] "
+
+
+def _agent(own: OwnTxn) -> str:
     """A statement as a lock may have it: short, and in characters that every database keeps."""
-    text = f"{_OURS}{brief(statement)}".encode("ascii", "replace").decode()
+    text = f"{_OURS}{own.works_for}{brief(own.agent_info)}".encode("ascii", "replace").decode()
     return text[:_AGENT_MAX]
 
 
@@ -212,6 +252,6 @@ def _info(raw: Any) -> LockInfo:
         acquired_at_ms=raw.acquiredat or None,
         user=raw.user,
         host=raw.hostname,
-        agent_info=(raw.agentInfo or "").removeprefix(_OURS),
+        agent_info=_WORKS_FOR.sub("", (raw.agentInfo or "").removeprefix(_OURS)),
         blocked_by=blocker,
     )

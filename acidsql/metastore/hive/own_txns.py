@@ -31,6 +31,7 @@ class OwnTxn:
         user: Its user.
         host: Its host.
         agent_info: Its statement.
+        works_for: The run of a stream that it works for, in the words of ``locks``; or "".
         type: Its type.
         asked: The components of all locks that it has asked for, without undone statements.
         held: The components of the locks that were granted.
@@ -56,6 +57,7 @@ class OwnTxn:
     user: str
     host: str
     agent_info: str = ""
+    works_for: str = ""
     type: TxnType = TxnType.DEFAULT
     asked: list[LockComponent] = field(default_factory=list)
     held: list[LockComponent] = field(default_factory=list)

@@ -16,7 +16,6 @@ one statement asks for it together with its record (``HiveTxns._record``), which
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -26,13 +25,11 @@ from acidsql.acid.table import STATISTICS, Partition, TableName
 from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.hive import convert
 from acidsql.metastore.hive.calls import chunks
-from acidsql.metastore.hive.idl import hive
 from acidsql.metastore.hive.locks import NAME_MAX, HiveLocks, component
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.partitions import HivePartitions
 from acidsql.metastore.interface import LockType, Operation, RowChange, RowChanges
 
-_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold the lock only while they commit
 _NOT_KNOWN = RowChange(None)
 
 
@@ -68,17 +65,8 @@ class HiveStatistics(HivePartitions, HiveLocks):
     def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
         """Lock the numbers of rows of tables, unless that takes too long."""
         names = sorted(set(tables) - own.counts_locked, key=str)
-        if not names:
-            return
-        answer = self._request(own, own.holder, [counts_of(one) for one in names])
-        for pause_s in _PAUSES_S:
-            if answer.state == hive.LockState.ACQUIRED:
-                own.counts_locked.update(names)
-                return
-            time.sleep(pause_s)
-            request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
-            answer = self._call("check_lock", request)
-        self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+        if names and self._lock_soon(own, [counts_of(one) for one in names]):
+            own.counts_locked.update(names)
 
     def _count_all(
         self,

@@ -10,8 +10,7 @@ from acidsql.metastore.hive.calls import ListNames
 from acidsql.metastore.hive.client import Client
 from acidsql.metastore.hive.features import probe
 from acidsql.metastore.hive.foreign import HiveForeign
-from acidsql.metastore.hive.txns import HiveTxns
-from acidsql.metastore.hive.views import HiveViews
+from acidsql.metastore.hive.streams import HiveStreams
 
 ABILITIES = Abilities(
     reads_pairs=False,
@@ -25,7 +24,6 @@ ABILITIES = Abilities(
     alters_in_commit=False,
     keeps_session_locks=False,
     keeps_keys=False,
-    keeps_streams=False,
     keeps_versions=False,
     keeps_state_tables=False,
     replaces_tables=False,
@@ -34,13 +32,14 @@ ABILITIES = Abilities(
 ABILITIES_OF_3 = replace(
     ABILITIES,
     can_work=False,
+    keeps_streams=False,  # a COMMIT sets no property
     compares_snapshots=True,  # right before its snapshot, a transaction gets its newer number
     read_by_hive3=True,
     leases_keep_files=False,
 )
 
 
-class HiveMetastore(HiveTxns, HiveViews, HiveForeign):
+class HiveMetastore(HiveStreams, HiveForeign):
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.

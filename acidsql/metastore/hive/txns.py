@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from acidsql.acid.table import Column, Partition, Table, TableName
@@ -26,14 +26,14 @@ from acidsql.metastore import conflict_rules
 from acidsql.metastore.compaction_queue import Compacted
 from acidsql.metastore.hive import convert, snapshots
 from acidsql.metastore.hive.calls import log
-from acidsql.metastore.hive.catalog import HiveCatalog
 from acidsql.metastore.hive.conflicts import HiveConflicts, as_conflict
 from acidsql.metastore.hive.history import HiveHistory
 from acidsql.metastore.hive.idl import hive
-from acidsql.metastore.hive.locks import component
+from acidsql.metastore.hive.ledger import HiveLedger
+from acidsql.metastore.hive.locks import component, working_for
 from acidsql.metastore.hive.own_txns import OwnTxn
 from acidsql.metastore.hive.renewals import ROLLED_BACK, HiveRenewals
-from acidsql.metastore.hive.statistics import HiveStatistics, counts_of
+from acidsql.metastore.hive.statistics import counts_of
 from acidsql.metastore.hive.workers import HiveWorkers
 from acidsql.metastore.interface import (
     LockComponent,
@@ -44,7 +44,7 @@ from acidsql.metastore.interface import (
     TxnState,
     TxnType,
 )
-from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+from acidsql.metastore.streams import Batch, NextBatch
 from acidsql.metastore.versions import Change, Version
 
 _STATES = {
@@ -58,7 +58,7 @@ _FEW = 10  # partitions, whose directories are published in a moment
 _GAP_S = 1.5  # after a restart the server may report numbers that nobody has, for a second
 
 
-class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConflicts, HiveWorkers):
+class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers):
     """The part of the store about transactions; ``TxnStore`` describes the methods."""
 
     def open_txn(
@@ -72,7 +72,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
-        own = OwnTxn(0, user, host, agent_info, txn_type)
+        own = OwnTxn(0, user, host, agent_info, type=txn_type)
+        if batch is not None:
+            own.works_for = working_for(batch)
         own.id = own.holder = self._open(own)
         self._own[own.id] = own
         return own.id
@@ -210,11 +212,9 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             found = self._at_commit(own, snapshot)
             if found:
                 raise conflict_rules.error(own.id, found)
-            if compacted is None:
-                self._commit(own)
-            else:
-                with self._compacted(txn_id, compacted):
-                    self._commit(own)
+            entry = None if batch is None else self._next_entry(own, batch)
+            with nullcontext() if compacted is None else self._compacted(txn_id, compacted):
+                self._commit(own, entry)
         except MetastoreError:
             raise  # the outcome is not known
         except AcidSqlError as error:
@@ -235,18 +235,6 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                 self._drop_partitions(table, values)
             except AcidSqlError as error:  # the transaction is committed
                 log.warning("Partitions of %s are without rows, but not dropped: %s", table, error)
-
-    def streams(self, app_id: str | None = None) -> list[StreamEntry]:
-        return []  # see ``Abilities.keeps_streams``
-
-    def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        raise AssertionError("a Hive Metastore keeps no streams")
-
-    def end_other_runs(self, batch: Batch) -> Sequence[int]:
-        return ()
-
-    def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        return 0
 
     def versions(self, table: TableName) -> list[Version]:
         return []  # see ``Abilities.keeps_versions``
@@ -287,21 +275,24 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
                 )
                 self._call("add_write_notification_log", request)
 
-    def _commit(self, own: OwnTxn) -> None:
-        """COMMIT, while the locks are held (see ``renewals``)."""
+    def _commit(self, own: OwnTxn, entry: Any) -> None:
+        """COMMIT, while the locks are held (see ``renewals``). ``entry``: as ``_send_commit``."""
         self._need_locks(own)
         try:
-            self._send_commit(own)
+            self._send_commit(own, entry)
         except TxnError:  # it has ended
             self._release(own)
             raise
         self._release(own)
 
-    def _send_commit(self, own: OwnTxn) -> None:
-        """Send COMMIT, again if the reply is lost: for the server, the second one is a success."""
+    def _send_commit(self, own: OwnTxn, entry: Any = None) -> None:
+        """Send COMMIT, again if the reply is lost: for the server, the second one is a success.
+
+        ``entry``: what the ledger of streams learns (see ``ledger``).
+        """
         # The server's own comparison, by time, is needed only if locks let others change the same.
         request = hive.CommitTxnRequest(
-            txnid=own.id, exclWriteEnabled=own.excludes, txn_type=own.type.value
+            txnid=own.id, keyValue=entry, exclWriteEnabled=own.excludes, txn_type=own.type.value
         )
         lost: MetastoreError | None = None
         end = time.monotonic() + self._client.address.timeout_s
@@ -319,7 +310,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
             except NoSuchTxnError:
                 if lost is None:
                     raise
-                if own.write_ids:
+                if own.write_ids or entry is not None:
                     raise lost from None  # committed and forgotten, or lost with the database
                 return
 
@@ -345,7 +336,7 @@ class HiveTxns(HiveRenewals, HiveCatalog, HiveHistory, HiveStatistics, HiveConfl
         """Take back what was told about a transaction that has ended, and so holds no lock on the
         numbers of rows. Another transaction holds it meanwhile."""
         if own.counted:
-            holder = OwnTxn(0, own.user, own.host, own.agent_info, TxnType.READ_ONLY)
+            holder = OwnTxn(0, own.user, own.host, own.agent_info, type=TxnType.READ_ONLY)
             with suppress(AcidSqlError):  # the transaction's own error is more important
                 holder.id = holder.holder = self._open(holder)
                 self._lock_counts(holder, own.counted)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from acidsql.acid.properties import Property
 from acidsql.acid.types import HiveType
 from acidsql.errors import SettingError
 
@@ -220,3 +221,16 @@ _READERS: dict[str, tuple[str, _Read]] = {
     BLOOM_FILTER_COLUMNS: ("bloom_filter_columns", _names),
     "orc.bloom.filter.fpp": ("bloom_filter_fpp", _probability),
 }
+
+PROPERTIES = (
+    Property("orc.compress", "ZSTD", "NONE, SNAPPY, ZLIB, LZ4 or ZSTD; Hive 3 reads all but ZSTD."),
+    Property("orc.stripe.size", f"{STRIPE_SIZE}", "Bytes of a stripe, before compression."),
+    Property("orc.compress.size", f"{_BLOCK}", "Bytes of a compressed block, before compression; "
+             "rounded up to 64 KiB."),
+    Property("orc.row.index.stride", "10000", f"Rows of an entry of the row index, at least "
+             f"{_STRIDE_MIN}; 0: no indexes."),
+    Property("orc.create.index", "true", "false: no indexes."),
+    Property(BLOOM_FILTER_COLUMNS, "", "The columns with a bloom filter, separated by commas; s.f "
+             "is a field of a struct."),
+    Property("orc.bloom.filter.fpp", "0.01", "The rate of false positives of a bloom filter."),
+)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from acidsql.acid.properties import CHANGE_KEY
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import CatalogError, SettingError, UnsupportedError
@@ -13,7 +14,6 @@ COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"
 ADDED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, TXN_ID, ROW__ID)
 INSERT, DELETE = "insert", "delete"
 PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
-KEY = "acidsql.key"  # a table property
 
 
 def need_names(table: Table) -> None:
@@ -32,7 +32,8 @@ def change_keys(table: Table, given: Sequence[str] | None) -> list[str]:
         raise SettingError(f"keys={given!r} is no list of columns.", name="keys")
     wanted = given
     if wanted is None:
-        wanted = [one.strip() for one in table.properties.get(KEY, "").split(",") if one.strip()]
+        said = table.properties.get(CHANGE_KEY, "")
+        wanted = [one.strip() for one in said.split(",") if one.strip()]
     own = {one.name.lower(): one.name for one in table.all_columns}
     for name in wanted:
         if name.lower() not in own:

@@ -1,0 +1,53 @@
+"""The properties of a table that acidsql knows, with their meaning in words for users.
+
+``orc.…`` are in ``storage/orc/options.py``. All other properties are kept and have no effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acidsql.acid import cdc
+from acidsql.acid.table import TRANSACTIONAL, TRANSACTIONAL_PROPERTIES
+
+NO_AUTO_COMPACTION = "NO_AUTO_COMPACTION"
+WORKER_POOL = "hive.compactor.worker.pool"
+THRESHOLD = "compactorthreshold."
+HISTORY_RETENTION = "acidsql.history.retention"
+HISTORY_MAX_RATIO = "acidsql.history.max.ratio"
+CHANGE_KEY = "acidsql.key"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property as a user sees it.
+
+    Attributes:
+        name: The name, as in TBLPROPERTIES.
+        default: What holds without it; empty if nothing does.
+        doc: What it does.
+    """
+
+    name: str
+    default: str
+    doc: str
+
+
+TABLE_PROPERTIES = (
+    Property(TRANSACTIONAL, "true", "All tables that CREATE TABLE makes here are ACID tables. "
+             "ALTER TABLE sets it for a plain table of a Hive Metastore, which becomes ACID."),
+    Property(TRANSACTIONAL_PROPERTIES, "default", "default: rows can be inserted, updated and "
+             "deleted. insert_only: they can be inserted and overwritten, and files are plain."),
+    Property(CHANGE_KEY, "", "The columns, separated by commas, that tell which deleted and "
+             "inserted row are an update, in changes and in REVERT TRANSACTION … SKIP CONFLICTS."),
+    Property(NO_AUTO_COMPACTION, "false", "true: the table is compacted only if somebody asks."),
+    Property(f"{THRESHOLD}…", "", "The table's own value of a setting of compaction, such as "
+             "compactorthreshold.hive.compactor.delta.num.threshold."),
+    Property(WORKER_POOL, "default", "The pool of workers that compacts the table."),
+    Property(HISTORY_RETENTION, "", "The table's own value of the setting of this name."),
+    Property(HISTORY_MAX_RATIO, "", "The table's own value of the setting of this name."),
+    Property(cdc.KEYS, "", "AUTO CDC: the KEYS, if the statement names none."),
+    Property(cdc.SEQUENCE_BY, "", "AUTO CDC: the expression of SEQUENCE BY."),
+    Property(cdc.DELETE_WHEN, "", "AUTO CDC: the condition of APPLY AS DELETE WHEN."),
+    Property(cdc.TRUNCATE_WHEN, "", "AUTO CDC: the condition of APPLY AS TRUNCATE WHEN."),
+)  # fmt: skip

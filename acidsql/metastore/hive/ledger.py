@@ -1,0 +1,171 @@
+"""The ledger of streams in a Hive Metastore (``metastore/streams.py``).
+
+COMMIT can set one property of one table, in the server's own database transaction. So each entry is
+a property of a view of its own, in the database ``acidsql_streams``. The properties of a target
+would not do: whoever alters a table writes all of its properties back as they were, and Hive does
+so after each INSERT.
+
+The server sets the property whatever it was before. So a commit first locks the entry, compares the
+entry with what the session has seen, and commits while it holds the lock.
+
+An entry about one table has the number that the server gave the table. So the entry follows the
+table, whoever renames it, and means nothing any more when the table has gone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from acidsql.acid.table import Column, Table, TableName, ViewText
+from acidsql.errors import CatalogError, LockTimeoutError
+from acidsql.metastore.catalog import Database
+from acidsql.metastore.hive import convert
+from acidsql.metastore.hive.calls import INSERT_ONLY, chunks, is_missing
+from acidsql.metastore.hive.idl import hive
+from acidsql.metastore.hive.locks import component
+from acidsql.metastore.hive.own_txns import OwnTxn
+from acidsql.metastore.hive.statistics import HiveStatistics
+from acidsql.metastore.hive.views import HiveViews
+from acidsql.metastore.interface import LockType, Operation
+from acidsql.metastore.stream_rules import taken_over
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry, table_of
+
+DATABASE = "acidsql_streams"
+_ENTRY = "_meta.acidsql.batch"  # COMMIT may set properties that begin with _meta
+_TABLE = "acidsql.table"  # of an entry about one table: what tells it from a later one of its name
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, *[1] * 60)  # others hold the lock only while they commit
+_NOTE = "This view is an entry of the ledger of streams of acidsql. The entry is in its properties."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry is, or will be.
+
+    Attributes:
+        view: The view.
+        identity: What tells the entry's table from a later one of its name; "" if it is not about
+            one table that is there.
+    """
+
+    view: TableName
+    identity: str
+
+
+class HiveLedger(HiveViews, HiveStatistics):
+    """The entries: looked up, and made ready for the COMMIT that writes one."""
+
+    def stream(self, app_id: str, sink: str) -> StreamEntry | None:
+        """See ``StreamLedger``."""
+        return entry_in(self._raw(self._place(app_id, sink).view), sink)
+
+    def streams(self, app_id: str | None = None) -> list[StreamEntry]:
+        """See ``StreamLedger``."""
+        found = (entry for _, entry in self._entries(app_id) if entry is not None)
+        return sorted(found, key=lambda one: (one.batch.app_id, one.batch.sink))
+
+    def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
+        """What COMMIT must set, so that it notes a batch. The entry is locked until it ends.
+
+        Raises:
+            StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+            LockTimeoutError: Others hold the lock.
+        """
+        batch = new.batch
+        place = self._place(batch.app_id, batch.sink)
+        self._lock_entry(own, place)
+        raw = self._raw(place.view)
+        entry = entry_in(raw, batch.sink)
+        if _seen(None if entry is None else entry.batch) != _seen(new.after):
+            raise taken_over(batch, entry)
+        if raw is None:
+            raw = self._make_entry(place)
+        now_ms = int(time.time() * 1000)
+        return setting(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
+
+    def _place(self, app_id: str, sink: str) -> Place:
+        table = table_of(sink)
+        raw = None if table is None else self._raw(table)
+        identity = "" if raw is None else convert.identity(raw)
+        key = "\n".join((app_id, identity or sink))
+        return Place(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
+
+    def _lock_entry(self, own: OwnTxn, place: Place) -> None:
+        view = place.view
+        wanted = component(LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT)
+        if not self._lock_soon(own, [wanted], _PAUSES_S):
+            raise LockTimeoutError(
+                "Another session is noting a batch of the same stream. Run the statement again.",
+                txnId=own.id,
+            )
+
+    def _make_entry(self, place: Place) -> Any:
+        """The view of an entry; the property that COMMIT sets must be there, and is empty."""
+        if self.get_database(DATABASE) is None:
+            location = f"{self.features.warehouse}/{DATABASE}.db"
+            with suppress(CatalogError):  # another session has made it, or the view tells why not
+                self.create_database(Database(DATABASE, location, "The ledger of streams"))
+        query = ViewText(f"SELECT '{_NOTE}' AS note", f"SELECT '{_NOTE}' AS `note`")
+        note = Column("note", "string")
+        view = Table(place.view, "", (note,), is_transactional=False, view=query,
+                     properties={_ENTRY: "", _TABLE: place.identity})  # fmt: skip
+        self.create_view(view)
+        return self._need_raw(place.view)
+
+    def _entries(self, app_id: str | None) -> Iterator[tuple[TableName, StreamEntry | None]]:
+        """The views, and their entries. None: the entry is empty, or its table has gone."""
+        try:
+            names = self._call("get_tables_by_type", DATABASE, "*", convert.VIRTUAL_VIEW)
+        except CatalogError as error:
+            if is_missing(error):
+                return
+            raise
+        for some in chunks(names):
+            request = hive.GetTablesRequest(
+                dbName=DATABASE, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
+            )
+            for raw in self._call("get_table_objects_by_name_req", request).tables:
+                found = entry_in(raw, None)
+                if found is not None and app_id in (None, found.batch.app_id):
+                    sink = self._sink_now(found.batch.sink, raw.parameters[_TABLE])
+                    entry = None if sink is None else entry_in(raw, sink)
+                    yield TableName(DATABASE, raw.tableName), entry
+
+    def _sink_now(self, sink: str, identity: str) -> str | None:
+        """The sink's present name; None: its table has gone."""
+        if not identity:
+            return sink
+        table = table_of(sink)
+        raw = None if table is None else self._raw(table)
+        if raw is not None and convert.identity(raw) == identity:
+            return sink
+        for database in self._call("get_all_databases"):
+            for one in self._raws(database):
+                if convert.identity(one) == identity:
+                    return str(TableName(one.dbName, one.tableName))
+        return None
+
+
+def _seen(batch: Batch | None) -> tuple[int, str] | None:
+    """What tells the states of an entry apart."""
+    return None if batch is None else (batch.version, batch.run_id)
+
+
+def setting(raw: Any, entry: StreamEntry) -> Any:
+    """What COMMIT must set in a view."""
+    return hive.CommitTxnKeyValue(tableId=raw.id, key=_ENTRY, value=json.dumps(asdict(entry)))
+
+
+def entry_in(raw: Any, sink: str | None) -> StreamEntry | None:
+    """The entry of a view; ``sink``: the present name of its sink, if that is known."""
+    text = None if raw is None else (raw.parameters or {}).get(_ENTRY)
+    if not text:
+        return None
+    values = json.loads(text)
+    batch = values.pop("batch") | ({} if sink is None else {"sink": sink})
+    return StreamEntry(Batch(**batch), **values)

@@ -1,0 +1,128 @@
+"""The ledger of streams in a real Hive Metastore: what its contract does not say."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
+
+from contract_base import begin
+
+from acidsql.errors import MetastoreError, StreamError
+from acidsql.metastore.hive.ledger import DATABASE
+from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.streams import Batch, NextBatch
+
+
+@pytest.fixture
+def store(hive_metastore):
+    store = HiveMetastore(hive_metastore.url, list_names=lambda _: [])
+    yield store
+    for app_id in {entry.batch.app_id for entry in store.streams()}:
+        store.forget_stream(app_id)
+    store.close()
+
+
+ACID = "(a INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+BATCH = Batch("app", 0, "", "query", "run")
+
+
+def note(store, batch, after=None):
+    txn = begin(store)
+    try:
+        store.commit_txn(txn, batch=NextBatch(batch, after))
+    except StreamError:
+        store.abort_txn(txn)
+        return False
+    return True
+
+
+def test_of_many_commits_of_one_batch_one_is_made(store):
+    last = None
+    for version in range(3):
+        batch = replace(BATCH, version=version)
+        runs = [replace(batch, run_id=f"run {number}") for number in range(4)]
+        with ThreadPoolExecutor(4) as threads:
+            done = list(threads.map(lambda one, last=last: note(store, one, last), runs))
+        assert done.count(True) == 1
+        (entry,) = store.streams()
+        assert entry.batch == runs[done.index(True)]
+        last = entry.batch
+
+
+def test_batches_of_many_streams_do_not_meet(store):
+    def run(app_id):
+        last = None
+        for version in range(3):
+            batch = replace(BATCH, app_id=app_id, version=version)
+            assert note(store, batch, last)
+            last = batch
+
+    names = ["a", "A", "ä", "a\n", "🦆", "a" * 250]
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(run, names))
+    assert {(e.batch.app_id, e.batch.version) for e in store.streams()} == {(n, 2) for n in names}
+    assert store.forget_stream("a") == 1
+    assert store.stream("A", "").batch.version == 2
+
+
+def test_a_commit_whose_reply_is_lost_notes_its_batch_once(store, monkeypatch):
+    call, lost = store._client.call, ["commit_txn"]
+
+    def loses_a_reply(name, *values, **options):
+        answer = call(name, *values, **options)
+        if name in lost:
+            lost.remove(name)
+            raise MetastoreError("the reply was lost")
+        return answer
+
+    monkeypatch.setattr(store._client, "call", loses_a_reply)
+    assert note(store, BATCH) and not lost
+    (entry,) = store.streams()
+    assert entry.batch == BATCH
+    assert not note(store, BATCH)
+
+
+def test_a_failed_creation_of_an_entry_leaves_an_empty_one_that_the_next_commit_fills(
+    store, monkeypatch
+):
+    monkeypatch.setattr(store, "_send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
+    with pytest.raises(SystemExit):
+        note(store, BATCH)  # the process dies after it has made the view
+    monkeypatch.undo()
+    for one in store.show_txns():
+        store.abort_txn(one.txn_id)
+    assert len(store.views(DATABASE)) == 1 and store.streams() == []
+    assert store.stream("app", "") is None
+    assert note(store, BATCH)
+    assert store.stream("app", "").batch == BATCH
+
+
+def test_hive_changes_a_table_and_its_name_without_the_entry(hive, tmp_path):
+    """Hive writes all properties of a table back after each of its INSERTs."""
+    store = HiveMetastore(hive.url, list_names=lambda _: [])
+    session = hive.session()
+    session.sql("CREATE DATABASE streamed")
+    session.sql(
+        "CREATE TABLE streamed.t (a INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+    )
+    batch = replace(BATCH, sink="streamed.t")
+    assert note(store, batch)
+    session.sql("INSERT INTO streamed.t VALUES (1)")
+    assert note(store, replace(batch, version=1), batch)
+    session.sql("ALTER TABLE streamed.t SET TBLPROPERTIES ('x'='y')")
+    session.sql("ALTER TABLE streamed.t RENAME TO streamed.u")
+    assert store.stream("app", "streamed.t") is None
+    assert store.stream("app", "streamed.u").batch.version == 1
+    assert [one.batch.sink for one in store.streams()] == ["streamed.u"]
+    session.sql("DROP TABLE streamed.u")
+    session.sql(
+        "CREATE TABLE streamed.u (a INT) STORED AS ORC TBLPROPERTIES ('transactional'='true')"
+    )
+    assert store.stream("app", "streamed.u") is None and store.streams() == []
+    session.sql("DROP DATABASE streamed CASCADE")
+    session.close()
+    store.close()
