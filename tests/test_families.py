@@ -8,6 +8,7 @@ import pytest
 
 from acidsql.sql import statements as st
 from acidsql.statements.compactions import CompactionStatements
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
@@ -19,6 +20,7 @@ from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
+    DatabaseStatements,
     TableStatements,
     PartitionStatements,
     TransactionStatements,

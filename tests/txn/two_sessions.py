@@ -32,6 +32,7 @@ from acidsql.plan.names import Names
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.statements.current_txn import Transactions
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.partitions import PartitionStatements
@@ -127,7 +128,8 @@ class Session:
         temporary = TemporaryTables(store, self.txns)
         known = store, self.txns, self.transactions, self.names, databases, partitions, temporary
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
-        self.handlers = all_handlers([TableStatements(context), PartitionStatements(context)])
+        kinds = DatabaseStatements, TableStatements, PartitionStatements
+        self.handlers = all_handlers([kind(context) for kind in kinds])
         self.tables = TableRows(context)
 
     def rows(self, name: str) -> frozenset[str] | None:
