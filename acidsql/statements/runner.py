@@ -114,10 +114,10 @@ class Runner:
         self._temporary = TemporaryTables(metastore, self._txns)
         self._names = Names(spark, self.transactions, self._temporary.names)
         self._missing = MissingNames(spark, metastore, self._names)
+        self._partitions = Partitions(spark, self.transactions)
         context = Context(
             spark, metastore, self._txns, self.transactions, self._names,
-            SparkDatabases(spark, metastore), Partitions(spark, self.transactions),
-            self._temporary, host,
+            SparkDatabases(spark, metastore), self._partitions, self._temporary, host,
         )  # fmt: skip
         self._reader = Reader(context)
         self._tables = StateTables(context)
@@ -257,7 +257,7 @@ class Runner:
         clock = Clock()
         with clock("say"):
             said = said_by(self._spark, text, args)
-            text = said.text
+            text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
             resolve = cache(self._names.known)
             statement = parse(
