@@ -71,19 +71,23 @@ need() { \
 }; \
 need postgresql initdb; need mariadb-server-core mariadbd; \
 need mariadb-client-core my_print_defaults; \
+need chromium chromium; \
 if [ -z "$$missing" ]; then exit 0; fi; \
 if [ "$$(id -u)" = 0 ]; then root=env; else root="sudo -n env"; fi; \
 apt="$$root DEBIAN_FRONTEND=noninteractive apt-get -qq"; \
 if command -v apt-get >/dev/null && $$root true 2>/dev/null; then \
   echo "Installing$$missing …"; \
-  if { $$apt update && $$apt install --yes --no-install-recommends $$missing; } \
-    >/dev/null 2>&1; then exit 0; fi; \
+  $$apt update >/dev/null 2>&1; wanted=$$missing; missing=; \
+  for package in $$wanted; do \
+    $$apt install --yes --no-install-recommends $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+  done; \
+  if [ -z "$$missing" ]; then exit 0; fi; \
 fi; \
 echo "Cannot install$$missing here; tests that need one are skipped, or use a PostgreSQL of pip's."
 endef
 
 .PHONY: servers
-servers: ## Install PostgreSQL and MariaDB for the tests, where apt-get and root are to be had
+servers: ## Install PostgreSQL, MariaDB and Chromium for the tests, where apt-get and root are to be had
 	@$(INSTALL_SERVERS)
 
 # Two processes share the modules out: of a statement the driver, the JVM and a worker do their parts

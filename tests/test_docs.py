@@ -18,6 +18,7 @@ from acidsql.acid import cdc
 from acidsql.acid.properties import TABLE_PROPERTIES
 from acidsql.settings import known_settings
 from acidsql.sql.parser import parse
+from acidsql.sql.statements import SparkStatement
 from acidsql.sql.tokens import split_statements
 
 sys.path.append(str(DOCS / "generator"))
@@ -107,7 +108,8 @@ def test_a_block_of_code_is_right_in_itself(block: Block):
         compile(block.text.replace("…", "..."), str(block), "exec")
     elif block.language == "sql":
         for span in split_statements(block.text):
-            parse(span.of(block.text), is_acid=lambda parts: True)
+            found = parse(span.of(block.text), is_acid=lambda parts: True)
+            assert not block.reason or not isinstance(found, SparkStatement)
     else:
         assert block.reason is None, "such a block is never run"
 
@@ -225,3 +227,14 @@ def test_all_first_lines_say_the_same():
     assert f"site_description: {words}\n" in menu
     for text in (README.read_text(), acidsql.__doc__ or "", cli.main.help or ""):
         assert f"{words}: " in text
+
+
+def test_the_findings_of_a_check_and_the_options_of_the_magic_are_listed():
+    from acidsql.acid.findings import CONDITIONS
+
+    filled = reference.filled((DOCS / "maintenance.md").read_text())
+    assert all(f"| `{name}` |" in filled for name in CONDITIONS)
+    filled = reference.filled((DOCS / "notebook.md").read_text())
+    magic = (ROOT / "acidsql" / "magic.py").read_text()
+    for option in re.findall(r"--[a-z]+", magic):
+        assert f"`{option}" in filled, option

@@ -28,6 +28,8 @@ KEYS = "acidsql.cdc.keys"
 SEQUENCE_BY = "acidsql.cdc.sequence.by"
 DELETE_WHEN = "acidsql.cdc.delete.when"
 TRUNCATE_WHEN = "acidsql.cdc.truncate.when"
+# Declared with the target, too: how long its state table keeps deletes. Default: for ever.
+TOMBSTONE_RETENTION = "acidsql.cdc.tombstone.retention"
 # Of the state table: the names of the target's columns that hold order values; "" if none do.
 ORDER = "acidsql.cdc.order"
 # Of the state table of versions (SCD type 2): the type, and the number of keys, which come first.

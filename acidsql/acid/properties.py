@@ -50,4 +50,6 @@ TABLE_PROPERTIES = (
     Property(cdc.SEQUENCE_BY, "", "AUTO CDC: the expression of SEQUENCE BY."),
     Property(cdc.DELETE_WHEN, "", "AUTO CDC: the condition of APPLY AS DELETE WHEN."),
     Property(cdc.TRUNCATE_WHEN, "", "AUTO CDC: the condition of APPLY AS TRUNCATE WHEN."),
+    Property(cdc.TOMBSTONE_RETENTION, "", "AUTO CDC: how long deletes are kept, such as 30d (a "
+             "number alone: hours). Default: for ever."),
 )  # fmt: skip

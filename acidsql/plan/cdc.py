@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from acidsql.acid import cdc
 from acidsql.acid.table import Table
@@ -35,7 +34,7 @@ from acidsql.plan.cdc_decision import (
 from acidsql.plan.cdc_fold import fold
 from acidsql.plan.cdc_history import check_history, decide_history
 from acidsql.plan.cdc_rules import Rules, bind_rules, refuse_target
-from acidsql.plan.cdc_state import no_rows, state_of
+from acidsql.plan.cdc_state import moment, no_rows, state_of
 from acidsql.plan.event_query import Derived, EventQuery, Fields, Planned, partition_text
 from acidsql.plan.query import (
     Resolve,
@@ -231,12 +230,11 @@ def _of_state(state: Table, rules: Rules) -> list[str]:
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     values = {column.name: f"w{i}" for i, column in enumerate(rules.columns)}
-    now = f"TIMESTAMP_NTZ '{datetime.now(UTC):%Y-%m-%d %H:%M:%S}'"
     return [
         *(f"{numbers[c.name]} AS {quote(c.name)}" for c in cdc.keys_of(state)),
         f"s AS {quote(sequence)}",
         f"d AS {quote(deleted)}",
-        f"{now} AS {quote(at)}",
+        f"{moment()} AS {quote(at)}",
         *(f"{values.get(c.name, 'NULL')} AS {quote(c.name)}" for c in cdc.values_of(state)),
     ]
 

@@ -1,6 +1,14 @@
-"""The state table of AUTO CDC: the one that is there, checked, or the one that will be made."""
+"""The state table of AUTO CDC: the one that is there, checked, or the one that will be made.
+
+Deletes that are older than ``acidsql.cdc.tombstone.retention`` of the target are forgotten. The
+floor is kept. With SCD type 2 the records that versions consist of are kept, too, because a late
+record may split a version; a delete that ends a version is known by its __END_AT anyway.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import is_name
@@ -19,9 +27,14 @@ from acidsql.plan.cdc_fold import Fold
 from acidsql.plan.cdc_rules import Rules
 from acidsql.plan.event_query import Planned
 from acidsql.plan.query import Resolve
+from acidsql.settings.kinds import duration_setting
 from acidsql.sql.statements import AutoCdc
-from acidsql.storage.columns import quote, shown_type
+from acidsql.storage.columns import quote, quoted_path, shown_type
 
+# The default is an example only: without the property no delete is forgotten.
+_RETENTION = duration_setting(
+    cdc.TOMBSTONE_RETENTION, "30d", "How long deletes are kept.", unit="h", least_ms=1000
+)
 _BUCKETS = 4  # of the state table of a target without buckets
 
 
@@ -34,7 +47,7 @@ def state_of(
     found = resolve((name.database, name.name))
     if found is None:
         return wanted, True
-    if not cdc.is_state(found) or not _has_form(found):
+    if not is_state(found):
         raise _drift(planned, statement, "NAME_TAKEN", f"{name} is no state table of AUTO CDC.")
     order = "order values of type"
     facts = [
@@ -53,13 +66,44 @@ def state_of(
     return found, False
 
 
-def _has_form(state: Table) -> bool:
-    """Whether a table has the columns of a state table: others may have made or changed it."""
+def is_state(state: Table) -> bool:
+    """Whether a table is a state table with the columns of one: others may have changed it."""
+    if not cdc.is_state(state):
+        return False
     try:
         _, deleted, at = cdc.state_columns(state)
     except ValueError:
         return False
     return bool(cdc.keys_of(state)) and (deleted.type, at.type) == ("boolean", "timestamp")
+
+
+def tombstone_retention(properties: Mapping[str, str]) -> int | None:
+    """How long a target's state table keeps deletes, in ms; None: for ever. Raises SettingError."""
+    text = declared_retention(properties)
+    return None if text is None else _RETENTION.read(text)
+
+
+def declared_retention(properties: Mapping[str, str]) -> str | None:
+    """The property of a target, as it was declared."""
+    found = (text for name, text in properties.items() if name.lower() == _RETENTION.name)
+    return next(found, None)
+
+
+def moment(ago_ms: int = 0) -> str:
+    """SQL of the time by this machine's clock, as the column ``at`` has it; or of one before."""
+    now = datetime.now(UTC)
+    then = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
+    return f"TIMESTAMP_NTZ '{then:%Y-%m-%d %H:%M:%S}'"
+
+
+def forgetting(state: Table, kept_ms: int) -> str:
+    """The statement that deletes the deletes older than this from a state table."""
+    _, deleted, at = (quote(column.name) for column in cdc.state_columns(state))
+    key = quote(cdc.keys_of(state)[0].name)
+    return (
+        f"DELETE FROM {quoted_path((state.name.database, state.name.name))}\n"
+        f"WHERE {deleted} AND {key} IS NOT NULL AND {at} < {moment(kept_ms)}"
+    )
 
 
 def _check_values(planned: Planned, statement: AutoCdc, found: Table, wanted: Table) -> None:

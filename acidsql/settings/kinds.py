@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from acidsql.errors import SettingError
+
 _MS_PER_UNIT: Mapping[str, float] = {
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
@@ -45,9 +47,28 @@ class Setting:
     show: Callable[[Any], str]
     doc: str
 
+    def read(self, value: object) -> Any:
+        """The value, parsed. Raises SettingError for a bad one."""
+        try:
+            return self.parse(str(value).strip())
+        except (ValueError, KeyError, OverflowError):
+            raise SettingError(
+                f"'{self.name}' cannot be '{value}': expected {self.expects}.",
+                name=self.name,
+                value=value,
+                expected=self.expects,
+            ) from None
+
 
 def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
     """A dataclass field in milliseconds; ``unit`` is the unit of a number without one."""
+    return field(duration_setting(name, default, doc, unit=unit, least_ms=least_ms))
+
+
+def duration_setting(
+    name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1
+) -> Setting:
+    """The setting of ``duration``, also for what is no setting of a session."""
 
     def parse(text: str) -> int:
         match = _DURATION.fullmatch(text)
@@ -60,7 +81,7 @@ def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: in
         return int(milliseconds)
 
     expects = f"a duration of at least {least_ms} ms, such as {default} (units: {_UNITS})"
-    return field(Setting(name, default, expects, parse, lambda ms: f"{ms}ms", doc))
+    return Setting(name, default, expects, parse, lambda ms: f"{ms}ms", doc)
 
 
 def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:

@@ -162,17 +162,7 @@ class Settings(CompactorSettings):
     def with_(self, name: str, value: object) -> Settings:
         """A copy with one value changed. Raises SettingError for an unknown name or a bad value."""
         attribute, setting = _find(name)
-        text = str(value).strip()
-        try:
-            parsed = setting.parse(text)
-        except (ValueError, KeyError, OverflowError):
-            raise SettingError(
-                f"'{name}' cannot be '{value}': expected {setting.expects}.",
-                name=name,
-                value=value,
-                expected=setting.expects,
-            ) from None
-        return dataclasses.replace(self, **{attribute: parsed})
+        return dataclasses.replace(self, **{attribute: setting.read(value)})
 
     def items(self) -> Iterator[tuple[str, str]]:
         """Names and values as text, sorted; ``of(dict(items()))`` gives the same settings."""

@@ -8,7 +8,8 @@ a module here.
 runner              one statement, start to finish: say, hold, do, keep
 prepare, hold,      the phases *say*, *hold* and *do* of a statement that changes rows; ``write``
 write               also publishes
-auto_cdc            AUTO CDC, which does this in several steps; ``cdc_records`` judges the records
+auto_cdc            AUTO CDC, which does this in several steps; ``cdc_records`` judges the records,
+                    ``tombstones`` forgets old deletes
 family              what the modules below share: the session's context, ``@runs``
 reader              SELECT and everything else that only Spark runs; the rows of stand-ins
 current_txn         which transaction the session's statements run in, and what its reads see

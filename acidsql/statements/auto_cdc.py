@@ -9,7 +9,7 @@
 If there are no rows yet, there is nothing to join: the records' files are the decision.
 
 All of it is one statement of one transaction. The state table is made before the first one, in a
-transaction of its own.
+transaction of its own; old deletes are forgotten after it, in another one (``tombstones``).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from acidsql.metastore.interface import LockComponent
 from acidsql.plan import lower
 from acidsql.plan.cdc import PreparedCdc
 from acidsql.plan.cdc_decision import Act
+from acidsql.plan.cdc_state import declared_retention
 from acidsql.plan.event_query import EventQuery
 from acidsql.plan.locking import reserving
 from acidsql.plan.query import Resolve
@@ -49,6 +50,7 @@ from acidsql.statements.reader import Reader, Views
 from acidsql.statements.result import COUNT_COLUMNS, Clock, Receipt, receipt, rows_frame
 from acidsql.statements.said import Said, said_by
 from acidsql.statements.state_tables import StateTables
+from acidsql.statements.tombstones import Tombstones
 from acidsql.statements.unit_of_work import Transaction
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
@@ -60,7 +62,11 @@ _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
 
 class AutoCdcStatements:
-    """Runs the AUTO CDC statements of one session."""
+    """Runs the AUTO CDC statements of one session.
+
+    Attributes:
+        tombstones: Forgets old deletes.
+    """
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class AutoCdcStatements:
         self._context, self._spark = context, context.spark
         self._preparer, self._holder = preparer, holder
         self._reader, self._writer, self._tables = reader, writer, tables
+        self.tombstones = Tombstones(context, preparer, holder, writer)
 
     def run(
         self, statement: AutoCdc, said: Said, clock: Clock, resolve: Resolve
@@ -105,6 +112,8 @@ class AutoCdcStatements:
         target = str(prepared.queries[0].table.name)
         counts = tally.counts(target, done.write_ids.get(target))
         done = replace(done, counts=(counts,), notes=(str(tally), *_warnings(prepared)))
+        if self._context.transactions.is_plain:
+            done = done.with_note(self.tombstones.forget(prepared.queries[0].table))
         return done, self._frame(done, tally)
 
     def explain(
@@ -312,6 +321,8 @@ def _rules(prepared: PreparedCdc) -> str:
     if rules.history is not None:
         tracked = ", ".join(column.name for column in rules.history)
         lines.append(f"new versions (SCD type 2) by: {tracked or 'deletes alone'}")
+    if (retention := declared_retention(table.properties)) is not None:
+        lines.append(f"forgets deletes after: {retention}")
     if rules.ignoring:
         lines.append(f"keeps at NULL: {', '.join(column.name for column in rules.ignoring)}")
     if rules.kept:

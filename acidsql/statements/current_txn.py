@@ -14,6 +14,7 @@ from acidsql.metastore.conflict_rules import who
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import Catalog, TxnType
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
+from acidsql.settings import Settings
 from acidsql.statements.time_travel import When
 from acidsql.statements.unit_of_work import SameRows, Transaction
 from acidsql.statements.work import Work
@@ -133,9 +134,10 @@ class Transactions:
             transaction.abandon("its block was left without COMMIT")
 
     @contextmanager
-    def own(self, text: str) -> Iterator[Transaction]:
+    def own(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
         """A transaction of one statement. It is aborted unless the statement commits it."""
-        transaction = Transaction(self._txns.open(agent_info=text), on_commit=self._committed)
+        txn = self._txns.open(agent_info=text, waits=waits)
+        transaction = Transaction(txn, on_commit=self._committed)
         try:
             yield transaction
         except BaseException:

@@ -87,9 +87,9 @@ class Receipt:
         """The write id of each table that changed."""
         return {c.table: c.write_id for c in self.counts if c.write_id is not None}
 
-    def with_note(self, note: str) -> Receipt:
-        """The same with one more note."""
-        return replace(self, notes=(*self.notes, note))
+    def with_note(self, note: str | None) -> Receipt:
+        """The same with one more note. None: there is none."""
+        return self if note is None else replace(self, notes=(*self.notes, note))
 
     def __str__(self) -> str:
         return " · ".join(self._facts())

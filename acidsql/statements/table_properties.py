@@ -23,6 +23,7 @@ from acidsql.compaction.decision import with_thresholds
 from acidsql.compaction.kept_history import settings_of
 from acidsql.errors import AnalysisError, SettingError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
+from acidsql.plan.cdc_state import tombstone_retention
 from acidsql.settings import Settings
 from acidsql.sql.statements import (
     ConvertTable,
@@ -173,8 +174,8 @@ def check_files(
 ) -> None:
     """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
 
-    The statement's properties for compactions and history are checked, too: nobody sees it if the
-    initiator or the cleaner passes a table by.
+    The statement's properties for compactions, history and AUTO CDC are checked, too: nobody sees
+    it if the initiator or the cleaner passes a table by.
 
     Args:
         properties: All properties that the table will have.
@@ -207,6 +208,7 @@ def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> N
             )  # fmt: skip
         try:
             with_thresholds(settings_of({key: value}, Settings()), {key: value})
+            tombstone_retention({key: value})
         except SettingError as error:
             raise _at(error, key, statement, text) from None
 

@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.acid.cdc import state_name
-from acidsql.acid.table import Table
+from acidsql.acid.table import Table, TableName
 from acidsql.errors import SettingError, UnsupportedError
+from acidsql.metastore.streams import NextBatch
 from acidsql.plan.cdc_fold import FAULT
 from acidsql.sql.cdc import is_expression
 from acidsql.statements.result import Receipt
@@ -103,6 +104,10 @@ class Applier(BatchWriter[Target]):
         last: The receipt of the newest batch; None before the first one.
     """
 
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._forgets_at: dict[TableName, float] = {}
+
     def apply(
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
     ) -> Receipt:
@@ -156,6 +161,16 @@ class Applier(BatchWriter[Target]):
         """Make all tables that are missing. In a transaction, only the first statement could make
         a state table: the snapshot does not see a newer one. ``rows`` tells the columns."""
         raise NotImplementedError
+
+    def _in_transaction(
+        self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
+    ) -> Receipt | None:
+        done = super()._in_transaction(runner, target, rows, text, batch)
+        for table in self.tables(target):
+            note = runner.auto_cdc.tombstones.forget(table, self._forgets_at)
+            if note is not None and done is not None:
+                done = done.with_note(f"{table.name}: {note}")
+        return done
 
     def _unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
         """Apply records that no number names."""

@@ -6,11 +6,10 @@ batch, so a record is either applied or put aside, and a replay does neither.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from pyspark.sql import DataFrame
 
 from acidsql.plan.cdc_fold import FAULT
+from acidsql.plan.cdc_state import moment
 from acidsql.sql.parts import parts_of
 from acidsql.statements.result import Receipt
 from acidsql.statements.runner import Runner
@@ -77,12 +76,11 @@ class BadRecords:
             f"to_json(struct({fields}), {_JSON}) AS record",
         )  # fmt: skip
         columns = ", ".join(map(quote, _COLUMNS))
-        now = f"TIMESTAMP_NTZ '{datetime.now(UTC):%Y-%m-%d %H:%M:%S}'"
         with view_of(rows) as view:
             done = run(
                 runner,
                 f"INSERT INTO {table_name(table_of(runner, self.table).name)} ({columns})\n"
-                f"SELECT reason, target, record, {app_id}, {version}, {now} FROM {view}",
+                f"SELECT reason, target, record, {app_id}, {version}, {moment()} FROM {view}",
             )
         assert done is not None
         said = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))

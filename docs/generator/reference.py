@@ -69,6 +69,22 @@ def commands() -> str:
     return _table(("command", "what it does"), rows)
 
 
+def findings() -> str:
+    """What ``acid.check`` can find, the worst first."""
+    from acidsql.acid.findings import CONDITIONS
+
+    rows = [(f"`{name}`", severity, advice) for name, (severity, advice) in CONDITIONS.items()]
+    return _table(("finding", "severity", "what to do"), rows)
+
+
+def options() -> str:
+    """The options of ``%%acidsql``: the list in the docstring of its module."""
+    tree = ast.parse((ROOT / "acidsql" / "magic.py").read_text("utf-8"))
+    listed = re.search(r"^\* .*?(?=\n\n)", f"{ast.get_docstring(tree)}\n\n", re.M | re.S)
+    assert listed is not None
+    return re.sub(r"^\* ", "- ", listed[0].replace("``", "`"), flags=re.MULTILINE)
+
+
 # ── grammar ──────────────────────────────────────────────────────────────────────────────────
 
 _SECTION = re.compile(r"^\(\* ── (.+?) ── \*\)$", re.MULTILINE)
@@ -356,6 +372,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "properties": properties,
     "commands": commands,
+    "findings": findings,
+    "options": options,
     "grammar": grammar,
     "classes": classes,
     "errors": errors,

@@ -6,8 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kit_cdc import Calendar
 
 import acidsql
+from acidsql.plan import cdc_state
+
+
+@pytest.fixture
+def calendar(monkeypatch: pytest.MonkeyPatch) -> Calendar:
+    """The day that state tables note. A test may change it."""
+    found = Calendar()
+    monkeypatch.setattr(cdc_state, "datetime", found)
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from hypothesis import strategies as st
 
 COLUMNS = "id INT, v STRING, p STRING, ts INT, batch INT, op STRING"
 
@@ -30,12 +33,15 @@ class Change:
 class Model:
     """What the records give: each key's newest order value, and the row of each live key.
 
-    ``floor`` is the order value of the newest truncation.
+    ``floor`` is the order value of the newest truncation. ``came`` tells the day of each record in
+    ``newest``; records come at ``day``.
     """
 
     floor: tuple[int, int] | None = None
     newest: dict[int, tuple[int, int]] = field(default_factory=dict)
     rows: dict[int, tuple[str | None, str | None]] = field(default_factory=dict)
+    came: dict[int, int] = field(default_factory=dict)
+    day: int = 0
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Apply records, one after another, in any order."""
@@ -50,10 +56,37 @@ class Model:
                 continue
             if one.id in self.newest and order <= self.newest[one.id]:
                 continue
-            self.newest[one.id] = order
+            self.newest[one.id], self.came[one.id] = order, self.day
             self.rows.pop(one.id, None)
             if one.op != "d":
                 self.rows[one.id] = (one.v, one.p)
+
+    def forget(self, days: int) -> None:
+        """Forget the deleted keys whose records came more than so many days ago."""
+        for key in self.newest.keys() - self.rows.keys():
+            if self.came[key] < self.day - days:
+                del self.newest[key]
+
+
+class Calendar:
+    """Stands in for ``datetime`` where state tables note the time. It is noon of ``day``."""
+
+    day = 0
+
+    def now(self, _: object) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=self.day)
+
+
+# After how many days deletes are forgotten, and how many days after the one before a batch comes.
+retentions = st.sampled_from([None, 2])
+days = st.lists(st.integers(0, 2), min_size=4, max_size=4)
+
+
+def keep_deletes(acid: Any, retention: int | None, table: str = "t") -> None:
+    """Let a table keep deletes for so many days. None: for ever."""
+    if retention is not None:
+        kept = f"'acidsql.cdc.tombstone.retention' = '{retention}d'"
+        acid.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({kept})")
 
 
 def put(acid: Any, name: str, changes: Iterable[Change]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit_cdc import Change, put
+from kit_cdc import Change, days, keep_deletes, put, retentions
 
 from acidsql.errors import ConstraintError, SettingError, SqlError, UnsupportedError
 
@@ -23,14 +23,45 @@ EXAMPLES = int(os.environ.get("ACIDSQL_CDC_EXAMPLES", "3"))
 
 @dataclass
 class Model:
-    """All distinct records. ``tracked`` tells the values that make a new version."""
+    """All distinct records. ``tracked`` tells the values that make a new version.
+
+    ``noted`` has the deletes in the state table, with the day on which they came there.
+    """
 
     tracked: Any
     records: dict[int, dict[Any, Change]] = field(default_factory=dict)
+    noted: dict[tuple[int, Any], int] = field(default_factory=dict)
 
-    def apply(self, changes: list[Change], order) -> None:
+    def apply(self, changes: list[Change], order, day: int) -> None:
         for one in changes:
-            self.records.setdefault(one.id, {}).setdefault(order(one), one)
+            known, at = self.records.setdefault(one.id, {}), order(one)
+            # A delete that only a version's end tells loses to a record of the same order value.
+            if at not in known or (known[at].op == "d" and (one.id, at) not in self.noted):
+                known[at] = one
+        came = {(one.id, order(one)) for one in changes}
+        deletes = {one for one in came if self.records[one[0]][one[1]].op == "d"}
+        for key in {one.id for one in changes}:
+            deletes |= self.untold(key)
+        for one in deletes:
+            self.noted.setdefault(one, day)
+
+    def untold(self, key: int) -> set[tuple[int, Any]]:
+        """A key's deletes that no version's end tells."""
+        runs = self.runs(key)
+        return {
+            (key, run[0][0])
+            for before, run in zip([None, *runs], runs, strict=False)
+            if run[0][1].op == "d" and (before is None or before[0][1].op == "d")
+        }
+
+    def forget(self, before: int) -> None:
+        """Forget the deletes that came into the state table before a day."""
+        old = {at for at, day in self.noted.items() if day < before}
+        untold: set[tuple[int, Any]] = set().union(*map(self.untold, self.records))
+        for key, at in old & untold:
+            del self.records[key][at]
+        self.records = {key: known for key, known in self.records.items() if known}
+        self.noted = {at: day for at, day in self.noted.items() if at not in old}
 
     def runs(self, key: int) -> list[list[tuple[Any, Change]]]:
         """A key's records in their order: those of each version, and each delete alone."""
@@ -60,12 +91,12 @@ class Model:
 
     def state(self) -> set[tuple[Any, ...]]:
         """What the rows do not tell: deletes, and the records of versions that have several."""
-        return {
-            (key, at, one.op == "d", None if one.op == "d" else one.v)
+        return {(key, at, True, None) for key, at in self.noted} | {
+            (key, at, False, one.v)
             for key in self.records
             for run in self.runs(key)
             for at, one in run
-            if one.op == "d" or len(run) > 1
+            if len(run) > 1
         }
 
 
@@ -118,7 +149,7 @@ batches = st.lists(st.lists(records, min_size=1, max_size=14), min_size=2, max_s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_versions_are_those_of_the_distinct_records(acid_of_all, layout):
+def test_the_versions_are_those_of_the_distinct_records(acid_of_all, layout, calendar):
     acid, (columns, sequence, track, order, tracked) = acid_of_all, LAYOUTS[layout]
     text = (
         f"AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' SEQUENCE BY {sequence} "
@@ -129,17 +160,21 @@ def test_the_versions_are_those_of_the_distinct_records(acid_of_all, layout):
         max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(batches, st.sampled_from(["minor", "major", None]))
-    def run(given_batches, compaction):
+    @given(batches, st.sampled_from(["minor", "major", None]), retentions, days)
+    def run(given_batches, compaction, retention, pauses):
         acid.sql("DROP TABLE IF EXISTS t")
         acid.sql(f"CREATE TABLE t ({columns})")
+        keep_deletes(acid, retention)
         model = Model(tracked)
         for number, batch in enumerate([*given_batches, given_batches[0]]):
             # Of the records of one order value, the layouts that leave ``batch`` out know one.
             batch = list({(one.id, order(one)): one for one in batch}.values())
             put(acid, "s", batch)
+            calendar.day += pauses[number]
             acid.sql(text)
-            model.apply(batch, order)
+            model.apply(batch, order, calendar.day)
+            if retention is not None:
+                model.forget(calendar.day - retention)
             assert versions(acid) == model.versions()
             assert state(acid) == model.state()
             if number == 0 and compaction:

@@ -1,5 +1,6 @@
 """Any records in any batches, in any order, again and again: the table is the fold of them.
 
+With a retention, a delete is forgotten some days after it came, and then counts no longer.
 ``ACIDSQL_CDC_EXAMPLES`` sets the number of examples.
 """
 
@@ -10,7 +11,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit_cdc import Change, Model, deleted, live, put
+from kit_cdc import Change, Model, days, deleted, keep_deletes, live, put, retentions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,7 +42,7 @@ batches = st.lists(st.lists(records, min_size=1, max_size=12), min_size=2, max_s
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout):
+def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout, calendar):
     acid, (columns, left_out) = acid_of_all, LAYOUTS[layout]
 
     def state() -> dict[int, tuple[int, int]]:
@@ -59,26 +60,32 @@ def test_the_table_is_the_fold_of_the_distinct_records(acid_of_all, layout):
         max_examples=EXAMPLES, deadline=None, database=None, derandomize=EXAMPLES <= 3,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(batches, st.integers(0, 2), st.sampled_from(["minor", "major", None]))
-    def run(given_batches, replayed, compaction):
+    @given(batches, st.integers(0, 2), st.sampled_from(["minor", "major", None]), retentions, days)
+    def run(given_batches, replayed, compaction, retention, pauses):
         acid.sql("DROP TABLE IF EXISTS t")
         acid.sql(f"CREATE TABLE t ({columns})")
+        keep_deletes(acid, retention)
         model = Model()
         before: dict[int, tuple[int, int]] = {}
         replay = given_batches[replayed % len(given_batches)]
         for number, batch in enumerate([*given_batches, replay]):
             put(acid, "s", batch)
+            calendar.day += pauses[number]
             acid.sql(
                 "AUTO CDC INTO t FROM s KEYS (id) APPLY AS DELETE WHEN op = 'd' "
                 "APPLY AS TRUNCATE WHEN op = 't' "
                 f"SEQUENCE BY struct(ts, batch) COLUMNS * EXCEPT ({left_out})"
             )
+            model.day = calendar.day
             model.apply(reversed(batch))
+            if retention is not None:
+                model.forget(retention)
             assert live(acid) == model.rows
             after = state()
             floor = after.pop(None, None)
             assert (after, floor) == (model.newest, model.floor)
-            assert all(after.get(key, floor) >= order for key, order in before.items())
+            never_fall = retention is None
+            assert not never_fall or all(after.get(key, floor) >= at for key, at in before.items())
             assert deleted(acid) == model.newest.keys() - model.rows.keys()
             before = after
             if number == 0 and compaction:

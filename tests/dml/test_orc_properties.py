@@ -149,6 +149,7 @@ def test_stripes_are_as_small_as_the_table_says(acid):
         ("'orc.mask' = 'x'", "UNSUPPORTED_FEATURE", "encrypted or masked"),
         ("'acidsql.history.retention' = 'xyz'", "INVALID_CONF_VALUE", "cannot be 'xyz'"),
         ("'acidsql.History.max.ratio' = '-1'", "INVALID_CONF_VALUE", "cannot be '-1'"),
+        ("'acidsql.cdc.Tombstone.retention' = '0s'", "INVALID_CONF_VALUE", "such as 30d"),
         ("'compactorthreshold.acidsql.compactor.strategy' = 'x'", "INVALID_CONF_VALUE", "be 'x'"),
     ],
 )

@@ -16,7 +16,7 @@ import test_errors
 from fault_statements import Kind
 from fault_world import World
 
-from acidsql.plan import cdc
+from acidsql.plan import cdc_state
 from acidsql.statements import auto_cdc
 
 pytestmark = [
@@ -58,7 +58,7 @@ class _Noon:
 @pytest.fixture(autouse=True)
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state table notes the time. Runs at different times must leave the same rows."""
-    monkeypatch.setattr(cdc, "datetime", _Noon)
+    monkeypatch.setattr(cdc_state, "datetime", _Noon)
     monkeypatch.setattr(auto_cdc, "staged", fault_replay._staged)
 
 

@@ -9,7 +9,6 @@ import random
 import pytest
 
 from acidsql.errors import AcidSqlError, MetastoreError
-from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.metastore.interface import LockComponent, LockType, TxnState
 from acidsql.metastore.streams import Batch
 from acidsql.streams import batches as module
@@ -17,7 +16,7 @@ from acidsql.streams.query import RunningQuery
 
 pytestmark = pytest.mark.spark
 CALLS = (
-    "streams", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "get_table",
+    "stream", "open_txn", "lock", "check_lock", "valid_txns", "valid_write_ids", "get_table",
     "allocate_write_id", "record_partitions", "write_conflicts", "commit_txn", "txn_state",
     "abort_txn", "take_over_stream", "end_other_runs",
 )  # fmt: skip
@@ -29,10 +28,10 @@ SEEDS = int(os.environ.get("ACIDSQL_STREAM_SEEDS", "1"))
 class Fault:
     """Fails one call of the store; with ``outage`` also all later ones."""
 
-    def __init__(self, patch):
+    def __init__(self, patch, store):
         self.at, self.after, self.outage, self.count = 0, False, False, 0
         for name in CALLS:
-            patch.setattr(EmbeddedMetastore, name, self._failing(getattr(EmbeddedMetastore, name)))
+            patch.setattr(store, name, self._failing(getattr(store, name)))
 
     def arm(self, at, *, after=False, outage=False):
         self.at, self.after, self.outage, self.count = at, after, outage, 0
@@ -52,8 +51,8 @@ class Fault:
 
 
 @pytest.fixture
-def fault(monkeypatch):
-    return Fault(monkeypatch)
+def fault(acid, monkeypatch):
+    return Fault(monkeypatch, type(acid.metastore))
 
 
 @pytest.fixture

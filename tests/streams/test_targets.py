@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from over_hive import needs
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from acidsql.errors import AcidSqlError, AnalysisError, StreamError, UnsupportedError
@@ -163,6 +164,7 @@ def test_a_column_that_the_batch_lacks_gets_its_default(acid, write, mode):
     assert rows(acid) == [(1, "none", 5)]
 
 
+@needs("a metastore of its own")
 def test_a_query_that_is_stopped_in_the_middle_leaves_nothing_open_and_goes_on(acid, tmp_path):
     acid.sql("CREATE TABLE t (id BIGINT)")
     begun, hurry = tmp_path / "begun", tmp_path / "hurry"

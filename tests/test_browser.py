@@ -1,0 +1,97 @@
+"""What a person sees of acidsql in a notebook: in a real browser, with the style of JupyterLab."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import browser
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+pytest.importorskip("nbconvert")
+
+import nbformat
+from nbconvert import HTMLExporter
+
+NOTEBOOK = Path(__file__).parent.parent / "examples" / "notebook.ipynb"
+_FROM_ELSEWHERE = re.compile(r'<script[^>]* src="http.*?</script>', re.S)
+# Each result with the text that a person sees, and the alignment of each cell. ``ends``: where the
+# area of the result ends that the browser shows without scrolling.
+LAYOUT = """{
+    width: document.documentElement.clientWidth,
+    page: document.documentElement.scrollWidth,
+    shown: [...document.querySelectorAll("[class^=acidsql-]")].map(one => ({
+        kind: one.className,
+        text: one.innerText,
+        ends: one.closest(".jp-OutputArea-output").getBoundingClientRect().right,
+        align: getComputedStyle(one).textAlign,
+        columns: [...one.querySelectorAll("th")].map((cell, at) => [
+            cell.innerText, getComputedStyle(cell).textAlign,
+            ...new Set([...one.querySelectorAll("tbody tr")].map(
+                row => getComputedStyle(row.cells[at]).textAlign)),
+        ]),
+    })),
+}"""
+WIDE = ", ".join(f"'value {number}' AS column_{number}" for number in range(40))
+MORE = (
+    "%acidsql EXPLAIN SELECT * FROM seen WHERE name = '<b>bold</b>'",
+    "%acidsql SHOW CREATE TABLE seen",
+    f"%acidsql SELECT {WIDE}",
+    "%acidsql SHOW TRANSACTIONS",
+    "%acidsql SELECT * FROM seen ORDER BY id",
+)
+
+
+def as_page(cells: Sequence[str]) -> str:
+    """Run cells, and show them with their results as Jupyter exports a notebook."""
+    shell, ran = InteractiveShell.instance(), []
+    shell.run_line_magic("load_ext", "acidsql")
+    for source in cells:
+        with capture_output() as said:
+            result = shell.run_cell(source)
+        shown = [one.data for one in said.outputs]
+        if result.result is not None:
+            shown.append(shell.display_formatter.format(result.result)[0])
+        outputs = [nbformat.v4.new_output("display_data", data=one) for one in shown]
+        ran.append(nbformat.v4.new_code_cell(source, outputs=outputs))
+    exporter = HTMLExporter(template_name="lab")
+    page, _ = exporter.from_notebook_node(nbformat.v4.new_notebook(cells=ran))
+    return _FROM_ELSEWHERE.sub("", page)
+
+
+def looked_at(cells: Sequence[str], directory: Path, width: int = 900) -> list[dict[str, Any]]:
+    """The results of cells, in a page that nothing makes wider than its window."""
+    if reason := browser.missing():
+        pytest.skip(reason)
+    found = browser.ask(as_page(cells), LAYOUT, directory, width=width)
+    assert found["page"] <= found["width"], "the page is wider than the window"
+    assert all(one["ends"] <= found["width"] for one in found["shown"])
+    return found["shown"]
+
+
+def test_results_are_readable_in_a_browser(acid, tmp_path):
+    acid.sql("CREATE TABLE seen (id INT, name STRING)")
+    acid.sql("INSERT INTO seen VALUES (1, '<b>bold</b>'), (22, NULL)")
+    plan, create, wide, transactions, rows = looked_at(MORE, tmp_path, width=700)
+    for text in (plan, create):
+        assert (text["kind"], text["align"]) == ("acidsql-text", "left")
+        assert "\n" in text["text"]
+    assert "<b>bold</b>" in plan["text"] and "`name` STRING" in create["text"]
+    assert len(wide["columns"]) == 40
+    assert {tuple(one[1:]) for one in wide["columns"]} == {("left", "left")}
+    started = transactions["text"].splitlines()
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", transactions["text"]), started
+    assert rows["columns"] == [["id", "right", "right"], ["name", "left", "left"]]
+    assert rows["text"].split() == "id name 1 <b>bold</b> 22 NULL".split()
+
+
+def test_the_notebook_of_the_examples_looks_right(spark, tmp_path):
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    shown = looked_at(cells, tmp_path)
+    receipts = [one["text"] for one in shown if one["kind"] == "acidsql-receipt"]
+    assert any("default.stock: 3 inserted" in one for one in receipts)
