@@ -46,12 +46,11 @@ class TemporaryTables:
         """
         if not self._names:
             return
-        assert self._holder is not None
-        if self._holder.is_alive:
+        there: set[TableName] = set()
+        if self._holder is not None and self._holder.is_alive:
             there = {*self._metastore.temporary_tables()}
-        else:
-            there, self._holder = set(), None  # the cleaner may drop them at any moment
-        lost = [name for name, kept in self._names.items() if kept not in there]
+        # Otherwise, the cleaner may drop them at any moment.
+        lost = [name for name, kept in [*self._names.items()] if kept not in there]
         self._forget(lost)
         if lost:
             raise TxnError(
