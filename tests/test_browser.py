@@ -86,7 +86,7 @@ def test_results_are_readable_in_a_browser(acid, tmp_path):
     started = transactions["text"].splitlines()
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", transactions["text"]), started
     assert rows["columns"] == [["id", "right", "right"], ["name", "left", "left"]]
-    assert rows["text"].split() == "id name 1 <b>bold</b> 22 NULL".split()
+    assert rows["text"].split() == ["id", "name", "1", "<b>bold</b>", "22", "NULL"]
 
 
 def test_the_notebook_of_the_examples_looks_right(spark, tmp_path):
