@@ -7,7 +7,7 @@ method runs. The runner asks all families once and gets one table of methods.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -95,6 +95,24 @@ class Family:
                 delete_dropped(self._metastore, cleanup)
             except (AcidSqlError, OSError) as error:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+
+    def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
+        """The partitions that a method's argument names; [None] for an unpartitioned table.
+
+        Raises:
+            CatalogError: There is no such partition.
+        """
+        if not table.partition_columns:
+            if partition is not None:
+                raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
+            return [None]
+        known = self._transactions.partition_names(table)
+        if partition is not None and partition not in known:
+            raise CatalogError(
+                f"{table.name} has no partition '{partition}'.",
+                condition="PARTITIONS_NOT_FOUND", sqlstate="428FT", table=table.name,
+            )  # fmt: skip
+        return known if partition is None else [partition]
 
     def _is_taken(
         self, statement: st.CreateTable | st.CreateView, name: TableName, found: str | None

@@ -39,6 +39,7 @@ from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, all_handlers
+from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
@@ -93,7 +94,7 @@ class Runner:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
-        compactions, auto_cdc, checks: Run the statements of their kinds, or methods about them.
+        compactions, auto_cdc, checks, health: Run statements of their kinds, or methods about them.
     """
 
     def __init__(
@@ -119,14 +120,13 @@ class Runner:
             spark, metastore, self._txns, self.transactions, self._names,
             SparkDatabases(spark, metastore), self._partitions, self._temporary, host,
         )  # fmt: skip
-        self._reader = Reader(context)
-        self._tables = StateTables(context)
+        self._reader, self._tables = Reader(context), StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
-        self.checks = TableRepairs(context)
+        self.checks, self.health = TableRepairs(context), TableHealth(context)
         own = [self._tables, self._of_transactions, self.compactions, self._shows, self._history]
         others = (
             DatabaseStatements, PartitionStatements, ViewStatements, LoadStatements,
