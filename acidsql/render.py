@@ -24,7 +24,10 @@ from pyspark.sql.types import (
 WIDEST_CELL = 60
 _MOST_ROWS = 2**31 - 2  # Spark's LIMIT is an INT
 _LEFT, _RIGHT = "text-align: left", "text-align: right"
-_ON_ONE_LINE, _ON_SEVERAL = "; white-space: nowrap", "; min-width: 40ch"  # else a wide table is tall
+_ON_ONE_LINE, _ON_SEVERAL = (
+    "; white-space: nowrap",
+    "; min-width: 40ch",
+)  # else a wide table is tall
 # The columns of SHOW TRANSACTIONS, LOCKS and COMPACTIONS with a time, as Hive shows it.
 _MILLISECONDS = frozenset(
     {
