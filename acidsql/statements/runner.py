@@ -37,6 +37,7 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
@@ -64,6 +65,7 @@ from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.table_rows import TableRows
+from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.view_rows import need_no_version
@@ -110,11 +112,13 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.session_locks = self._txns.session_locks
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
-        self._names = Names(spark, self.transactions)
+        self._temporary = TemporaryTables(metastore, self._txns)
+        self._names = Names(spark, self.transactions, self._temporary.names)
         self._missing = MissingNames(spark, metastore, self._names)
+        self._partitions = Partitions(spark, self.transactions)
         context = Context(
             spark, metastore, self._txns, self.transactions, self._names,
-            SparkDatabases(spark, metastore), Partitions(spark, self.transactions), host,
+            SparkDatabases(spark, metastore), self._partitions, self._temporary, host,
         )  # fmt: skip
         self._reader, self._tables = Reader(context), StateTables(context)
         self._of_transactions = TransactionStatements(context)
@@ -123,17 +127,12 @@ class Runner:
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
         self.checks, self.health = TableRepairs(context), TableHealth(context)
-        others = (PartitionStatements, ViewStatements, LoadStatements, StatisticsStatements)
-        self._handlers = all_handlers(
-            [
-                self._tables,
-                self._of_transactions,
-                self.compactions,
-                self._shows,
-                self._history,
-                *(kind(context) for kind in others),
-            ]
-        )
+        own = [self._tables, self._of_transactions, self.compactions, self._shows, self._history]
+        others = (
+            DatabaseStatements, PartitionStatements, ViewStatements, LoadStatements,
+            StatisticsStatements,
+        )  # fmt: skip
+        self._handlers = all_handlers([*own, *(kind(context) for kind in others)])
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
@@ -152,7 +151,8 @@ class Runner:
     def beside(self, spark: SparkSession) -> Runner:
         """A runner on another Spark session, with the same metastore, settings and compactor.
 
-        It has a transaction of its own. It evaluates each query once, by a job.
+        It has a transaction of its own, and no temporary tables. It evaluates each query once, by a
+        job.
         """
         return Runner(
             spark, self._metastore, self.settings.with_("acidsql.driver.max.rows", 0),
@@ -177,6 +177,7 @@ class Runner:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
+        self._temporary.need_kept()
         return self._names.glance(parts)
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
@@ -194,6 +195,7 @@ class Runner:
         """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
         version."""
         self.transactions.need_thread()
+        self._temporary.need_kept()
         table = need_acid_table(self._names.known(parts), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
@@ -237,23 +239,25 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """End the session's locks, stop the compactor, which may wait for them, and abort the open
-        transaction."""
+        """End the session's locks, stop the compactor, which may wait for them, abort the open
+        transaction, and drop the temporary tables."""
         self.session_locks.close()
         if self._owns_background:
             self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
+        self._temporary.close()
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
         self.transactions.need_thread()
+        self._temporary.need_kept()
         clock = Clock()
         with clock("say"):
             said = said_by(self._spark, text, args)
-            text = said.text
+            text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
             seen = cache(self._names.seen)
             resolve = cache(lambda parts: self._names.table_or_view(parts, seen(parts)))
@@ -303,9 +307,8 @@ class Runner:
 
     def _plain(self) -> Plain | None:
         settings = self._txns.settings
-        if not settings.fast_paths:
-            return None
-        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        return plain if settings.fast_paths else None
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         need_relations(text)
@@ -361,7 +364,8 @@ class Runner:
                 return nothing(self._spark)
         self._warm_workers()
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
-        with own as transaction, transaction.statement(operation, said.text) as work:
+        noting = self._temporary.noting(table.name)
+        with noting, own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
                 reads = [*map(read_lock, prepared.reads)]
                 if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):

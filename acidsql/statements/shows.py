@@ -98,6 +98,9 @@ class ShowStatements(Family):
             names = [] if only_views else self._shown_tables(database)
             names += self._metastore.views(database)
             rows += [(database, name, False, _OURS) for name in names]
+        if not only_views:
+            own = [one for one in self._temporary.names if one.database == database]
+            rows += [(database, one.name, True, _OURS) for one in own]
         if sparks:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
@@ -293,7 +296,7 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
     return (
         f"{lock.lock_id}.{lock.internal_id}",
         lock.database,
-        lock.table,
+        None if lock.table is None else TableName(lock.database, lock.table).shown,
         lock.partition,
         lock.state.name,
         None if blocker is None else f"{blocker[0]}.{blocker[1]}",

@@ -146,8 +146,8 @@ class SparkDatabases:
             TableName(database.name, table)
             for database in self._metastore.databases()
             for table in self._metastore.tables(database.name)
-            if database.name != name
         ]
+        names = [one for one in names + self._metastore.temporary_tables() if one.database != name]
         found = (acid_table(self._metastore.find(one)) for one in names)
         return [table for table in found if table is not None]
 
