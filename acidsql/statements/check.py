@@ -30,7 +30,7 @@ from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.inventory import FoundFile, inventory
 
 REPAIRED = "REPAIR TABLE"  # the operation in a table's history
-_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION")
+_DROPS_PARTITIONS = (REPAIRED, "DROP PARTITION", "RENAME PARTITION")
 _FINDINGS = "severity string, path string, finding string, message string, advice string"
 
 

@@ -42,7 +42,7 @@ class PartitionStatements(Family):
             table = self._again(table.name)
             partitions = self._matching(table, [statement.partition], text)
             transaction.refuse_hidden(table, partitions)
-            published = self._empty(transaction.txn, work, table, partitions)
+            published = publish_empty(transaction.txn, work, table, partitions)
             self._transactions.end_of_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
@@ -69,7 +69,7 @@ class PartitionStatements(Family):
             partitions = self._missing(table, statement, text)
             if not partitions:
                 return None
-            published = self._empty(transaction.txn, work, table, partitions, overwrite=False)
+            published = publish_empty(transaction.txn, work, table, partitions, overwrite=False)
             transaction.commit()
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
@@ -107,28 +107,11 @@ class PartitionStatements(Family):
             if not partitions:
                 return None
             old = self._places.directories(table, partitions)
-            published = self._empty(txn, work, table, partitions)
+            published = publish_empty(txn, work, table, partitions)
             gone = [tuple(value for _, value in parse_partition_name(one)) for one in partitions]
             txn.commit(drop_partitions={name: gone}, changed=transaction.changed())
         self._places.remove(table, partitions, [*old, *published.directories])
         return Receipt(text, txn_id=txn.id, directories=published.directories)
-
-    def _empty(
-        self,
-        txn: Txn,
-        work: Work,
-        table: Table,
-        partitions: Sequence[str],
-        *,
-        overwrite: bool = True,
-    ) -> Published:
-        """Put a base without rows into each directory, or without ``overwrite`` a delta."""
-        number = txn.next_statement_id()
-        save = Save(table, txn.write_id(table.name), (number, number), overwrite=overwrite)
-        with Writing(filesystem_for(table.location), save) as writing:
-            for partition in partitions:
-                writing.empty(partition)
-            return work.publish(table, writing)
 
     def _matching(
         self, table: Table, specs: Sequence[Spec], text: str, may_be_missing: bool = False
@@ -137,3 +120,15 @@ class PartitionStatements(Family):
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching(table, specs, text, may_be_missing=may_be_missing)
+
+
+def publish_empty(
+    txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
+) -> Published:
+    """Put a base without rows into each directory, or without ``overwrite`` a delta."""
+    number = txn.next_statement_id()
+    save = Save(table, txn.write_id(table.name), (number, number), overwrite=overwrite)
+    with Writing(filesystem_for(table.location), save) as writing:
+        for partition in partitions:
+            writing.empty(partition)
+        return work.publish(table, writing)

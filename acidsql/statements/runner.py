@@ -37,14 +37,13 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
-from acidsql.statements.databases import DatabaseStatements
+from acidsql.statements.families import plain_families
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
-from acidsql.statements.load import LoadStatements
+from acidsql.statements.partition_renames import PartitionRenames
 from acidsql.statements.partition_specs import Partitions
-from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.prepare import Changing, Preparer
 from acidsql.statements.preview import Previewer
 from acidsql.statements.reader import Reader
@@ -63,13 +62,11 @@ from acidsql.statements.said import Args, Said, is_utc, name_of, said_by
 from acidsql.statements.shows import ShowStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
-from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.view_rows import need_no_version
-from acidsql.statements.views import ViewStatements
 from acidsql.statements.work import Work
 from acidsql.statements.write import Writer
 from acidsql.storage.columns import quoted_path
@@ -127,16 +124,17 @@ class Runner:
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
         self.checks, self.health = TableRepairs(context), TableHealth(context)
-        own = [self._tables, self._of_transactions, self.compactions, self._shows, self._history]
-        others = (
-            DatabaseStatements, PartitionStatements, ViewStatements, LoadStatements,
-            StatisticsStatements,
-        )  # fmt: skip
-        self._handlers = all_handlers([*own, *(kind(context) for kind in others)])
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
         self._writer, self._returned = Writer(context, self._reader), ReturnedRows(context)
+        self._handlers = all_handlers(
+            [
+                self._tables, self._of_transactions, self.compactions, self._shows, self._history,
+                PartitionRenames(context, self._preparer, self._holder, self._writer),
+                *plain_families(context),
+            ]
+        )  # fmt: skip
         self.auto_cdc = AutoCdcStatements(
             context, self._preparer, self._holder, self._reader, self._writer, self._tables
         )
