@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
 import click
@@ -184,6 +184,28 @@ def repair(given: dict[str, Any], table: str, yes: bool) -> None:
         click.echo(f"There is nothing to repair in {table}.")
 
 
+@main.command()
+@click.argument("table", required=False)
+@click.option("--partition", metavar="NAME", help="Only this partition, such as p1=a/p2=1.")
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@click.pass_obj
+def health(given: dict[str, Any], table: str | None, partition: str | None, form: str) -> None:
+    """Say what the files of TABLE are, what holds old ones, and what the compactor will do next.
+
+    One line for each partition; without TABLE, one line for each table. csv and json give all
+    columns. The footers of files are read, and no rows.
+    """
+    from acidsql.picture import CELLS, cells
+    from acidsql.terminal import print_frame, print_rows
+
+    with _session(given) as session:
+        frame = session.health(table, partition)
+        if form == "table":
+            print_rows(CELLS, [cells(one) for one in frame.collect()])
+        else:
+            print_frame(frame, form=form, limit=_ALL_ROWS)
+
+
 def _findings(found: Any) -> list[tuple[str, ...]]:
     return [(one.severity, one.finding, one.path, one.message, one.advice) for one in found]
 
@@ -205,6 +227,40 @@ def events(given: dict[str, Any], path: str, form: str, limit: int) -> None:
 
 
 @main.command()
+@click.option(
+    "--interval",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="The time between two looks.",
+)
+@click.option("--once", is_flag=True, help="Print what goes on now, and end.")
+@click.pass_obj
+def top(given: dict[str, Any], interval: float, once: bool) -> None:
+    """Show open transactions, locks and compactions, and who waits for whom; q ends it.
+
+    The command does not start Spark, so it needs --warehouse or --metastore. It opens no
+    transaction. If standard output is no terminal, it prints what goes on now, and ends.
+    """
+    from acidsql.opening import open_store
+    from acidsql.terminal import show_sections, watch_sections
+    from acidsql.top import sections
+
+    try:
+        with closing(open_store(given["metastore"], given["warehouse"])) as store:
+            if once or not sys.stdout.isatty():
+                show_sections(sections(store))
+                return
+            with _ended_by_sigterm():
+                watch_sections(store.url, lambda: sections(store), interval, AcidSqlError)
+    except AcidSqlError as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        return
+
+
+@main.command()
 @click.option("--once", is_flag=True, help="Check all tables once, compact, clean, and end.")
 @click.option("--pool", metavar="NAME", help="Compact only entries of this pool.")
 @click.pass_obj
@@ -216,14 +272,11 @@ def compactor(given: dict[str, Any], once: bool, pool: str | None) -> None:
     again.
     """
     with _session(given) as session:
-        # Service managers stop a process by SIGTERM.
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            session.run_compactor(once=once, pool=pool, tell=click.echo)
+            with _ended_by_sigterm():
+                session.run_compactor(once=once, pool=pool, tell=click.echo)
         except KeyboardInterrupt:
             click.echo("stopped")
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
 
 @main.command("hive-check")
@@ -288,6 +341,16 @@ def _print_any_character() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does: service managers stop a process by it."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -56,7 +56,8 @@ class Completer:
 
         Returns:
             The start of the word, and the words that may stand there, sorted. There are none in a
-            string or in a comment. A name that needs quotes has them.
+            string or in a comment. A name that needs quotes has them, and one that begins with a
+            back quote.
         """
         found = _WORD.search(text, 0, at)
         assert found is not None  # it may be empty
@@ -64,11 +65,28 @@ class Completer:
         try:
             before = tokenize(text[:start])
         except AcidSqlError:
-            return start, []
+            return self._quoted(text, at)
         if _in_comment(text[:start], before):
             return start, []
         names, wanted = set(self._names(text, at, before)), found[0].lower()
         return start, sorted(n for n in names if n.strip("`").lower().startswith(wanted))
+
+    def _quoted(self, text: str, at: int) -> tuple[int, list[str]]:
+        """What a word behind an open back quote may become; nothing if another quote is open."""
+        start = text.rfind("`", 0, at)
+        try:
+            before = tokenize(text[: max(start, 0)])
+        except AcidSqlError:
+            return at, []
+        if start < 0 or _in_comment(text[:start], before):
+            return at, []
+        rest = text[at:].split("\n")[0]
+        closed = rest.find("`") + 1
+        around, wanted = text[:start] + text[at + closed :], text[start + 1 : at].lower()
+        names = {*self._names(around, start, before)}.difference(self._keywords)
+        found = sorted(n if n.startswith("`") else quote(n) for n in names)
+        end = -1 if closed == 1 else None  # the back quote that follows stays
+        return start, [n[:end] for n in found if n[1:].lower().startswith(wanted)]
 
     def _names(self, text: str, at: int, before: list[Token]) -> list[str]:
         tables = _named_tables(_around(text, at))

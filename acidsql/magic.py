@@ -19,6 +19,8 @@ Options stand before the text:
 * ``-s NAME`` or ``--session NAME`` uses the session in the variable NAME instead of the newest one;
 * ``--connect URL`` uses a session with the metastore of this URL, and opens one if there is none;
 * ``--preview`` runs nothing: it shows what the statements would change (``Session.preview``);
+* ``--health`` shows the health of the table whose name follows, or of all tables
+  (``Session.health``);
 * ``--param name=value`` gives ``:name`` a value.
 
 ``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
@@ -62,7 +64,8 @@ _FORMS: dict[str, Callable[[DataFrame], Any]] = {
     "arrow": lambda frame: frame.toArrow(),
     "spark": lambda frame: frame,
 }
-_FLAG = re.compile(r"\s*(--quiet|-q|--preview)(?=\s|$)")
+_FLAGS = {"--quiet": "quiet", "-q": "quiet", "--preview": "preview", "--health": "health"}
+_FLAG = re.compile(r"\s*(--quiet|-q|--preview|--health)(?=\s|$)")
 _OPTION = re.compile(
     r"\s*(--out|-o|--limit|--param|--format|--session|-s|--connect)"
     r"""(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)"""
@@ -81,6 +84,7 @@ class _Options:
     connect: str | None = None
     quiet: bool = False
     preview: bool = False
+    health: bool = False
     params: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -102,7 +106,7 @@ class AcidSqlMagics(Magics):
     @line_cell_magic
     def acidsql(self, line: str, cell: str | None = None) -> Any:
         """Run SQL: ``%acidsql [-o NAME] [--limit N] [--format FORM] [--quiet] [--preview]
-        [--param name=value] [--session NAME] [--connect URL] statement; …``.
+        [--health] [--param name=value] [--session NAME] [--connect URL] statement; …``.
 
         Returns:
             The last statement's rows or receipt. Those of earlier statements are displayed.
@@ -111,6 +115,8 @@ class AcidSqlMagics(Magics):
         text = start if cell is None else f"{start}\n{cell}"
         outcome, place = None, ""
         try:
+            if options.health:
+                return self._health(text.strip().removesuffix(";").rstrip(), options)
             statements = [span.of(text) for span in split_statements(text)]
             session = self._session(options)
             for number, statement in enumerate(statements, 1):
@@ -174,6 +180,14 @@ class AcidSqlMagics(Magics):
         with self._progress(session, text):
             return first_changes(frame, options.rows)
 
+    def _health(self, table: str, options: _Options) -> Any:
+        frame = self._session(options).health(table or None)
+        if options.out is not None:
+            self.shell.user_ns[options.out] = frame
+        if options.form is not None:
+            return _FORMS[options.form](frame)
+        return None if options.quiet else frame
+
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """The values of the text's ``:names``: those of --param first, then notebook variables."""
         found, known = {}, self.shell.user_ns
@@ -218,10 +232,8 @@ def _parse_options(line: str) -> tuple[_Options, str]:
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
-        if match.re is _FLAG and match[1] == "--preview":
-            options.preview = True
-        elif match.re is _FLAG:
-            options.quiet = True
+        if match.re is _FLAG:
+            setattr(options, _FLAGS[match[1]], True)
         elif match[1] == "--limit":
             if not match[2].isdecimal():
                 raise UsageError(f"--limit must be a whole number, not '{match[2]}'")

@@ -9,6 +9,7 @@ from acidsql.errors import AnalysisError, SettingError
 from acidsql.metastore.hive.address import Address
 from acidsql.metastore.interface import Metastore
 from acidsql.opening import need_hive, open_hive
+from acidsql.plan.names import refuse_temporary
 from acidsql.sql.parts import parts_of
 from acidsql.statements.moving import Move, Side
 from acidsql.statements.runner import Runner
@@ -71,6 +72,7 @@ class Migration:
         found = self._runner.qualify(parts_of(name))
         if found is None:
             raise AnalysisError(f"'{name}' is not 'table' or 'database.table'.")
+        refuse_temporary(found, "A move")
         return found
 
     def _move(self, ours: TableName, theirs: TableName, url: str, *, to_hive: bool) -> None:

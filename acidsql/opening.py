@@ -83,6 +83,25 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
     return store, store.warehouse
 
 
+def open_store(url: str | None, warehouse: str | None) -> Metastore:
+    """The metastore at a URL, or in a warehouse, without Spark: only to look at what goes on.
+
+    Raises:
+        SettingError: Neither is given, there is no metastore in the warehouse, or as ``open_hive``.
+        MetastoreError: The metastore cannot be opened.
+    """
+    if is_hive(url):
+        return open_hive(url, warehouse)[0]
+    if url is not None:
+        return EmbeddedMetastore(url, warehouse=place_of(warehouse or "spark-warehouse"))
+    if warehouse is None:
+        raise SettingError("Give the warehouse or the metastore: Spark is not asked for them.")
+    place = place_of(warehouse)
+    if not is_local(place) or not filesystem_for(place).exists(f"{place}/{_METASTORE_FILE}"):
+        raise SettingError(f"There is no metastore in the warehouse '{warehouse}'.")
+    return open_metastore(None, place, Settings())
+
+
 def open_survey(url: str) -> Survey:
     """The Hive Metastore at a URL, only to look at.
 

@@ -24,6 +24,10 @@ from pyspark.sql.types import (
 WIDEST_CELL = 60
 _MOST_ROWS = 2**31 - 2  # Spark's LIMIT is an INT
 _LEFT, _RIGHT = "text-align: left", "text-align: right"
+_ON_ONE_LINE, _ON_SEVERAL = (
+    "; white-space: nowrap",
+    "; min-width: 40ch",
+)  # else a wide table is tall
 # The columns of SHOW TRANSACTIONS, LOCKS and COMPACTIONS with a time, as Hive shows it.
 _MILLISECONDS = frozenset(
     {
@@ -355,5 +359,7 @@ def _short(value: str | None) -> str:
 
 
 def _cell(value: Any, number: bool) -> str:
-    shown = "<i>NULL</i>" if value is None else html.escape(value)
-    return f'<td style="{_RIGHT if number else _LEFT}">{shown}</td>'
+    if value is None:
+        return f'<td style="{_RIGHT if number else _LEFT}"><i>NULL</i></td>'
+    breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL
+    return f'<td style="{_RIGHT if number else _LEFT}{breaks}">{html.escape(value)}</td>'

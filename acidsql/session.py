@@ -17,6 +17,7 @@ from acidsql.checks import CheckMethods
 from acidsql.compaction.service import Service
 from acidsql.dataframes.methods import DataFrameMethods
 from acidsql.errors import SettingError
+from acidsql.health import HealthMethods
 from acidsql.history import HistoryMethods
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.interface import Metastore
@@ -97,7 +98,9 @@ def connect(
     return session
 
 
-class Session(Migration, StreamMethods, HistoryMethods, CheckMethods, DataFrameMethods):
+class Session(
+    Migration, StreamMethods, HistoryMethods, CheckMethods, HealthMethods, DataFrameMethods
+):
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:

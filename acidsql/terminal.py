@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import select
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from acidsql.progress import shown
 from acidsql.render import Rows, as_csv, as_json, csv_line, first_rows
 from acidsql.session import Session
+from acidsql.top import Mark, Section
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STYLES = {Mark.PLAIN: "", Mark.WAITS: "yellow", Mark.WORKS: "green", Mark.FAILED: "red"}
+_SHARE = 8  # of the width: no column of `top` but the last one gets more
 _WIDEST = 10_000  # columns of a text that is not folded
 
 
@@ -108,6 +116,108 @@ def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
     _console().print(table)
 
 
+def show_sections(found: Iterable[Section]) -> None:
+    """Print tables, whole."""
+    console = _console()
+    for section in found:
+        console.print(_drawn(section, len(section.lines), console.width), end="")
+
+
+def watch_sections(
+    head: str, look: Callable[[], Sequence[Section]], interval_s: float, errors: type[Exception]
+) -> None:
+    """Show tables on the whole terminal, again and again, until q is typed.
+
+    Args:
+        head: The line above the tables.
+        look: Gives the tables. If it fails, the error is shown until it succeeds again.
+        interval_s: The time between two looks.
+        errors: The errors that ``look`` may raise.
+    """
+    console = Console()
+    with _keys() as key_in, Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            title = Text.assemble(_plain(head), (f" · every {interval_s:g} s · q ends", "dim"))
+            try:
+                found = look()
+                # Besides its lines, a table has a title, heads, a rule, two empty lines, and a line
+                # that says what is left out.
+                room = max(1, (console.height - 1) // max(1, len(found)) - 7)
+                shown: list[RenderableType] = [_drawn(one, room, console.width) for one in found]
+            except errors as error:
+                shown = [Text(_escaped(str(error)), style="red")]
+            live.update(Group(title, *shown), refresh=True)
+            if key_in(interval_s) in ("q", "Q"):
+                return
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Gives a function that waits at most so many seconds for a key, and returns it, or "". The
+    terminal gives keys at once, without Enter, until the block ends."""
+    if not sys.stdin.isatty():
+        yield _no_key
+        return
+    import termios  # not on every system
+    import tty
+
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+
+    def key(seconds: float) -> str:
+        ready, _, _ = select.select([number], [], [], seconds)
+        if not ready:
+            return ""
+        return os.read(number, 1).decode(errors="replace") or "q"  # the terminal has gone
+
+    try:
+        tty.setcbreak(number)
+        yield key
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _no_key(seconds: float) -> str:
+    time.sleep(seconds)
+    return ""
+
+
+def _drawn(section: Section, most: int, width: int) -> Group:
+    """A section with at most so many lines, and so many columns of the terminal."""
+    left = len(section.lines) - most
+    parts: list[RenderableType] = [Text(_escaped(section.title), style="bold")]
+    if section.lines:
+        parts.append(_table_of(section, most, width))
+    if left > 0:
+        parts.append(Text(f"and {left:,} more", style="dim italic"))
+    return Group(*parts, "")
+
+
+def _table_of(section: Section, most: int, width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown = [section.columns, *(map(_escaped, cells) for _, cells in section.lines[:most])]
+    # The last column has the long texts, and all the room that is left.
+    *others, last = zip(*shown, strict=True)
+    room = width - 2 * len(section.columns)
+    most_of_one = width // _SHARE
+    cut = []
+    for column in others:
+        widest = min(max(map(len, column)), most_of_one)
+        cut.append([_cut(text, widest) for text in column])
+        room -= widest
+    cut.append([_cut(text, max(room, 1)) for text in last])
+    heads, *lines = zip(*cut, strict=True)
+    for head in heads:
+        table.add_column(Text(head), no_wrap=True)
+    for (mark, _), cells in zip(section.lines, lines, strict=False):
+        table.add_row(*map(Text, cells), style=_STYLES[mark])
+    return table
+
+
 def _print_table(rows: Rows, paged: bool) -> None:
     if rows.is_text:
         print(rows)
@@ -128,7 +238,11 @@ def _print_table(rows: Rows, paged: bool) -> None:
 
 def _plain(text: str) -> Text:
     """A text that gives the terminal no commands: control characters are shown as escapes."""
-    return Text(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
+    return Text(_escaped(text))
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _fits(table: Table, console: Console) -> bool:

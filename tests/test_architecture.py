@@ -25,9 +25,9 @@ ROWS = [
     {"compaction"},  # background work
     {"statements"},  # runs each statement
     {"streams"},  # sinks of streaming queries: they run statements
-    {"opening"},  # the needs of a new session
-    # a look at a Hive Metastore; moves; older versions; checks; statements from DataFrames
-    {"hive_check", "migration", "history", "checks", "dataframes"},
+    {"opening", "picture", "top"},  # the needs of a new session; health, and what goes on, in words
+    # a look at a Hive Metastore; moves; older versions; checks; health; statements from DataFrames
+    {"hive_check", "migration", "history", "checks", "health", "dataframes"},
     {"render", "session"},  # rows as text; the public API
     {"completion", "progress"},  # words that may follow; what a statement does now
     {"terminal"},  # results in a terminal
@@ -73,6 +73,7 @@ HOMES = {
         "storage/", "compaction/", "statements/", "streams/",
         "plan/lower.py", "plan/missing_names.py", "plan/names.py",
         "render.py", "session.py", "opening.py", "hive_check.py", "history.py", "checks.py",
+        "health.py",
         "dataframes/", "magic.py", "completion.py", "terminal.py", "shell.py",
         "cli.py",
     },
@@ -115,7 +116,7 @@ COLLECTS = {
     "streams/bad_records.py": "three counts",
     "streams/commit_points.py": "counts for each target and form of records",
     "render.py": "as many rows as a person asked to see",
-    "cli.py": "the findings of a check, at most 1,001",
+    "cli.py": "the findings of a check, at most 1,001; one record for each partition",
     "magic.py": "all rows, if a person asks for them as a pandas DataFrame or an Arrow table",
     "terminal.py": "csv and json, row by row, because a person asked for them",
     "completion.py": "names of databases, tables and columns, and Spark's keywords",

@@ -26,6 +26,7 @@ def test_help_says_what_there_is():
         "events",
         "check",
         "repair",
+        "health",
         "compactor",
         "--warehouse",
         "--metastore",
@@ -96,6 +97,12 @@ def test_statements_and_what_they_say(run, tmp_path):
     assert run("repair", "c").stdout == "There is nothing to repair in c.\n"
     assert "c" in run("tables").stdout
     assert run("txns").exit_code == 0
+    every, one = run("health"), run("health", "c", "--format", "json")
+    assert "default.c" in every.stdout and "(" not in every.stdout.split("default.c")[0]
+    told = json.loads(one.stdout)
+    assert (told["table"], told["partition"], told["deltas"]) == ("default.c", "", 2)
+    assert told["rows"] is None and bucket in told["problem"]  # it is damaged
+    assert "c is not partitioned" in run("health", "c", "--partition", "p=1").output
 
 
 def test_without_a_command_standard_input_is_a_script(run):

@@ -266,7 +266,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(text: str, store: Any) -> Any:
         databases = SparkDatabases(nothing, store)
-        context = Context(nothing, store, nothing, nothing, names, databases, nothing, "h")
+        context = Context(nothing, store, nothing, nothing, names, databases, nothing, nothing, "h")
         statement = statement_of(text)
         return ShowStatements(context).handlers()[type(statement)](statement, text)
 
@@ -310,7 +310,7 @@ def commands(*, pinned: bool) -> TransactionStatements:
     )
     nothing: Any = None
     return TransactionStatements(
-        Context(nothing, nothing, nothing, transactions, nothing, nothing, nothing, "h")
+        Context(nothing, nothing, nothing, transactions, nothing, nothing, nothing, nothing, "h")
     )
 
 

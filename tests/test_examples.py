@@ -125,8 +125,10 @@ def test_notebook(spark, capsys):
     run_notebook("notebook.ipynb")
     out, err = capsys.readouterr()
     assert "default.stock: 1 updated · txn" in out
+    assert "would be 3 updated" in out
     assert "update_preimage" in out
-    assert "(1, 3)" in out or "(1, 2)" in out
+    assert "(2, 3)" in out
+    assert "3 rows, 9 deleted" in out and "in 1 file · " in out  # before and after the compaction
     assert "Traceback" not in out + err
 
 

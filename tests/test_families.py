@@ -8,6 +8,7 @@ import pytest
 
 from acidsql.sql import statements as st
 from acidsql.statements.compactions import CompactionStatements
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, Family, all_handlers, runs
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.load import LoadStatements
@@ -19,6 +20,7 @@ from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.views import ViewStatements
 
 FAMILIES = [
+    DatabaseStatements,
     TableStatements,
     PartitionStatements,
     TransactionStatements,
@@ -35,7 +37,7 @@ THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain
 @pytest.fixture
 def context() -> Context:
     nothing: Any = None
-    return Context(nothing, nothing, nothing, nothing, nothing, nothing, nothing, "h")
+    return Context(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, "h")
 
 
 def test_every_kind_of_statement_has_one_method_that_runs_it(context: Context) -> None:

@@ -87,6 +87,22 @@ def test_a_preview_shows_old_and_new_values_and_changes_nothing(shell, acid):
         shell.run_line_magic("acidsql", "--preview SELECT 1")
 
 
+def test_the_health_of_a_table_is_a_picture_and_a_frame(shell, acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1), (2)")
+    result = shell.run_cell("%acidsql --health -o found t;").result
+    data, _ = shell.display_formatter.format(result)
+    assert data["text/html"].startswith("<svg") and data["text/plain"].startswith(
+        "default.t: 2 rows"
+    )
+    assert shell.user_ns["found"] is result and result.where("deltas = 1").count() == 1
+    every = shell.run_line_magic("acidsql", "--health --format pandas")
+    assert every["table"].tolist() == ["default.t"]
+    assert shell.run_line_magic("acidsql", "--health --quiet t") is None
+    with pytest.raises(UsageError, match="no ACID table"):
+        shell.run_line_magic("acidsql", "--health nobody")
+
+
 def test_a_cell_runs_its_statements_in_turn(shell, paper, capsys):
     last = shell.run_cell_magic(
         "acidsql", "", "INSERT INTO t VALUES ('a;b'); -- ;\nSELECT n\nFROM t;\n"
@@ -192,8 +208,8 @@ def test_rows_as_text_and_html():
     assert str(rows).splitlines() == [
         "name   n", "────  ──", "a<b    1", "NULL  22", "(the first 2 rows; there are more)",
     ]  # fmt: skip
-    assert '<td style="text-align: left">a&lt;b</td>' in rows._repr_html_()
-    assert '<td style="text-align: right">22</td>' in rows._repr_html_()
+    assert '<td style="text-align: left; white-space: nowrap">a&lt;b</td>' in rows._repr_html_()
+    assert '<td style="text-align: right; white-space: nowrap">22</td>' in rows._repr_html_()
     assert '<th style="text-align: right">n</th>' in rows._repr_html_()
     assert "<i>NULL</i>" in rows._repr_html_()
 

@@ -42,6 +42,7 @@ SIGNATURES = {
     "Session.files": "(self, table)",
     "Session.events": "(self, path)",
     "Session.check": "(self, table, level='files')",
+    "Session.health": "(self, table=None, partition=None)",
     "Session.repair": "(self, table, *, dry_run=True)",
     "Session.close": "(self)",
     "Session.export_to_hive": "(self, table, *, metastore, name=None)",

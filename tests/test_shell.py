@@ -183,6 +183,13 @@ def test_words_are_completed(acid, spark):
     assert "WHERE" in words("DELETE FROM planes WH|")
     assert "RETURNING" in words("DELETE FROM planes RET|")
     assert words("USE def|") == ["default"]
+    quoted = "SELECT `th|` FROM planes", "SELECT x FROM `PL|", "SELECT planes.`| FROM planes"
+    places = [text.partition("|") for text in quoted]
+    found = [complete.candidates(before + after, len(before)) for before, _, after in places]
+    assert found[0] == (7, ["`the year"])
+    assert found[1] == (14, ["`places`", "`plain`", "`planes`"])
+    assert found[2] == (14, ["`seats`", "`tailnum`", "`the year`"])
+    assert words("SELECT 'it`s FROM pl|") == words("SELECT 1 -- `pl|") == []
     # Nothing in strings and comments, and nothing of another statement.
     assert words("SELECT 'FROM pl|") == words("SELECT * FROM planes -- se|") == []
     assert "seats" not in words("SELECT * FROM planes; SELECT sea|")

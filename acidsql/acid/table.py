@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,8 @@ MOVING = "acidsql.moving"
 STATISTICS = "acidsql.statistics."
 FULL_ACID, INSERT_ONLY = "default", "insert_only"  # values of transactional_properties
 ORC, PARQUET = "orc", "parquet"  # the file formats: STORED AS
+TEMPORARY = "@txn_"  # in the names of temporary tables, before a transaction's number
+_TEMPORARY = re.compile(rf"{TEMPORARY}(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,38 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A database and a table, both in lower case."""
+    """A database and a table, both in lower case.
+
+    The metastore keeps a temporary table under a name that nobody can give to another table. It
+    ends with the number of the SESSION transaction that the table lives with. People are shown the
+    name that they have given.
+    """
 
     database: str
     name: str
 
     def __str__(self) -> str:
+        return f"{self.database}.{self.shown}"
+
+    @property
+    def key(self) -> str:
+        """The name as a text that no other table has."""
         return f"{self.database}.{self.name}"
+
+    @property
+    def shown(self) -> str:
+        """The table's name, as people say it."""
+        return _TEMPORARY.sub("", self.name)
+
+    @property
+    def holder(self) -> int | None:
+        """The transaction that a temporary table lives with; None for any other table."""
+        found = _TEMPORARY.search(self.name)
+        return None if found is None else int(found[1])
+
+    def held_by(self, holder: int) -> TableName:
+        """The name of a temporary table that is called so."""
+        return TableName(self.database, f"{self.shown}{TEMPORARY}{holder}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,7 @@ class Background:
             self._cleaner.after_compactions()
             self._cleaner.aborted()
             self._cleaner.replaced()
+            self._cleaner.temporary()
         except (AcidSqlError, OSError) as error:
             _log.warning("The compactor failed: %s", error)
         except Exception as error:

@@ -12,7 +12,8 @@ Of these, the files that older versions need stay for ``acidsql.history.retentio
 *After aborted transactions.* Nobody has ever seen directories whose write ids were all aborted.
 
 *After crashes and DROP.* Hidden directories of statements and compactions whose transaction has
-ended, and the directories of dropped tables.
+ended, and the directories of dropped tables. The temporary tables of sessions that have ended are
+dropped.
 
 A Hive Metastore has a cleaner of its own, which does not know the hidden directories. So these are
 all that ``run`` deletes there.
@@ -33,7 +34,7 @@ from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import is_known
-from acidsql.compaction.dropped import delete_dropped
+from acidsql.compaction.dropped import delete_dropped, drop_temporary
 from acidsql.compaction.kept_history import Held, Limits, Sizes, keep, settings_of, total_bytes
 from acidsql.compaction.litter import left_by_the_dead
 from acidsql.errors import AcidSqlError, FormatError
@@ -88,10 +89,13 @@ class Cleaner:
     def run(self) -> list[Removed]:
         """Delete all files that may be deleted now. The next run tries failed deletions again."""
         removed = [*self.after_compactions(), *self.aborted()]
+        names = self._metastore.temporary_tables()
         for database in self._metastore.databases():
-            for name in self._metastore.tables(database.name):
-                removed += self._quietly(TableName(database.name, name), self._litter)
-        return [*removed, *self._dropped()]
+            tables = self._metastore.tables(database.name)
+            names += [TableName(database.name, one) for one in tables]
+        for name in names:
+            removed += self._quietly(name, self._litter)
+        return [*removed, *self.temporary(), *self._dropped()]
 
     def of_table(self, name: TableName) -> list[Removed]:
         """The part of ``run`` about what aborted and dead transactions left in one table; also
@@ -115,6 +119,21 @@ class Cleaner:
         return [
             one for name in sorted(tables, key=str) for one in self._quietly(name, self._aborted_of)
         ]
+
+    def temporary(self) -> list[Removed]:
+        """The part of ``run`` that drops the temporary tables of sessions that have ended."""
+        names = self._metastore.temporary_tables()
+        return [one for name in names for one in self._quietly(name, self._drop_left)]
+
+    def _drop_left(self, name: TableName) -> list[Removed]:
+        table, holder = self._metastore.get_table(name), name.holder
+        if table is None or holder is None:
+            return []
+        if self._metastore.txn_state(holder) is TxnState.OPEN:
+            return []
+        known = total_bytes(filesystem_for(table.location), table.location)
+        location = drop_temporary(self._metastore, self._txns, name)
+        return [] if location is None else [Removed(name, location, "dropped", known)]
 
     def replaced(self) -> list[Removed]:
         """The part of ``run`` that deletes directories of replaced tables."""

@@ -1,13 +1,17 @@
-"""Deletes the directory of a dropped table: for DROP, the cleaner and the next CREATE."""
+"""Deletes the directory of a dropped table: for DROP, the cleaner and the next CREATE. Drops
+temporary tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from acidsql.acid.layout import is_hidden, parse_directory
+from acidsql.acid.table import TableName
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.owners import PendingCleanup
+from acidsql.plan.locking import exclusive
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
+from acidsql.txn import AT_ONCE, TxnManager
 
 
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
@@ -31,6 +35,22 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
         fs.remove_empty_directory(parent)
     _sync_what_is_left(fs, [cleanup.location, *parents])
     metastore.mark_cleaned(cleanup.id)
+
+
+def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> str | None:
+    """Drop a temporary table whose session has ended. Returns its directory; None: it is gone.
+
+    Raises:
+        LockTimeoutError: Somebody uses the table.
+    """
+    with txns.open(agent_info=f"the end of the temporary table {name}", waits=AT_ONCE) as txn:
+        txn.lock([exclusive(name)])
+        if (table := metastore.get_table(name)) is None:
+            return None
+        if cleanup := metastore.drop_table(name, txn_id=txn.id):
+            delete_dropped(metastore, cleanup)
+        txn.end_quietly()
+    return table.location
 
 
 def _sync_what_is_left(fs: FileSystem, emptied: Iterable[str]) -> None:

@@ -99,15 +99,8 @@ class Initiator:
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):
             return None
         where = candidate.table, candidate.partition
-        if is_left_alone(table):
-            return Checked(*where, "NO_AUTO_COMPACTION is set")
-        if table.sort_columns:
-            return Checked(*where, "the table is SORTED BY, which a compaction would not keep")
-        if table.is_insert_only and not self._settings.compactor_compact_insert_only:
-            return Checked(*where, "insert-only, and hive.compactor.compact.insert.only is false")
         try:
-            settings = thresholds_of(table, self._settings)
-            decision = self.decide(table, candidate, settings)
+            decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
             if not is_known(self._metastore, table, candidate.partition):
                 return None  # dropped meanwhile
@@ -117,8 +110,28 @@ class Initiator:
             return Checked(*where, str(error))
         if decision.type is None:
             return Checked(*where, decision.why)
-        properties = size_tiered_request(settings) if decision.size_tiered else {}
-        return self._queue(table, candidate, decision, properties)
+        return self._queue(table, candidate, decision)
+
+    def would(self, table: Table, candidate: Candidate) -> Decision:
+        """What ``check`` would do now, and why. Nothing is queued, and nothing is noted."""
+        try:
+            decision = self._decision(table, candidate)
+        except (AcidSqlError, OSError) as error:
+            return Decision(None, str(error))
+        if decision.type is not None and (why := self._failures(candidate)) is not None:
+            return Decision(None, why)
+        return decision
+
+    def _decision(self, table: Table, candidate: Candidate) -> Decision:
+        if is_left_alone(table):
+            return Decision(None, "NO_AUTO_COMPACTION is set")
+        if table.sort_columns:
+            why = "the table is SORTED BY, which a compaction would not keep"
+            return Decision(None, why)
+        if table.is_insert_only and not self._settings.compactor_compact_insert_only:
+            why = "insert-only, and hive.compactor.compact.insert.only is false"
+            return Decision(None, why)
+        return self.decide(table, candidate, thresholds_of(table, self._settings))
 
     def decide(self, table: Table, candidate: Candidate, settings: Settings) -> Decision:
         """List the directory, and decide by the thresholds."""
@@ -167,23 +180,14 @@ class Initiator:
             if _is_of(one, candidate)
         )
 
-    def _queue(
-        self,
-        table: Table,
-        candidate: Candidate,
-        decision: Decision,
-        properties: Mapping[str, str],
-    ) -> Checked:
+    def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> Checked:
         assert decision.type is not None
         where = candidate.table, candidate.partition
+        properties = {}
+        if decision.size_tiered:
+            properties = size_tiered_request(thresholds_of(table, self._settings))
         request = self._request(table, candidate, decision.type, decision.why, properties)
-        entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
-        newest_first = sorted(entries, key=lambda one: -one.id)
-        if has_failed_too_often(newest_first, self._metastore.now_ms(), self._settings):
-            days = self._settings.compactor_failed_retry_time_ms / 86_400_000
-            why = FAILED_TOO_OFTEN.format(
-                self._settings.compactor_failed_threshold, f"{days:g} days"
-            )
+        if (why := self._failures(candidate)) is not None:
             self._metastore.did_not_initiate(request, why)
             return Checked(*where, why)
         answer = self._metastore.compact(request)
@@ -191,6 +195,15 @@ class Initiator:
             _log.info("Compaction %d of %s is queued: %s", answer.id, where, decision.why)
             return Checked(*where, decision.why, answer.id)
         return Checked(*where, f"compaction {answer.id} is {answer.state.shown}", answer.id)
+
+    def _failures(self, candidate: Candidate) -> str | None:
+        """Why no compaction is tried any more; None if the last ones have not failed."""
+        entries = [one for one in self._metastore.compactions() if _is_of(one, candidate)]
+        newest_first = sorted(entries, key=lambda one: -one.id)
+        if not has_failed_too_often(newest_first, self._metastore.now_ms(), self._settings):
+            return None
+        days = self._settings.compactor_failed_retry_time_ms / 86_400_000
+        return FAILED_TOO_OFTEN.format(self._settings.compactor_failed_threshold, f"{days:g} days")
 
     def _request(
         self,

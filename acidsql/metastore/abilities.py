@@ -38,6 +38,7 @@ class Abilities:
         alters_in_commit: COMMIT can give tables other columns.
         keeps_session_locks: A session can hold locks beyond its transactions, and its own
             statements do not wait for them. False: each transaction waits for all others.
+        keeps_temporary_tables: The metastore tells which tables live with a session.
         keeps_keys: Tables have primary, unique and foreign keys, as information.
         keeps_streams: COMMIT can record which batch of a stream it commits.
         keeps_versions: COMMIT notes what it changed, and the cleaner what it deletes.
@@ -60,6 +61,7 @@ class Abilities:
     leases_keep_files: bool = True
     alters_in_commit: bool = True
     keeps_session_locks: bool = True
+    keeps_temporary_tables: bool = True
     keeps_keys: bool = True
     keeps_streams: bool = True
     keeps_versions: bool = True

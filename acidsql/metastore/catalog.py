@@ -64,7 +64,11 @@ class Catalog(Protocol):
         *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, in alphabetical order. *Read-only.*"""
+        """Names of a database's tables, in alphabetical order, without temporary ones.
+        *Read-only.*"""
+
+    def temporary_tables(self) -> list[TableName]:
+        """The temporary tables of all sessions (``TableName.holder``). *Read-only.*"""
 
     def get_table(self, name: TableName) -> Table | None:
         """One table, or None. *Read-only.*"""

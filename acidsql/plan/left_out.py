@@ -45,13 +45,22 @@ def _without_virtual(text: str, star: Star, tables: Shown) -> list[Edit]:
         tables = [(one, [name for name in own if name not in excepted]) for one, own in tables]
     if star.qualifier is None:
         names = [
-            f"{quote(one.alias or one.parts[-1])}.{name}" for one, own in tables for name in own
+            f"{quote(one.alias or one.parts[-1])}.{name}"
+            for one, own in tables
+            for name in own
+            if not _only_filters(text, one)
         ]
     else:
         said = star.qualifier[-1].lower()
         named = [own for one, own in tables if said in _names(one)]
         names = list(dict.fromkeys(name for own in named for name in own))
     return [left_out(star, ", ".join(names))] if names else []
+
+
+def _only_filters(text: str, reference: Reference) -> bool:
+    """Whether a relation is the right side of SEMI or ANTI JOIN: it adds no columns to a ``*``."""
+    before = [one.upper for one in tokenize(text[: reference.span.start])[-2:]]
+    return before in (["SEMI", "JOIN"], ["ANTI", "JOIN"])
 
 
 def _names(reference: Reference) -> set[str]:

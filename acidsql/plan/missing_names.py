@@ -96,7 +96,7 @@ class MissingNames:
             known.update(self._catalog.tables(name.database))
         with suppress(PySparkException):
             known.update(table_names(self._spark, name.database))
-        return get_close_matches(name.name, sorted(known), _SHOWN)
+        return get_close_matches(name.shown, sorted(known), _SHOWN)
 
 
 def _is_of_view(error: AnalysisException | AnalysisError) -> bool:

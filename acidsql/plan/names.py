@@ -1,10 +1,13 @@
 """Finds the ACID table of a name: in the metastore, unless a temporary view has this name.
 
-A CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
+A temporary table of the session hides another table of its name, except in the query of a view. A
+CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -13,8 +16,8 @@ from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
-from acidsql.plan.query import VIEW_PREFIX, no_acid_table
-from acidsql.plan.view_text import InView, need_table
+from acidsql.plan.query import VIEW_PREFIX, Resolve, no_acid_table
+from acidsql.plan.view_text import InView, is_of_view, need_table, of_view
 from acidsql.sql.frames import is_frame
 from acidsql.sql.references import mentioned_tables
 from acidsql.sql.statements import Name
@@ -39,10 +42,18 @@ class Tables(Protocol):
 
 
 class Names:
-    """Resolves the names in one session's statements."""
+    """Resolves the names in one session's statements.
 
-    def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        self._spark, self._tables = spark, tables
+    Args:
+        spark: The session.
+        tables: Finds tables by their full names.
+        temporary: The session's temporary tables: the name that people say → the kept name.
+    """
+
+    def __init__(
+        self, spark: SparkSession, tables: Tables, temporary: Mapping[TableName, TableName]
+    ) -> None:
+        self._spark, self._tables, self._temporary = spark, tables, temporary
 
     @property
     def current_database(self) -> str:
@@ -97,7 +108,7 @@ class Names:
         seen.add(view.name)
         inside = InView(view)
         found = mentioned_tables(inside.text, double_quoted_identifiers=inside.double_quoted)
-        for name in filter(None, (self.qualify(reference.parts) for reference in found)):
+        for name in filter(None, (self.qualify(of_view(one.parts)) for one in found)):
             if self._tables.get_table(name) is not None:
                 return True
             inner = None if name in seen else self._tables.view(name)
@@ -134,29 +145,38 @@ class Names:
 
     def is_sparks(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""
-        return self._spark.catalog.tableExists(quoted_path(parts))
+        return self._spark.catalog.tableExists(quoted_path(is_of_view(parts)[1]))
 
-    def need_free(self, name: Name) -> None:
-        """Raise CatalogError if Spark has a table or view of the name of a new one."""
-        if self.is_sparks(name.parts):
-            full = quoted_path(name.parts)
+    def is_taken(self, name: Name, full: TableName) -> bool:
+        """True if Spark has a table or view of the name of a new one. A temporary table hides all
+        but a temporary view."""
+        if full.holder is None:
+            return self.is_sparks(name.parts)
+        return len(name.parts) == 1 and temporary.is_temp_view(self._spark, name.parts[0])
+
+    def need_free(self, name: Name, full: TableName) -> None:
+        """Raise CatalogError if the name of a new table or view is taken by Spark."""
+        if self.is_taken(name, full):
+            said = quoted_path(name.parts)
             raise CatalogError(
-                f"Spark has a table or view {full} already.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=full,
+                f"Spark has a table or view {said} already.",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=said,
             )  # fmt: skip
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """The full name in lower case.
+        """The full name in lower case, under which the metastore keeps the table.
 
         None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
-        any name while another catalog is current.
+        any name while another catalog is current. And for the kept name of a temporary table.
         """
+        of_a_view, parts = is_of_view(parts)
         if len(parts) > 2 or not jvm.is_own_catalog(self._spark):
             return None
-        lowered = tuple(part.lower() for part in parts)
-        if len(lowered) == 1:
-            return TableName(self.current_database, lowered[0])
-        return TableName(*lowered)
+        *database, last = (part.lower() for part in parts)
+        name = TableName(database[0] if database else self.current_database, last)
+        if name.holder is not None:
+            return None
+        return name if of_a_view else self._temporary.get(name, name)
 
     def new(self, name: Name, text: str) -> TableName:
         """The full name of a table that a statement creates.
@@ -166,7 +186,7 @@ class Names:
                 Spark would refuse it.
             UnsupportedError: The name is reserved for our own views.
         """
-        found = self.qualify(name.parts)
+        found = self.qualify(of_view(name.parts))  # it may hide another table
         if found is None:
             raise AnalysisError(
                 "An ACID table is called 'table' or 'database.table', and made while spark_catalog "
@@ -176,6 +196,20 @@ class Names:
             )  # fmt: skip
         need_name(found.name, name, text)
         return found
+
+
+def either(known: Resolve, otherwise: Resolve) -> Resolve:
+    """The table that is known already, or else what ``otherwise`` says."""
+    return cache(lambda parts: known(parts) or otherwise(parts))
+
+
+def refuse_temporary(name: TableName | None, what: str) -> None:
+    """Raise UnsupportedError if something that needs a lasting table names a temporary one."""
+    if name is not None and name.holder is not None:
+        raise UnsupportedError(
+            f"{what} needs a table that lasts: {name} is a temporary table of this session.",
+            condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",
+        )
 
 
 def need_acid_table(table: Table | None, parts: tuple[str, ...]) -> Table:

@@ -49,8 +49,7 @@ class Namesakes:
         at = reference.span.start
         if not self._has_namesake(reference.parts[-1]) and at not in self._in_full:
             return None
-        table = self.tables[at].name
-        return f"{table.database}.{table.name}"
+        return str(self.tables[at].name)
 
     def edits(self) -> Iterator[Edit]:
         """The edits that put the new aliases before the columns of the tables that need them.
@@ -190,7 +189,7 @@ class Namesakes:
         if table is None:
             known = tuple(part.lower() for part in reference.parts)
         else:
-            known = (OWN_CATALOG, table.name.database, table.name.name)
+            known = (OWN_CATALOG, table.name.database, table.name.shown)
         return names == known[len(known) - len(names) :]
 
 

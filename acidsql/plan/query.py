@@ -24,7 +24,7 @@ from acidsql.plan.standins import StandIn as StandIn
 from acidsql.plan.standins import acid_tables as acid_tables
 from acidsql.plan.standins import new_standin as new_standin
 from acidsql.plan.standins import view_name as view_name
-from acidsql.plan.view_text import InView, circle, unreadable
+from acidsql.plan.view_text import InView, circle, of_view, unreadable
 from acidsql.sql.frames import frame_name, is_frame, need_relations, relation
 from acidsql.sql.references import (
     Reference,
@@ -212,7 +212,7 @@ def without_database(
     text: str, spans: Iterable[Span], tables: Collection[TableName]
 ) -> Iterator[tuple[Edit, tuple[str, str]]]:
     """The edits ``db.t.c`` → ``t.c`` for these tables, each with both names in lower case."""
-    known = {(table.database, table.name) for table in tables}
+    known = {(table.database, table.shown) for table in tables}
     for span in spans:
         tokens = tokenize(span.of(text))
         for i in range(len(tokens) - 3):
@@ -250,7 +250,7 @@ class _Draft:
         """Put stand-ins into a slice of the text. ``taken``: see ``Namesakes``."""
         shown, text = found.virtual_columns(), self.text
         visible: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}
-        resolved = {one.span.start: self.resolve(one.parts) for one in found.references}
+        resolved = {one.span.start: self._meant(one.parts) for one in found.references}
         tables = {place: table for place, table in resolved.items() if table is not None}
         namesakes = Namesakes(text, found, tables, taken)
         for reference in found.references:
@@ -276,6 +276,9 @@ class _Draft:
         self.edits += namesakes.edits()
         self.edits += without_virtual(text, found, visible)
         return namesakes
+
+    def _meant(self, parts: tuple[str, ...]) -> Table | None:
+        return self.resolve(of_view(parts) if self.within else parts)
 
     def stand_in(
         self,
@@ -324,7 +327,7 @@ class _Draft:
     def _changes(self, span: Span) -> Edit:
         """The edit that replaces a call of ``table_changes`` by a new stand-in."""
         call = table_changes(self.text, span)
-        table = self.resolve(call.parts)
+        table = self._meant(call.parts)
         if table is None or not table.is_transactional:
             raise no_acid_table(call.name, self.text, call.name_span)
         within = self.within[-1] if self.within else None

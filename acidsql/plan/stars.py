@@ -80,7 +80,7 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
     """The alias; for a table without an alias also ``database.table``."""
     table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
     plain = (alias.lower(),)
-    return [plain] if table is None else [plain, (table.name.database, table.name.name)]
+    return [plain] if table is None else [plain, (table.name.database, table.name.shown)]
 
 
 def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:

@@ -33,6 +33,18 @@ KEPT = (
 _OF_HIVE = {ANSI: "false", DOUBLE_QUOTES: "false", TIMESTAMP_TYPE: "TIMESTAMP_NTZ"}
 # Spark's names for the settings and for the current database, in a view's properties.
 SETTING, _DATABASE = "view.sqlConfig.", "view.catalogAndNamespace.part.1"
+_OF_VIEW = ""  # before the parts of a name; no text has such a part
+
+
+def of_view(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """A name as the query of a view has it: it never means a temporary table of the session."""
+    return (_OF_VIEW, *parts)
+
+
+def is_of_view(parts: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Whether the query of a view has this name, and the name as the text has it."""
+    is_one = parts[:1] == (_OF_VIEW,)
+    return is_one, parts[1:] if is_one else parts
 
 
 @dataclass(frozen=True)

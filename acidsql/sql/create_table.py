@@ -49,7 +49,8 @@ class _Draft:
 
 
 def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
-    """Parse ``CREATE [OR REPLACE] [TRANSACTIONAL | MANAGED] TABLE …``, ours or Spark's."""
+    """Parse ``CREATE [OR REPLACE] [TEMPORARY] [TRANSACTIONAL | MANAGED] TABLE …``, ours or
+    Spark's."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
@@ -78,6 +79,13 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
             "of its own. DROP TABLE and CREATE TABLE … LOCATION take over files",
             replace.span,
         )
+    temporary = "TEMPORARY" in words
+    if temporary and draft.location is not None:
+        c.refuse(
+            "CREATE TEMPORARY TABLE … LOCATION is not supported: the table's end would delete the "
+            "files there",
+            name.span,
+        )
     if "TRANSACTIONAL" in words and not any(k == "transactional" for k, _ in draft.properties):
         draft.properties += (("transactional", "true"),)
     return CreateTable(
@@ -98,6 +106,7 @@ def create_table(c: Cursor, is_acid: IsAcid, whole: Span) -> Statement:
         if_not_exists,
         draft.property_spans,
         replace is not None,
+        temporary,
     )
 
 
@@ -108,7 +117,7 @@ def _foreign_clause(c: Cursor, is_acid: IsAcid, words: set[str]) -> tuple[str, S
     """The first clause that only Spark's tables have, and its place; None if the table is ours."""
     start = c.index
     try:
-        for word in ("EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
+        for word in ("EXTERNAL", "TEMP", "GLOBAL"):
             if word in words:
                 return word, c.token.span
         c.take()

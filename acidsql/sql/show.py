@@ -132,8 +132,8 @@ def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | No
     """Parse ``DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`` or ``DESCRIBE HISTORY t``; None if
     it is Spark's."""
     c.take()
-    if c.at("HISTORY") and c.peek().is_name:
-        return _describe_history(c, is_acid)
+    if c.at("HISTORY") and c.peek().is_name and (of_history := _describe_history(c, is_acid)):
+        return of_history
     if c.at("TABLE") and (c.peek().is_name or c.peek().upper in ("EXTENDED", "FORMATTED")):
         c.take()
     extended = c.at_any(("EXTENDED", "FORMATTED")) and c.peek().is_name
@@ -154,9 +154,12 @@ def describe(c: Cursor, is_acid: IsAcid) -> DescribeTable | DescribeHistory | No
 
 
 def _describe_history(c: Cursor, is_acid: IsAcid) -> DescribeHistory | None:
+    """DESCRIBE HISTORY t; None if it is ``DESCRIBE history column`` of an ACID table."""
+    start = c.index
     c.take()
     name = c.name("the name of a table")
-    if not is_acid(name.parts):
+    if not is_acid(name.parts) and is_acid(("history",)):
+        c.index = start
         return None
     limit = c.number() if c.accept("LIMIT") else None
     c.end("LIMIT or the end of the statement")

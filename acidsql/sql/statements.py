@@ -178,7 +178,8 @@ class Merge(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS SELECT``.
+    """``CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] t (…) …``, also ``LIKE`` and ``AS
+    SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
     that the word TRANSACTIONAL stands for comes last and has no place.
@@ -201,6 +202,7 @@ class CreateTable:
     if_not_exists: bool = False
     property_spans: tuple[Span, ...] = ()
     or_replace: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.evolution import TEXTS, can_change, can_widen, keeps_bucket
 from acidsql.acid.table import ORC, PARQUET, Column, Table
-from acidsql.acid.types import parse_type
+from acidsql.acid.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.checks import naming
 from acidsql.plan.evolution import check_name
@@ -23,7 +23,7 @@ from acidsql.sql.statements import (
     ColumnDef,
     ReplaceColumns,
 )
-from acidsql.sql.tokens import Span
+from acidsql.sql.tokens import Kind, Span, tokenize
 from acidsql.statements.create import TypeOf, bind_column, bind_default
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.options import BLOOM_FILTER_COLUMNS
@@ -226,6 +226,9 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
     default = new.default if (new.default or "NULL").upper() != "NULL" else None
     if becomes_number and default is not None and default == old.default:
         return f"its DEFAULT is a text. First ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT."
+    if default is not None and _is_longer(default, after):
+        drop = f"ALTER TABLE … ALTER COLUMN {name} DROP DEFAULT"
+        return f"its DEFAULT {default} is longer. First {drop}."
     may_be_null = becomes_number or before.kind in ("float", "double")
     if may_be_null and not (old.nullable and new.nullable):
         return (
@@ -233,6 +236,14 @@ def _reason_to_keep(table: Table, old: Column, new: Column) -> str | None:
             f"… ALTER COLUMN {name} DROP NOT NULL; SET NOT NULL afterwards looks at the rows."
         )
     return None
+
+
+def _is_longer(default: str, kind: HiveType) -> bool:
+    """Whether a text literal is too long for a type. Spaces at its end do not count."""
+    tokens = tokenize(default)
+    if kind.kind not in ("char", "varchar") or [one.kind for one in tokens] != [Kind.STRING]:
+        return False
+    return len(tokens[0].value.rstrip(" ")) > kind.parameters[0]
 
 
 def _need_readable_parquet(

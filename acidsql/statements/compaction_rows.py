@@ -87,7 +87,7 @@ def _row(one: CompactionInfo) -> tuple[str, ...]:
         for value in (
             one.id,
             one.table.database,
-            one.table.name,
+            one.table.shown,
             one.partition,
             one.type.name,
             one.state.shown,
@@ -132,7 +132,7 @@ Value = int | str | None
 ORDER_VALUES: dict[str, Callable[[CompactionInfo], Value]] = {
     "COMPACTIONID": lambda one: one.id,
     "DBNAME": lambda one: one.table.database,
-    "TABNAME": lambda one: one.table.name,
+    "TABNAME": lambda one: one.table.shown,
     "PARTNAME": lambda one: one.partition,
     "ENQUEUETIME": lambda one: one.enqueued_ms,
     "STARTTIME": lambda one: one.started_ms,

@@ -19,12 +19,7 @@ from acidsql.compaction.decision import job_properties, most_left, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Resources, Worker
-from acidsql.errors import (
-    AcidSqlError,
-    CatalogError,
-    UnsupportedError,
-    WriteError,
-)
+from acidsql.errors import AcidSqlError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import (
     CompactionInfo,
     CompactionRequest,
@@ -163,19 +158,6 @@ class CompactionStatements(Family):
         if not statement.partition:
             return table, self._targets(table, None)
         return table, self._partitions.matching(table, [statement.partition], text)
-
-    def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
-        if not table.partition_columns:
-            if partition is not None:
-                raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
-            return [None]
-        known = self._transactions.partition_names(table)
-        if partition is not None and partition not in known:
-            raise CatalogError(
-                f"{table.name} has no partition '{partition}'.",
-                condition="PARTITIONS_NOT_FOUND", sqlstate="428FT", table=table.name,
-            )  # fmt: skip
-        return known if partition is None else [partition]
 
     def _pool(self, table: Table, asked: str | None) -> str | None:
         """The request's pool, else the table's. The pool ``default`` is the one without a name."""

@@ -138,7 +138,7 @@ class _Binder:
 
     def name(self, given: st.ConstraintDef, known: Sequence[str], taken: Sequence[str]) -> str:
         if given.name is None:
-            stem = f"{self.table.name.name}_{_SHORT[given.kind]}"
+            stem = f"{self.table.name.shown}_{_SHORT[given.kind]}"
             names = (f"{stem}_{number}" for number in range(1, len(taken) + 2))
             return next(name for name in names if name not in taken)
         name = given.name.parts[0].lower()

@@ -17,7 +17,8 @@ def create_statement(table: Table) -> str:
     elements = [_column_sql(column, table) for column in table.columns]
     elements += [_constraint_sql(one) for one in table.constraints if one.kind is not Kind.NOT_NULL]
     columns = ",\n  ".join(elements)
-    lines = [f"CREATE TABLE {_full(table)} (\n  {columns})"]
+    kind = "TABLE" if table.name.holder is None else "TEMPORARY TABLE"
+    lines = [f"CREATE {kind} {_full(table)} (\n  {columns})"]
     if table.comment:
         lines.append(f"COMMENT {_string(table.comment)}")
     if table.partition_columns:
@@ -46,7 +47,7 @@ def _create_view(view: Table, text: ViewText) -> str:
 
 
 def _full(table: Table) -> str:
-    return quoted_path((table.name.database, table.name.name))
+    return quoted_path((table.name.database, table.name.shown))
 
 
 def _tblproperties(properties: Mapping[str, str]) -> str:
@@ -106,7 +107,7 @@ def details(table: Table) -> list[tuple[str, str]]:
     if (text := table.view) is not None:
         return [
             ("Database", table.name.database),
-            ("Table", table.name.name),
+            ("Table", table.name.shown),
             ("Type", "VIEW"),
             ("View Text", text.expanded),
             ("View Original Text", text.original),
@@ -115,7 +116,8 @@ def details(table: Table) -> list[tuple[str, str]]:
         ]
     return [
         ("Database", table.name.database),
-        ("Table", table.name.name),
+        ("Table", table.name.shown),
+        *([] if table.name.holder is None else [("Type", "TEMPORARY")]),
         ("Location", table.location),
         ("Num Buckets", str(table.num_buckets)),
         ("Bucket Columns", ", ".join(table.bucket_columns)),

@@ -6,7 +6,8 @@ method runs. The runner asks all families once and gets one table of methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,16 +15,20 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
-from acidsql.errors import CatalogError
+from acidsql.compaction.dropped import delete_dropped
+from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.interface import LockComponent, Metastore
+from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan.names import Names
 from acidsql.sql import statements as st
 from acidsql.statements.current_txn import Transactions
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.result import Receipt
 from acidsql.statements.spark_databases import SparkDatabases
+from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.txn import Txn, TxnManager
 
+_log = logging.getLogger(__name__)
 # Runs a statement, given with its text. Returns rows, a receipt if something changed, or None.
 Handler = Callable[[Any, str], DataFrame | Receipt | None]
 _Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | None])
@@ -41,6 +46,7 @@ class Context:
         names: Finds the ACID table of a name.
         databases: The databases in Spark's own catalog with the names of ACID databases.
         partitions: Finds the partitions that a statement names.
+        temporary: The session's temporary tables.
         host: The host of this process, shown to other sessions.
     """
 
@@ -51,6 +57,7 @@ class Context:
     names: Names
     databases: SparkDatabases
     partitions: Partitions
+    temporary: TemporaryTables
     host: str
 
 
@@ -61,7 +68,7 @@ class Family:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
         self._names, self._partitions = context.names, context.partitions
-        self._sparks = context.databases
+        self._sparks, self._temporary = context.databases, context.temporary
 
     @contextmanager
     def _locked(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
@@ -77,6 +84,36 @@ class Family:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
+    def _clean(self, *cleanups: PendingCleanup | None) -> None:
+        """Delete the directories of dropped tables.
+
+        The store has decided, so the statement has happened. If deleting files fails now, the next
+        statement that needs the directory finishes the work. The locks end with a time-out.
+        """
+        for cleanup in filter(None, cleanups):
+            try:
+                delete_dropped(self._metastore, cleanup)
+            except (AcidSqlError, OSError) as error:
+                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
+
+    def _targets(self, table: Table, partition: str | None) -> Sequence[str | None]:
+        """The partitions that a method's argument names; [None] for an unpartitioned table.
+
+        Raises:
+            CatalogError: There is no such partition.
+        """
+        if not table.partition_columns:
+            if partition is not None:
+                raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
+            return [None]
+        known = self._transactions.partition_names(table)
+        if partition is not None and partition not in known:
+            raise CatalogError(
+                f"{table.name} has no partition '{partition}'.",
+                condition="PARTITIONS_NOT_FOUND", sqlstate="428FT", table=table.name,
+            )  # fmt: skip
+        return known if partition is None else [partition]
+
     def _is_taken(
         self, statement: st.CreateTable | st.CreateView, name: TableName, found: str | None
     ) -> bool:
@@ -90,10 +127,10 @@ class Family:
         Raises:
             CatalogError: The name is taken, also by Spark, and there is no IF NOT EXISTS.
         """
-        if statement.if_not_exists and (found or self._names.is_sparks(statement.name.parts)):
+        if statement.if_not_exists and (found or self._names.is_taken(statement.name, name)):
             return True
         if found is None:
-            self._names.need_free(statement.name)
+            self._names.need_free(statement.name, name)
             return False
         raise CatalogError(
             f"There is {found} {name} already.",

@@ -34,6 +34,11 @@ class HistoryStatements(Family):
 
     @runs(st.DescribeHistory)
     def _describe(self, statement: st.DescribeHistory, text: str) -> DataFrame:
+        parts = statement.name.parts
+        if self._names.known(parts) is None and (
+            self._names.is_sparks(parts) or self._names.is_sparks(("history",))
+        ):
+            return self._spark.sql(text)  # another format's history, or a column of ``history``
         return self.history(self._names.need(statement.name, text), statement.limit)
 
     def history(self, table: Table, limit: int | None = None) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +14,7 @@ from acidsql.metastore.locks import LockInfo, on_table
 from acidsql.plan import lower
 from acidsql.plan.event_query import PARTITIONS, EventQuery
 from acidsql.plan.insert import static_value
+from acidsql.plan.query import placeholders
 from acidsql.plan.sqltext import Text
 from acidsql.sql.binder import bind_partition
 from acidsql.sql.statements import PartitionItem
@@ -27,10 +29,15 @@ _Wanted = Mapping[int, str | None]
 
 
 class Partitions:
-    """Finds the partitions of tables, by value, for one session."""
+    """Finds the partitions of tables, by value, for one session.
+
+    Attributes:
+        args: The arguments of the statement that runs, by name.
+    """
 
     def __init__(self, spark: SparkSession, transactions: Transactions) -> None:
         self._spark, self._transactions = spark, transactions
+        self.args: dict[str, Any] | None = None
 
     def names(self, table: Table) -> PartitionNames:
         """The names of the table's partition directories now."""
@@ -126,15 +133,15 @@ class Partitions:
         self, table: Table, specs: Sequence[Spec], text: str, *, is_whole: bool = False
     ) -> list[_Wanted]:
         """The values that each clause names, cast to the columns' types as INSERT casts them."""
-        columns = table.partition_columns
+        columns, whole = table.partition_columns, Text(text, placeholders(text))
         values: list[Text | str] = []
         places: list[dict[int, int]] = []
         for spec in specs:
             places.append({})
             for column, span in bind_partition(text, table, spec, is_whole=is_whole):
                 places[-1][columns.index(column)] = len(values)
-                values.append(static_value(Text(text), column, span).raw(f" AS v{len(values)}"))
-        row = self._evaluated(Text(text).raw("SELECT ").commas(values)) if values else ()
+                values.append(static_value(whole.new(), column, span).raw(f" AS v{len(values)}"))
+        row = self._evaluated(whole.new().raw("SELECT ").commas(values)) if values else ()
         return [
             {at: canonical(row[place], columns[at].type) for at, place in of_spec.items()}
             for of_spec in places
@@ -142,7 +149,7 @@ class Partitions:
 
     def _evaluated(self, query: Text) -> Sequence[str | None]:
         with lower.mapped_errors(query):
-            return lower.frame(self._spark, query, {}).collect()[0]
+            return lower.frame(self._spark, query, {}, self.args).collect()[0]
 
 
 def _is(values: Sequence[str | None], wanted: _Wanted) -> bool:

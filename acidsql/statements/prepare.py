@@ -7,6 +7,7 @@ from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.plan import lower
 from acidsql.plan.cdc import plan_auto_cdc
 from acidsql.plan.insert import plan_create_as_select
+from acidsql.plan.names import refuse_temporary
 from acidsql.plan.query import Resolve, placeholders, rewrite
 from acidsql.plan.rewrite import Prepared, plan_dml
 from acidsql.plan.sqltext import Text
@@ -57,6 +58,7 @@ class Preparer:
         return planned
 
     def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+        refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
         if not self._metastore.abilities.keeps_state_tables:
             raise UnsupportedError(
                 "AUTO CDC needs acidsql's own metastore: this one cannot drop or rename a table "
@@ -104,7 +106,7 @@ class Preparer:
         query = Text(said.text, edits).verbatim(statement.query.span)
         views = self._reader.empty_views(found.standins)
         fields = lower.fields(self._spark, query, views, said.args)
-        name = self._names.new(statement.name, said.text)
+        name = self._tables.new_name(statement, said.text)
         table = self._tables.define(statement, said.text, name, fields)
         table = table.in_zlib() if self._able.read_by_hive3 else table
         planned = plan_create_as_select(said.text, table, query, fields, statement.query.span)

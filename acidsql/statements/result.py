@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -169,23 +169,31 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
     return showing(spark.sql(f"VALUES {values} AS t({', '.join(COUNT_COLUMNS)})"), receipt)
 
 
-def showing(frame: DataFrame, receipt: Receipt) -> DataFrame:
-    """The same DataFrame, which Python's prompt and notebooks show as the receipt."""
+class Shown(Protocol):
+    """What a person sees in the place of a DataFrame."""
+
+    def __str__(self) -> str: ...
+
+    def _repr_html_(self) -> str: ...
+
+
+def showing(frame: DataFrame, shown: Shown) -> DataFrame:
+    """The same DataFrame, which Python's prompt and notebooks show as the receipt, for example."""
     kind: Any = type(frame)
-    frame.__class__ = _shows_receipt(kind)
-    frame._acidsql_receipt = receipt  # type: ignore[attr-defined]
+    frame.__class__ = _shows(kind)
+    frame._acidsql_shown = shown  # type: ignore[attr-defined]
     return frame
 
 
 @cache
-def _shows_receipt(kind: Any) -> type[DataFrame]:
+def _shows(kind: Any) -> type[DataFrame]:
     """A class of DataFrames like ``kind``. PySpark has one for each kind of session."""
 
     def text(frame: Any) -> str:
-        return str(frame._acidsql_receipt)
+        return str(frame._acidsql_shown)
 
     def as_html(frame: Any) -> str:
-        return str(frame._acidsql_receipt._repr_html_())
+        return str(frame._acidsql_shown._repr_html_())
 
     return type("DataFrame", (kind,), {"__repr__": text, "_repr_html_": as_html})
 

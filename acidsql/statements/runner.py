@@ -26,7 +26,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import read_lock
 from acidsql.plan.missing_names import MissingNames
-from acidsql.plan.names import Names, need_acid_table
+from acidsql.plan.names import Names, either, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
@@ -37,7 +37,9 @@ from acidsql.statements.auto_cdc import AutoCdcStatements
 from acidsql.statements.changes import ChangeFeed, Moment
 from acidsql.statements.compactions import CompactionStatements
 from acidsql.statements.current_txn import Transactions
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, all_handlers
+from acidsql.statements.health import TableHealth
 from acidsql.statements.history import HistoryStatements
 from acidsql.statements.hold import Held, Holder
 from acidsql.statements.load import LoadStatements
@@ -63,6 +65,7 @@ from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.state_tables import StateTables
 from acidsql.statements.statistics import StatisticsStatements
 from acidsql.statements.table_rows import TableRows
+from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.statements.transactions import TransactionStatements
 from acidsql.statements.unit_of_work import Transaction, file_errors
 from acidsql.statements.view_rows import need_no_version
@@ -91,7 +94,7 @@ class Runner:
         last: The receipt of the last statement that changed something.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
-        compactions, auto_cdc, checks: Run the statements of their kinds, or methods about them.
+        compactions, auto_cdc, checks, health: Run statements of their kinds, or methods about them.
     """
 
     def __init__(
@@ -109,31 +112,27 @@ class Runner:
         self._txns = TxnManager(metastore, settings, user=user, host=host)
         self.session_locks = self._txns.session_locks
         self.transactions = Transactions(metastore, self._txns, self._same_rows)
-        self._names = Names(spark, self.transactions)
+        self._temporary = TemporaryTables(metastore, self._txns)
+        self._names = Names(spark, self.transactions, self._temporary.names)
         self._missing = MissingNames(spark, metastore, self._names)
+        self._partitions = Partitions(spark, self.transactions)
         context = Context(
             spark, metastore, self._txns, self.transactions, self._names,
-            SparkDatabases(spark, metastore), Partitions(spark, self.transactions), host,
+            SparkDatabases(spark, metastore), self._partitions, self._temporary, host,
         )  # fmt: skip
-        self._reader = Reader(context)
-        self._tables = StateTables(context)
+        self._reader, self._tables = Reader(context), StateTables(context)
         self._of_transactions = TransactionStatements(context)
         self.compactions = CompactionStatements(context)
         self._shows, self._rows = ShowStatements(context), TableRows(context)
         self._changes = ChangeFeed(context, self._rows.travel)
         self._history = HistoryStatements(context)
-        self.checks = TableRepairs(context)
-        others = (PartitionStatements, ViewStatements, LoadStatements, StatisticsStatements)
-        self._handlers = all_handlers(
-            [
-                self._tables,
-                self._of_transactions,
-                self.compactions,
-                self._shows,
-                self._history,
-                *(kind(context) for kind in others),
-            ]
-        )
+        self.checks, self.health = TableRepairs(context), TableHealth(context)
+        own = [self._tables, self._of_transactions, self.compactions, self._shows, self._history]
+        others = (
+            DatabaseStatements, PartitionStatements, ViewStatements, LoadStatements,
+            StatisticsStatements,
+        )  # fmt: skip
+        self._handlers = all_handlers([*own, *(kind(context) for kind in others)])
         self._preparer = Preparer(context, self._reader, self._tables)
         self._previewer = Previewer(context, self._reader)
         self._holder = Holder(context, self._preparer)
@@ -152,7 +151,8 @@ class Runner:
     def beside(self, spark: SparkSession) -> Runner:
         """A runner on another Spark session, with the same metastore, settings and compactor.
 
-        It has a transaction of its own. It evaluates each query once, by a job.
+        It has a transaction of its own, and no temporary tables. It evaluates each query once, by a
+        job.
         """
         return Runner(
             spark, self._metastore, self.settings.with_("acidsql.driver.max.rows", 0),
@@ -177,6 +177,7 @@ class Runner:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
+        self._temporary.need_kept()
         return self._names.glance(parts)
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
@@ -194,6 +195,7 @@ class Runner:
         """The live rows of a table or view, in the snapshot that a SELECT would see, or of an older
         version."""
         self.transactions.need_thread()
+        self._temporary.need_kept()
         table = need_acid_table(self._names.known(parts), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
@@ -237,23 +239,25 @@ class Runner:
             return self._shows.events(path)
 
     def close(self) -> None:
-        """End the session's locks, stop the compactor, which may wait for them, and abort the open
-        transaction."""
+        """End the session's locks, stop the compactor, which may wait for them, abort the open
+        transaction, and drop the temporary tables."""
         self.session_locks.close()
         if self._owns_background:
             self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
+        self._temporary.close()
         self._txns.close()
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, text: str, args: Args) -> DataFrame:
         self.transactions.need_thread()
+        self._temporary.need_kept()
         clock = Clock()
         with clock("say"):
             said = said_by(self._spark, text, args)
-            text = said.text
+            text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
             resolve = cache(self._names.known)
             statement = parse(
@@ -264,7 +268,7 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        readable = _first(resolve, self._names.readable)
+        readable = either(resolve, self._names.readable)
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return self._skipped(statement, said, skipped)
@@ -360,7 +364,8 @@ class Runner:
                 return nothing(self._spark)
         self._warm_workers()
         operation, own = "CREATE TABLE AS SELECT", self.transactions.own(said.text)
-        with own as transaction, transaction.statement(operation, said.text) as work:
+        noting = self._temporary.noting(table.name)
+        with noting, own as transaction, transaction.statement(operation, said.text) as work:
             with clock("hold"):
                 reads = [*map(read_lock, prepared.reads)]
                 if not self._tables.lock_new(statement, table.name, reads, transaction, said.text):
@@ -384,11 +389,6 @@ class Runner:
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         return not self._txns.settings.conflicts_by_row or self._reader.meets(conflict, ours)
-
-
-def _first(known: Resolve, otherwise: Resolve) -> Resolve:
-    """The table that is known already, or else what ``otherwise`` says."""
-    return cache(lambda parts: known(parts) or otherwise(parts))
 
 
 def _receipt(

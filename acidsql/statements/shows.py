@@ -6,7 +6,6 @@ ABORT COMPACTIONS is here too, because its result is rows.
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -27,10 +26,10 @@ from acidsql.statements.compaction_rows import ABORTED, COMPACTIONS, aborted_row
 from acidsql.statements.described import column_row, create_statement, details
 from acidsql.statements.family import Context, Family, runs
 from acidsql.statements.result import rows_frame
+from acidsql.statements.table_rows import TableRows
 from acidsql.statements.waiting import WaitingRecords
-from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.event_dump import dump_events
-from acidsql.storage.reading.inventory import files_frame, inventory
+from acidsql.storage.reading.inventory import files_frame
 from acidsql.storage.spark import jvm
 
 _OURS = "acidsql"
@@ -51,24 +50,11 @@ class ShowStatements(Family):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._waiting = WaitingRecords(context)
+        self._waiting, self._rows = WaitingRecords(context), TableRows(context)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        seen = self._transactions.look([table.name])
-        columns = [column.name for column in table.partition_columns]
-        names = self._transactions.partition_names(table) if columns else None
-        keeps_versions = self._metastore.abilities.keeps_versions
-        found = inventory(
-            filesystem_for(table.location),
-            table.location,
-            names,
-            seen.write_ids[table.name],
-            seen.valid_txns,
-            columns=columns,
-            oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
-        )
-        self._transactions.refuse_lost(table, names or ())
+        found = self._rows.inventory(table, self._transactions.look([table.name]))
         return files_frame(self._spark, found)
 
     def events(self, path: str) -> DataFrame:
@@ -111,6 +97,9 @@ class ShowStatements(Family):
             names = [] if only_views else self._shown_tables(database)
             names += self._metastore.views(database)
             rows += [(database, name, False, _OURS) for name in names]
+        if not only_views:
+            own = [one for one in self._temporary.names if one.database == database]
+            rows += [(database, one.name, True, _OURS) for one in own]
         if sparks:
             rows += [
                 (".".join(table.namespace or []), table.name, table.isTemporary, jvm.OWN_CATALOG)
@@ -306,7 +295,7 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
     return (
         f"{lock.lock_id}.{lock.internal_id}",
         lock.database,
-        lock.table,
+        None if lock.table is None else TableName(lock.database, lock.table).shown,
         lock.partition,
         lock.state.name,
         None if blocker is None else f"{blocker[0]}.{blocker[1]}",

@@ -145,8 +145,8 @@ class SparkDatabases:
             TableName(database.name, table)
             for database in self._metastore.databases()
             for table in self._metastore.tables(database.name)
-            if database.name != name
         ]
+        names = [one for one in names + self._metastore.temporary_tables() if one.database != name]
         return [table for one in names if (table := self._metastore.get_table(one)) is not None]
 
 

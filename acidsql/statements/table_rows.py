@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ from acidsql.statements.time_travel import TimeTravel, When
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.listing import Listing, list_table
+from acidsql.storage.reading.inventory import FoundFile, inventory
 from acidsql.storage.reading.plain_tables import read_plain
 from acidsql.storage.reading.read import read_rows
 from acidsql.storage.spark import jvm
@@ -120,6 +122,23 @@ class TableRows:
         if is_old:
             self.travel.need_kept(table, seen)
         return listings, seen
+
+    def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
+        """All directories and files of a table, and the state of each in a snapshot."""
+        columns = [column.name for column in table.partition_columns]
+        names = self._transactions.partition_names(table) if columns else None
+        keeps_versions = self._metastore.abilities.keeps_versions
+        found = inventory(
+            filesystem_for(table.location),
+            table.location,
+            names,
+            snapshot.write_ids[table.name],
+            snapshot.valid_txns,
+            columns=columns,
+            oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
+        )
+        self._transactions.refuse_lost(table, names or ())
+        return found
 
     def _seen(
         self, table: Table, snapshot: Snapshot, when: When | None

@@ -16,14 +16,12 @@ from acidsql.acid import cdc
 from acidsql.acid.paths import directory_name
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.types import HiveType
-from acidsql.compaction.dropped import delete_dropped
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, TxnError, UnsupportedError
+from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
-from acidsql.metastore.interface import Database, LockComponent, RowChange
+from acidsql.metastore.interface import LockComponent, RowChange
 from acidsql.metastore.locks import on_table
-from acidsql.metastore.owners import PendingCleanup
 from acidsql.plan import lower
-from acidsql.plan.locking import exclusive, exclusive_database, taking
+from acidsql.plan.locking import exclusive, taking
 from acidsql.plan.names import need_name
 from acidsql.plan.sqltext import Text
 from acidsql.sql import statements as st
@@ -51,17 +49,22 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.CreateTable)
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
-        name = self._names.new(statement.name, text)
+        name = self.new_name(statement, text)
         if self.exists(statement, name):
             return None
         table = self.define(statement, text, name)
-        with self._transactions.own(text) as transaction:
+        with self._temporary.noting(name), self._transactions.own(text) as transaction:
             files = taking(table.location) if statement.location is not None else []
             if not self.lock_new(statement, name, files, transaction, text):
                 return None
             adopt, replaces = statement.location is not None, statement.or_replace
             notes = self._create(table, transaction, adopt=adopt, replaces=replaces)
         return Receipt(text, txn_id=transaction.id, notes=notes)
+
+    def new_name(self, statement: st.CreateTable, text: str) -> TableName:
+        """The full name of the new table. Raises as ``Names.new`` and ``TemporaryTables.new``."""
+        name = self._names.new(statement.name, text)
+        return self._temporary.new(name) if statement.temporary else name
 
     def lock_new(
         self,
@@ -140,7 +143,7 @@ class TableStatements(ConstraintStatements):
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
         name = self._names.need(statement.name, text).name
-        with self._locked(text, exclusive(name)) as txn:
+        with self._temporary.noting(name), self._locked(text, exclusive(name)) as txn:
             if self._metastore.get_table(name) is None and statement.if_exists:
                 return None
             if beside := self._beside(name):
@@ -240,11 +243,14 @@ class TableStatements(ConstraintStatements):
     def _rename(self, statement: st.RenameTable, text: str) -> Receipt:
         name = self._names.need(statement.name, text).name
         new_name = self._names.new(statement.new_name, text)
-        self._names.need_free(statement.new_name)
+        new_name = new_name if name.holder is None else new_name.held_by(name.holder)
+        self._names.need_free(statement.new_name, new_name)
         if on_table(name, self._txns.session_locks.held()):
             words = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(words, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
-        with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
+        noting = self._temporary.noting
+        locked = self._locked(text, exclusive(name), exclusive(new_name))
+        with noting(name), noting(new_name), locked as txn:
             if beside := self._beside(name):
                 pairs = zip(cdc.names_beside(name), cdc.names_beside(new_name), strict=True)
                 moved = [pair for pair in pairs if pair[0] in beside]
@@ -261,92 +267,7 @@ class TableStatements(ConstraintStatements):
             return []
         return [one for one in cdc.names_beside(name) if self._metastore.get_table(one) is not None]
 
-    # ── databases ─────────────────────────────────────────────────────────────────────────────────
-
-    @runs(st.CreateDatabase)
-    def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
-        """Create Spark's database first: if Spark refuses the name, nothing is created."""
-        if self._sparks.is_elsewhere(statement.name):
-            self._spark.sql(text)
-            return
-        name = statement.name.parts[-1].lower()
-        need_name(name, statement.name, text)
-        found = self._metastore.get_database(name)
-        if found is not None and statement.if_not_exists:
-            self._sparks.share(found)
-            return
-        default = self._metastore.get_database("default")
-        assert default is not None
-        if statement.location is None:
-            own = f"{real(default.location)}/{directory_name(name)}.db"
-            location = self._sparks.apart(name, own)
-        else:
-            location = entering(statement.location, links=True)
-        properties = dict(statement.properties)
-        database = Database(name, location, statement.comment, properties)
-        if found is None:
-            self._sparks.share(database)
-        self._metastore.create_database(database)
-
-    @runs(st.AlterDatabase)
-    def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
-        if (database := self._sparks.shared(statement.name)) is None:
-            self._spark.sql(text)
-        else:
-            self._metastore.alter_database(
-                database.name,
-                set_properties=dict(statement.properties),
-                unset_properties=statement.unset,
-            )
-
-    @runs(st.DropDatabase)
-    def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
-        """Drop Spark's database last: if the store refuses, nothing is dropped."""
-        if self._sparks.is_elsewhere(statement.name):
-            self._spark.sql(text)
-            return
-        name, cascade = statement.name.parts[-1].lower(), statement.cascade
-        is_ours = self._metastore.get_database(name) is not None
-        is_sparks = self._sparks.exists(name)
-        if statement.if_exists and not is_ours and not is_sparks:
-            return
-        if is_sparks:
-            self._sparks.check_drop(name, cascade=cascade)
-        if is_ours or not is_sparks:
-            with self._locked(text, exclusive_database(name)) as txn:
-                dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
-                self._clean(*dropped)
-                txn.end_quietly()
-        if is_sparks:
-            self._sparks.drop(name, cascade=cascade)
-
-    @runs(st.Use)
-    def _use(self, statement: st.Use, text: str) -> None:
-        """Set Spark's current database, which is also the session's."""
-        name = statement.name.parts[-1].lower()
-        if not self._sparks.is_elsewhere(statement.name):
-            ours = self._metastore.get_database(name)
-            if ours is not None:
-                self._sparks.share(ours)
-            elif not self._sparks.exists(name) and not self._sparks.is_catalog(name):
-                raise AnalysisError(
-                    f"There is no database '{name}'.",
-                    text, statement.name.span.start, statement.name.span.end,
-                    condition="SCHEMA_NOT_FOUND", sqlstate="42704",
-                )  # fmt: skip
-        self._spark.sql(text)
-
     # ── parts of several statements ──────────────────────────────────────────────────────────
-
-    # The store has decided, so the statement has happened. If deleting files fails now, the next
-    # statement that needs the directory finishes the work. The locks end with a time-out.
-
-    def _clean(self, *cleanups: PendingCleanup | None) -> None:
-        for cleanup in filter(None, cleanups):
-            try:
-                delete_dropped(self._metastore, cleanup)
-            except (AcidSqlError, OSError) as error:
-                _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def exists(self, statement: st.CreateTable, name: TableName) -> bool:
         """Whether the table, or a view of its name, exists; without IF NOT EXISTS, raise
@@ -371,7 +292,7 @@ class TableStatements(ConstraintStatements):
                 condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
             )
         if self._transactions.get_table(name) is None:
-            self._names.need_free(statement.name)
+            self._names.need_free(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         if statement.location is not None:

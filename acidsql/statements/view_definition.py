@@ -18,6 +18,7 @@ from acidsql.plan.sqltext import Text
 from acidsql.plan.view_text import KEPT, SETTING, Definition, users_properties
 from acidsql.sql import statements as st
 from acidsql.sql.references import Obstacle, references
+from acidsql.sql.table_changes import table_changes
 from acidsql.sql.tokens import Span, tokenize
 from acidsql.statements.family import Context
 from acidsql.statements.reader import Reader
@@ -100,7 +101,7 @@ class ViewDefinitions:
         return rows
 
     def _refuse_temporary(self, text: str, query: Span, *, double_quoted: bool) -> None:
-        """Refuse temporary views and functions in the query.
+        """Refuse temporary views, tables and functions in the query.
 
         Raises:
             AnalysisError: INVALID_TEMP_OBJ_REFERENCE: there is one.
@@ -112,6 +113,11 @@ class ViewDefinitions:
             is_own = len(one.parts) == 1 and temporary.is_temp_view(self._spark, one.parts[0])
             if is_own or (len(one.parts) == 2 and one.parts[0].lower() == of_all):
                 raise _temporary(f"the temporary view {'.'.join(one.parts)}", text, one.span)
+        calls = [table_changes(text, place) for place in found.changes]
+        named = [(one.parts, one.span) for one in found.references]
+        for parts, place in [*named, *((call.parts, call.name_span) for call in calls)]:
+            if (name := self._names.qualify(parts)) is not None and name.holder is not None:
+                raise _temporary(f"the temporary table {name}", text, place)
         for doubt in found.doubts:
             if doubt.obstacle is Obstacle.IDENTIFIER:
                 raise UnsupportedError(

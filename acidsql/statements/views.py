@@ -45,7 +45,7 @@ class ViewStatements(Family):
     def _rename(self, statement: st.RenameView, text: str) -> Receipt:
         name = self._need(statement.name, text)
         new_name = self._names.new(statement.new_name, text)
-        self._names.need_free(statement.new_name)
+        self._names.need_free(statement.new_name, new_name)
         with self._locked(text, exclusive(name), exclusive(new_name)) as txn:
             self._metastore.rename_view(name, new_name, txn_id=txn.id)
             txn.end_quietly()

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.streams import following
+from acidsql.plan.names import refuse_temporary
 from acidsql.sql.parts import parts_of
 from acidsql.statements.runner import Runner
 from acidsql.statements.unit_of_work import Transaction
@@ -318,6 +319,7 @@ class StreamMethods:
     def _full_name(self, table: str) -> str:
         """The name with its database, because USE may change the current one."""
         full_name = self._runner.qualify(parts_of(table))
+        refuse_temporary(full_name, "A stream")
         return table if full_name is None else str(full_name)
 
     def _runner_for_batch(self, spark: SparkSession) -> Runner:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.conflict_rules import brief
 from acidsql.metastore.interface import (
@@ -158,4 +159,4 @@ def thing(database: str, table: str | None, partition: str | None) -> str:
     """``db``, ``db.table`` or ``db.table/p=1``."""
     if table is None:
         return f"database {database}"
-    return f"{database}.{table}" + (f"/{partition}" if partition else "")
+    return str(TableName(database, table)) + (f"/{partition}" if partition else "")

@@ -7,6 +7,12 @@ LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
 CREATE TRANSACTIONAL TABLE n (a INT)
 -- case create_table: Hive's MANAGED
 CREATE MANAGED TABLE n (a INT)
+-- case create_table: Hive's TEMPORARY
+CREATE TEMPORARY TABLE IF NOT EXISTS db.n (a INT) PARTITIONED BY (p STRING) STORED AS ORC TBLPROPERTIES ('a' = 'b')
+-- case create_table, content: TEMPORARY, as a query
+CREATE TEMPORARY TRANSACTIONAL TABLE n AS SELECT a, p FROM n
+-- case create_table: TEMPORARY and OR REPLACE
+CREATE OR REPLACE TEMPORARY TABLE n LIKE t
 -- case create_table: Spark's OR REPLACE
 CREATE OR REPLACE TABLE db.n (a INT) PARTITIONED BY (p STRING)
 -- case create_table, content: OR REPLACE, as a query

@@ -24,6 +24,12 @@ CREATE TABLE n (a INT) CLUSTERED BY (a) INTO 0 BUCKETS
 CREATE OR REPLACE TABLE IF NOT EXISTS n (a INT)
 -- case UNSUPPORTED_FEATURE at 7-9: the new table gets a directory of its own
 CREATE OR REPLACE TABLE n (a INT) LOCATION '/x'
+-- case UNSUPPORTED_FEATURE at 23-24: would delete the files there
+CREATE TEMPORARY TABLE n (a INT) LOCATION '/x'
+-- case PARSE_SYNTAX_ERROR at 24-24: Expected the columns, AS or LIKE
+CREATE TEMPORARY TABLE n
+-- case UNSUPPORTED_FEATURE at 47-52: cannot have USING
+CREATE TEMPORARY TRANSACTIONAL TABLE n (a INT) USING parquet
 -- case UNSUPPORTED_FEATURE at 34-39: cannot have USING
 CREATE OR REPLACE TABLE n (a INT) USING orc TBLPROPERTIES ('transactional' = 'true')
 -- case PARSE_SYNTAX_ERROR at 14-14: Expected the columns, AS or LIKE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from changed_types import CHANGES, alterations, columns, new_rows, old_rows
 from kit import calls_of, fill, ordered, refused, rows, table
+from over_hive import needs
 
 from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.reading import read, scan
@@ -99,7 +100,7 @@ def test_plain_files_are_cast_too(acid, spark, tmp_path, more):
 
 def test_a_change_that_loses_values_is_refused_where_somebody_relies_on_them(acid):
     acid.sql(
-        "CREATE TABLE t (id INT, k STRING, c INT, d STRING DEFAULT 'x', e DOUBLE NOT NULL, "
+        "CREATE TABLE t (id INT, k STRING, c INT, d STRING DEFAULT 'x y ', e DOUBLE NOT NULL, "
         "f STRING NOT NULL, CONSTRAINT small CHECK (c < 10)) CLUSTERED BY (k) INTO 2 BUCKETS"
     )
     acid.sql(
@@ -108,15 +109,29 @@ def test_a_change_that_loses_values_is_refused_where_somebody_relies_on_them(aci
     for what, words in [
         ("k TYPE VARCHAR(3)", "other buckets"), ("c TYPE STRING", "the constraint small names it"),
         ("d TYPE DOUBLE", "DEFAULT"), ("id TYPE DATE", "Hive 10312"),
+        ("d TYPE VARCHAR(2)", "its DEFAULT 'x y ' is longer"), ("d TYPE CHAR(1)", "is longer"),
         ("e TYPE STRING", "NOT NULL"), ("f TYPE DOUBLE", "NOT NULL"),
     ]:  # fmt: skip
         error = refused(acid, f"ALTER TABLE t ALTER COLUMN {what}", "NOT_SUPPORTED_CHANGE_COLUMN")
         assert words in error.message
+    acid.sql("ALTER TABLE t ALTER COLUMN d TYPE VARCHAR(3)")
     acid.sql("ALTER TABLE t ALTER COLUMN e DROP NOT NULL, f DROP NOT NULL, d DROP DEFAULT")
     acid.sql("ALTER TABLE t ALTER COLUMN e TYPE STRING, f TYPE DOUBLE, d TYPE DOUBLE")
     assert table(acid) == [(1, "k", 1, None, "1.0", 2.0), (2, "k", 2, None, None, None)]
     with pytest.raises(ConstraintError, match="no value in 'e'.*id = 2"):
         acid.sql("ALTER TABLE t ALTER COLUMN e SET NOT NULL")
+
+
+@needs("keeps_versions")
+def test_an_older_version_tells_if_its_values_are_of_a_type_that_cannot_be_read_any_more(acid):
+    fill(acid, "t (c TIMESTAMP)", "TIMESTAMP_NTZ'2024-01-02 03:04:05'")
+    acid.sql("ALTER TABLE t ALTER COLUMN c TYPE STRING")
+    acid.sql("INSERT OVERWRITE t SELECT '1.5'")
+    acid.sql("ALTER TABLE t ALTER COLUMN c TYPE DOUBLE")
+    assert table(acid) == [(1.5,)]
+    with pytest.raises(Exception, match="values of type TIMESTAMP in this version") as caught:
+        table(acid, "t VERSION AS OF 1")
+    assert "restore" not in str(caught.value)
 
 
 def test_parquet_files_are_read_in_their_own_types(acid):

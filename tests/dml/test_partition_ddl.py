@@ -38,6 +38,22 @@ def test_added_partitions_are_empty_whatever_their_values_are(acid, other, kind)
     assert rows(other, "SELECT id FROM t WHERE d IS NULL OR p = 'a/b=c'") == [(2,)]
 
 
+def test_arguments_stand_for_values_of_partitions(acid):
+    fill(acid, "t (id INT) PARTITIONED BY (p INT, s STRING)", "1, 1, 'a'", "2, 2, 'b'")
+    acid.sql(
+        "ALTER TABLE t ADD PARTITION (p = ?, s = ?) PARTITION (s = ?, p = ?)", [3, "c", "d", 4]
+    )
+    added = [("p=3/s=c",), ("p=4/s=d",)]
+    assert rows(acid, "SHOW PARTITIONS t") == [("p=1/s=a",), ("p=2/s=b",), *added]
+    assert rows(acid, "SHOW PARTITIONS t PARTITION (p = :p)", {"p": "4"}) == added[1:]
+    acid.sql("TRUNCATE TABLE t PARTITION (p = :p, s = :s)", {"s": "a", "p": 1})
+    assert table(acid) == [(2, 2, "b")]
+    acid.sql("ALTER TABLE t PARTITION (p = ?, s = 'b') COMPACT 'major' AND WAIT", [2])
+    acid.sql("ALTER TABLE t DROP PARTITION (s = :s), PARTITION (p = :p)", {"s": "d", "p": 3})
+    assert rows(acid, "SHOW PARTITIONS t") == [("p=1/s=a",), ("p=2/s=b",)]
+    refused(acid, "ALTER TABLE t DROP PARTITION (p = :p)", "UNBOUND_SQL_PARAMETER", ":p")
+
+
 def test_a_partition_that_exists_is_an_error_unless_if_not_exists_is_said(acid):
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1")
     for specs, at in (

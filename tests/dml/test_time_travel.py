@@ -413,6 +413,8 @@ def test_the_history_tells_who_did_what_when(acid):
     acid.sql("INSERT OVERWRITE t PARTITION (p = 2) VALUES (9, 'z')")
     acid.sql("DELETE FROM t WHERE id = 77")  # 5 changes nothing, so it is no version
     acid.sql("TRUNCATE TABLE t")
+    error = refused(acid, "DESCRIBE HISTORY tt", "TABLE_OR_VIEW_NOT_FOUND", at="tt")
+    assert "Did you mean `t`" in error.message
     found = acid.sql("DESCRIBE HISTORY t").collect()
     changed = [
         (one.version, one.operation, one.numInsertedRows, one.numUpdatedRows, one.numDeletedRows)

@@ -242,6 +242,15 @@ def test_a_star_may_except_virtual_columns(acid):
         assert shown == [(1, 0)]
 
 
+def test_a_star_has_nothing_of_a_relation_that_only_filters(acid):
+    fill(acid, "t (id INT, w STRING)", "1, 'a'", "2, 'b'")
+    fill(acid, "s (id INT)", "2")
+    on = "t.id = s.id AND s.row__id.rowid = 0"
+    assert rows(acid, f"SELECT * FROM t LEFT SEMI JOIN s ON {on}") == [(2, "b")]
+    assert rows(acid, f"SELECT * FROM t LEFT /* not */ ANTI JOIN s ON {on}") == [(1, "a")]
+    assert rows(acid, f"SELECT * FROM t JOIN s ON {on}") == [(2, "b", 2)]
+
+
 @pytest.mark.parametrize(
     ("query", "beside"),
     [

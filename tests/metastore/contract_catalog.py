@@ -135,6 +135,19 @@ class CatalogContract:
         assert altered.bucket_columns == ("z",)
         assert altered.properties == {**ACID, "k": "2"}
 
+    @needs("keeps_temporary_tables")
+    def test_temporary_tables_are_apart_from_the_others(self, store):
+        store.create_table(table())
+        for kept in (T.held_by(12), U.held_by(7)):
+            store.create_table(table(kept, location=f"/wh/{kept.name}"))
+            assert (str(kept), kept.holder) in {("default.t", 12), ("default.u", 7)}
+        assert store.tables("default") == ["t"]
+        assert store.temporary_tables() == [T.held_by(12), U.held_by(7)]
+        store.rename_table(U.held_by(7), TableName("default", "v").held_by(7))
+        store.drop_table(T.held_by(12))
+        assert store.get_table(T) is not None
+        assert [one.key for one in store.temporary_tables()] == ["default.v@txn_7"]
+
     def test_statistics_are_kept_beside_the_properties_of_a_table(self, store, reopen):
         store.create_table(table(properties={"k": "1", "acidsql.statistics": "no entry"}))
         assert store.statistics(T) == {} == store.statistics(U)

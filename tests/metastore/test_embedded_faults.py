@@ -319,7 +319,8 @@ def test_every_operation_that_writes_is_among_those_tried():
     reads = (
         "databases", "get_", "tables", "view", "partitions", "pending", "valid_", "txn_", "show_",
         "has_", "compactions", "ready_", "candidates", "aborted_", "now_ms", "owners",
-        "streams", "statistics", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
+        "stream", "statistics", "foreign_", "versions", "oldest_", "last_", "changed_", "identity",
+        "temporary_",
     )  # fmt: skip
     public = {name for name in dir(EmbeddedMetastore) if not name.startswith(("_", *reads))}
     tried = {VARIANTS.get(name, name) for name in OPERATIONS}

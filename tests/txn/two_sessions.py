@@ -32,12 +32,14 @@ from acidsql.plan.names import Names
 from acidsql.settings import Settings
 from acidsql.sql.parser import parse
 from acidsql.statements.current_txn import Transactions
+from acidsql.statements.databases import DatabaseStatements
 from acidsql.statements.family import Context, all_handlers
 from acidsql.statements.partition_specs import Partitions
 from acidsql.statements.partitions import PartitionStatements
 from acidsql.statements.spark_databases import SparkDatabases
 from acidsql.statements.table_rows import TableRows
 from acidsql.statements.tables import TableStatements
+from acidsql.statements.temporary_tables import TemporaryTables
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -120,12 +122,14 @@ class Session:
         self.store = store
         self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
         self.transactions = Transactions(store, self.txns, lambda *_: True)
-        self.names = Names(NO_SPARK, self.transactions)  # type: ignore[arg-type]
+        self.names = Names(NO_SPARK, self.transactions, {})  # type: ignore[arg-type]
         partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
         databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
-        known = store, self.txns, self.transactions, self.names, databases, partitions
+        temporary = TemporaryTables(store, self.txns)
+        known = store, self.txns, self.transactions, self.names, databases, partitions, temporary
         context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
-        self.handlers = all_handlers([TableStatements(context), PartitionStatements(context)])
+        kinds = DatabaseStatements, TableStatements, PartitionStatements
+        self.handlers = all_handlers([kind(context) for kind in kinds])
         self.tables = TableRows(context)
 
     def rows(self, name: str) -> frozenset[str] | None:

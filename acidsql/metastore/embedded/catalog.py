@@ -108,7 +108,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
                 rows.names(connection, name, kind) for kind in (MANAGED_TABLE, VIRTUAL_VIEW)
             )
             if (left or left_views) and not cascade:
-                what = f"the table '{left[0]}'" if left else f"the view '{left_views[0]}'"
+                what = f"the {_named(left[0])}" if left else f"the view '{left_views[0]}'"
                 raise CatalogError(
                     f"The database '{name}' is not empty: it has {what}.",
                     condition="SCHEMA_NOT_EMPTY",
@@ -128,7 +128,12 @@ class EmbeddedCatalog(views.EmbeddedViews):
 
     def tables(self, database: str) -> list[str]:
         with self._store.read() as connection:
-            return rows.names(connection, database, MANAGED_TABLE)
+            found = rows.names(connection, database, MANAGED_TABLE)
+        return [name for name in found if TableName(database, name).holder is None]
+
+    def temporary_tables(self) -> list[TableName]:
+        with self._store.read() as connection:
+            return rows.temporary_tables(connection)
 
     def get_table(self, name: TableName) -> Table | None:
         with self._store.read() as connection:
@@ -280,6 +285,12 @@ def _rename_table(
         )
     for changed in (name, new_name):
         catalog_history.note(connection, txn_id, changed)
+
+
+def _named(table: str) -> str:
+    name = TableName("", table)
+    of_session = "" if name.holder is None else f", a temporary table of session {name.holder}"
+    return f"table '{name.shown}'{of_session}"
 
 
 def _shown(table: Table) -> list[tuple[str, str]]:

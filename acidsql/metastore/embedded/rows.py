@@ -14,6 +14,7 @@ from acidsql.acid.table import (
     ORC,
     PARQUET,
     STATISTICS,
+    TEMPORARY,
     Column,
     SortColumn,
     Table,
@@ -77,6 +78,14 @@ def names(connection: Connection, database: str, kind: str) -> list[str]:
     found = select(TBLS.c.TBL_NAME).join(DBS)
     found = found.where(DBS.c.NAME == database, TBLS.c.TBL_TYPE == kind)
     return list(connection.execute(found.order_by(TBLS.c.TBL_NAME)).scalars())
+
+
+def temporary_tables(connection: Connection) -> list[TableName]:
+    """The temporary tables of all sessions, in order."""
+    found = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
+    found = found.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
+    names = (TableName(*row) for row in connection.execute(found.order_by(*found.selected_columns)))
+    return [name for name in names if name.holder is not None]
 
 
 def need_table(connection: Connection, name: TableName) -> int:

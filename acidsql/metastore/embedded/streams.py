@@ -98,12 +98,12 @@ def other_runs(connection: Connection, batch: Batch) -> list[int]:
 
 def drop(connection: Connection, table: TableName) -> None:
     """Forget the streams into a dropped table: a new table of its name has none of their rows."""
-    connection.execute(delete(STREAMS).where(S.SINK == str(table)))
+    connection.execute(delete(STREAMS).where(S.SINK == table.key))
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
     """Let the entries follow a renamed table."""
-    connection.execute(update(STREAMS).where(S.SINK == str(table)).values(SINK=str(new_name)))
+    connection.execute(update(STREAMS).where(S.SINK == table.key).values(SINK=new_name.key))
 
 
 def _change(

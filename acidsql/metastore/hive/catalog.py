@@ -126,6 +126,9 @@ class HiveCatalog(HiveConstraints):
     def tables(self, database: str) -> list[str]:
         return sorted(raw.tableName for raw in self._raws(database))
 
+    def temporary_tables(self) -> list[TableName]:
+        return []
+
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
         names = self._call("get_tables_by_type", database, "*", convert.MANAGED)

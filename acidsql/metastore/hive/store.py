@@ -27,6 +27,7 @@ ABILITIES = Abilities(
     keeps_versions=False,
     keeps_state_tables=False,
     replaces_tables=False,
+    keeps_temporary_tables=False,
 )
 ABILITIES_OF_3 = replace(
     ABILITIES,

@@ -118,7 +118,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     asked = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in asked)
-        looked = in_threads(lambda one: _rows_of(*one), zip(*columns, strict=True))
+        looked = in_threads(lambda one: rows_of(*one), zip(*columns, strict=True))
         rows = pa.array((rows for rows, _ in looked), pa.int64())
         problems = pa.array((problem for _, problem in looked), pa.string())
         for name, column in (("rows", rows), ("problem", problems)):
@@ -126,7 +126,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _rows_of(
+def rows_of(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
     """The number of rows of a file, or the problem with the file."""

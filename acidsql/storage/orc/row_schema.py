@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acidsql.acid import event
+from acidsql.acid.evolution import has_no_cast
 from acidsql.acid.types import HiveType, parse_type
-from acidsql.errors import FormatError, WriteError
+from acidsql.errors import FormatError, UnsupportedError, WriteError
 from acidsql.storage.orc.casts import cast
 from acidsql.storage.orc.footer import CALENDAR_PROLEPTIC
 
@@ -202,6 +203,7 @@ def conform(
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
+        UnsupportedError: Nobody reads values of the file's type as values of the table's.
     """
     _, parts = exact_children(row)
     parts += [pa.nulls(len(row))] * (len(schema.names) - len(parts))
@@ -211,8 +213,20 @@ def conform(
         try:
             columns.append(_conformed(part, node, calendar, kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if kind is not None and has_no_cast(kind, node):
+                raise _changed(name, kind, node) from None
             raise FormatError(f"column '{name}' cannot be read: {error}") from error
     return nested(row.is_null(), None, columns, schema.struct)
+
+
+def _changed(name: str, old: HiveType, new: HiveType) -> UnsupportedError:
+    """The error of an older version that has values of a type which its column once had."""
+    return UnsupportedError(
+        f"The column '{name}' has values of type {str(old).upper()} in this version of the table, "
+        f"and they cannot be read as {str(new).upper()}, the type that the column got since. "
+        "Nothing is damaged: versions since the files were written anew can be read.",
+        condition="UNSUPPORTED_FEATURE.CHANGED_TYPE",
+    )
 
 
 def _conformed(

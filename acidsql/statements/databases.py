@@ -1,0 +1,91 @@
+"""Statements about databases: CREATE, ALTER, DROP and USE."""
+
+from __future__ import annotations
+
+from acidsql.acid.paths import directory_name
+from acidsql.errors import AnalysisError
+from acidsql.metastore.interface import Database
+from acidsql.plan.locking import exclusive_database
+from acidsql.plan.names import need_name
+from acidsql.sql import statements as st
+from acidsql.statements.family import Family, runs
+from acidsql.statements.places import entering
+from acidsql.storage.files.filesystem import real
+
+
+class DatabaseStatements(Family):
+    """Runs these statements for one session."""
+
+    @runs(st.CreateDatabase)
+    def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
+        """Create Spark's database first: if Spark refuses the name, nothing is created."""
+        if self._sparks.is_elsewhere(statement.name):
+            self._spark.sql(text)
+            return
+        name = statement.name.parts[-1].lower()
+        need_name(name, statement.name, text)
+        found = self._metastore.get_database(name)
+        if found is not None and statement.if_not_exists:
+            self._sparks.share(found)
+            return
+        default = self._metastore.get_database("default")
+        assert default is not None
+        if statement.location is None:
+            own = f"{real(default.location)}/{directory_name(name)}.db"
+            location = self._sparks.apart(name, own)
+        else:
+            location = entering(statement.location, links=True)
+        properties = dict(statement.properties)
+        database = Database(name, location, statement.comment, properties)
+        if found is None:
+            self._sparks.share(database)
+        self._metastore.create_database(database)
+
+    @runs(st.AlterDatabase)
+    def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
+        if (database := self._sparks.shared(statement.name)) is None:
+            self._spark.sql(text)
+        else:
+            self._metastore.alter_database(
+                database.name,
+                set_properties=dict(statement.properties),
+                unset_properties=statement.unset,
+            )
+
+    @runs(st.DropDatabase)
+    def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
+        """Drop Spark's database last: if the store refuses, nothing is dropped."""
+        if self._sparks.is_elsewhere(statement.name):
+            self._spark.sql(text)
+            return
+        name, cascade = statement.name.parts[-1].lower(), statement.cascade
+        is_ours = self._metastore.get_database(name) is not None
+        is_sparks = self._sparks.exists(name)
+        if statement.if_exists and not is_ours and not is_sparks:
+            return
+        if is_sparks:
+            self._sparks.check_drop(name, cascade=cascade)
+        if is_ours or not is_sparks:
+            with self._locked(text, exclusive_database(name)) as txn:
+                dropped = self._metastore.drop_database(name, cascade=cascade, txn_id=txn.id)
+                self._temporary.dropped_with(name)
+                self._clean(*dropped)
+                txn.end_quietly()
+        if is_sparks:
+            self._sparks.drop(name, cascade=cascade)
+
+    @runs(st.Use)
+    def _use(self, statement: st.Use, text: str) -> None:
+        """Set Spark's current database, which is also the session's."""
+        name = statement.name.parts[-1].lower()
+        if not self._sparks.is_elsewhere(statement.name):
+            ours = self._metastore.get_database(name)
+            if ours is not None:
+                self._sparks.share(ours)
+            elif not self._sparks.exists(name) and not self._sparks.is_catalog(name):
+                raise AnalysisError(
+                    f"There is no database '{name}'.",
+                    text, statement.name.span.start, statement.name.span.end,
+                    condition="SCHEMA_NOT_FOUND", sqlstate="42704",
+                )  # fmt: skip
+        self._spark.sql(text)
