@@ -44,7 +44,7 @@ class HiveForeign(Calls):
         partitions = []
         if raw.partitionKeys:
             self._need_usual_null(name)
-            partitions = self._call("get_partitions", name.database, name.name, _ALL)
+            partitions = self._call("get_partitions", self._there(name.database), name.name, _ALL)
         for one in partitions:
             if _reading(one.sd) != _reading(raw.sd):
                 return ForeignTable(
@@ -76,7 +76,7 @@ class HiveForeign(Calls):
             self.heartbeat(txn_id)
         raw = self._need_raw(name)
         if raw.partitionKeys:
-            raws = self._call("get_partitions", name.database, name.name, _ALL)
+            raws = self._call("get_partitions", self._there(name.database), name.name, _ALL)
             for one in raws:
                 convert.count(one, rows.get(convert.ours(one.sd.location)))
             for some in chunks(raws):

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -131,11 +132,12 @@ class HiveLedger(HiveViews, HiveStatistics):
     def _entries(self, app_id: str | None) -> Iterator[tuple[TableName, StreamEntry | None]]:
         """The views, and their entries. None: the entry is empty, or its table has gone."""
         try:
-            names = self._call("get_tables_by_type", DATABASE, "*", convert.VIRTUAL_VIEW)
+            names = self.views(DATABASE)
         except CatalogError as error:
             if is_missing(error):
                 return
             raise
+        tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
         for some in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=DATABASE, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
@@ -143,11 +145,13 @@ class HiveLedger(HiveViews, HiveStatistics):
             for raw in self._call("get_table_objects_by_name_req", request).tables:
                 found = entry_in(raw, None)
                 if found is not None and app_id in (None, found.batch.app_id):
-                    sink = self._sink_now(found.batch.sink, raw.parameters.get(_TABLE))
+                    sink = self._sink_now(found.batch.sink, raw.parameters.get(_TABLE), tables)
                     entry = None if sink is None else entry_in(raw, sink)
                     yield TableName(DATABASE, raw.tableName), entry
 
-    def _sink_now(self, sink: str, identity: str | None) -> str | None:
+    def _sink_now(
+        self, sink: str, identity: str | None, tables: Callable[[], dict[str, str]]
+    ) -> str | None:
         """The sink's present name; None: its table has gone.
 
         No identity is the same as an empty one: a server on Oracle leaves out empty properties.
@@ -158,11 +162,14 @@ class HiveLedger(HiveViews, HiveStatistics):
         raw = None if table is None else self._raw(table)
         if raw is not None and convert.identity(raw) == identity:
             return sink
-        for database in self._call("get_all_databases"):
-            for one in self._raws(database):
-                if convert.identity(one) == identity:
-                    return str(TableName(one.dbName, one.tableName))
-        return None
+        return tables().get(identity)
+
+    def _tables_by_identity(self) -> dict[str, str]:
+        return {
+            convert.identity(one): str(TableName(one.dbName, one.tableName))
+            for database in self._database_names()
+            for one in self._raws(database)
+        }
 
 
 def _seen(batch: Batch | None) -> tuple[int, str] | None:
