@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Table, TableName
+from acidsql.acid.table import Table
 from acidsql.errors import AnalysisError
 from acidsql.metastore.interface import Operation
 from acidsql.plan.locking import exclusive, overwriting
@@ -35,12 +35,11 @@ class PartitionStatements(Family):
 
     @runs(st.TruncateTable)
     def _truncate(self, statement: st.TruncateTable, text: str) -> Receipt:
-        table = self._names.need(statement.name, text)
-        name = table.name
+        table = self._names.need(statement.name, text, at_a_glance=True)
         self._matching(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.statement("TRUNCATE TABLE", text) as (transaction, work):
-            self._lock_rows(transaction.txn, name, statement.partition, text)
-            table = self._again(name)
+            self._lock_rows(transaction.txn, table, statement.partition, text)
+            table = self._again(table.name)
             partitions = self._matching(table, [statement.partition], text)
             transaction.refuse_hidden(table, partitions)
             published = self._empty(transaction.txn, work, table, partitions)
@@ -48,20 +47,19 @@ class PartitionStatements(Family):
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
     def _lock_rows(
-        self, txn: Txn, name: TableName, spec: Sequence[st.PartitionItem], text: str
+        self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
         """Lock the partition of which TRUNCATE names all columns, or else the table."""
-        table = self._again(name)
         chosen = None
         if spec and len(spec) == len(table.partition_columns):
             chosen = self._matching(table, [spec], text)
-        txn.lock(overwriting(name, self._txns.settings, chosen), agent_info=text)
+        txn.lock(overwriting(table.name, self._txns.settings, chosen), agent_info=text)
 
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
         """Add partitions. Each gets a delta without rows, and so the statement is an INSERT of no
         rows: whatever fails, the catalog has no partition without a directory."""
-        table = self._names.need(statement.name, text)
+        table = self._names.need(statement.name, text, at_a_glance=True)
         name = table.name
         self._missing(table, statement, text)
         own = self._transactions.own(text)
@@ -97,7 +95,7 @@ class PartitionStatements(Family):
         """Drop partitions. First each gets a base without rows, which hides the old rows even if
         the partition is added again. The commit also removes the partition from the catalog. The
         files are deleted after the commit, the base last."""
-        table = self._names.need(statement.name, text)
+        table = self._names.need(statement.name, text, at_a_glance=True)
         name = table.name
         self._matching(table, statement.specs, text, statement.if_exists)
         own = self._transactions.own(text)

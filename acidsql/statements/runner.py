@@ -26,7 +26,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.interface import Metastore, WriteConflict
 from acidsql.plan.locking import read_lock
 from acidsql.plan.missing_names import MissingNames
-from acidsql.plan.names import Names, either, need_acid_table
+from acidsql.plan.names import Names, need_acid_table
 from acidsql.plan.query import Resolve
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.settings import Settings, is_setting
@@ -259,7 +259,8 @@ class Runner:
             said = said_by(self._spark, text, args)
             text, self._partitions.args = said.text, said.args
             # Each name is looked up once here. Under the locks, the holder compares the tables.
-            resolve = cache(self._names.known)
+            seen = cache(self._names.seen)
+            resolve = cache(lambda parts: self._names.table_or_view(parts, seen(parts)))
             statement = parse(
                 text,
                 is_acid=lambda parts: resolve(parts) is not None,
@@ -268,7 +269,7 @@ class Runner:
                 plain=None if args else self._plain(),
             )
             self._of_transactions.allow(statement, text)
-        readable = either(resolve, self._names.readable)
+        readable = cache(lambda parts: resolve(parts) or self._names.to_read(parts, seen(parts)))
         if (skipped := self._of_transactions.skipped(statement, text)) is not None:
             self.last = skipped
             return self._skipped(statement, said, skipped)
@@ -306,9 +307,8 @@ class Runner:
 
     def _plain(self) -> Plain | None:
         settings = self._txns.settings
-        if not settings.fast_paths:
-            return None
-        return Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        plain = Plain(settings.values_max_rows, lambda: is_utc(self._spark))
+        return plain if settings.fast_paths else None
 
     def _command(self, statement: st.Statement, text: str) -> DataFrame:
         need_relations(text)

@@ -11,6 +11,7 @@ import time
 
 from acidsql.acid.cdc import TOMBSTONE_RETENTION, state_name
 from acidsql.acid.table import Table, TableName
+from acidsql.metastore.foreign import acid_table
 from acidsql.plan.cdc_state import forgetting, is_state, tombstone_retention
 from acidsql.sql.parser import parse
 from acidsql.sql.statements import Delete
@@ -55,7 +56,7 @@ class Tombstones:
             pause_s = max(_LEAST_PAUSE_S, kept_ms // 10_000)
             if last is not None and name in last and now < last[name] + pause_s:
                 return None
-            state = self._context.metastore.get_table(state_name(name))
+            state = acid_table(self._context.metastore.find(state_name(name)))
             if state is None or not is_state(state):
                 return None
             count = self._delete(forgetting(state, kept_ms))

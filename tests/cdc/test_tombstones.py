@@ -87,7 +87,7 @@ def test_what_cannot_be_forgotten_now_stays_until_the_next_time(acid, calendar, 
         with beside(acid, compactor="off") as other, caplog.at_level(logging.WARNING):
             other.sql("BEGIN")
             other.sql("LOCK TABLE t__acidsql_cdc EXCLUSIVE")
-            target = acid.metastore.get_table(TableName("default", "t"))
+            target = acid.metastore.find(TableName("default", "t"))
             said = acid._runner.auto_cdc.tombstones.forget(target)
             other.sql("ROLLBACK")
         assert "old deletes could not be forgotten" in said
@@ -229,6 +229,6 @@ def tombstones_of(tables: dict[str, Table]) -> Tombstones:
     """They look tables up here, and have nothing to run a statement with."""
     nothing: Any = None
     context: Any = SimpleNamespace(
-        metastore=SimpleNamespace(get_table=lambda name: tables.get(name.name))
+        metastore=SimpleNamespace(find=lambda name: tables.get(name.name))
     )
     return Tombstones(context, nothing, nothing, nothing)
