@@ -15,6 +15,7 @@ from over_hive import beside
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import LockTimeoutError
+from acidsql.plan.cdc_state import tombstone_retention
 from acidsql.statements import tombstones
 from acidsql.statements.tombstones import Tombstones
 
@@ -198,6 +199,12 @@ def test_a_stream_tries_again_after_a_failure_and_sooner_if_the_retention_was_sh
     clock.now += 3600.0  # a tenth of 300 hours is more
     assert batch() is None and len(tries) == 2
     assert batch("10h") is None and len(tries) == 3
+
+
+def test_a_retention_in_small_letters_counts_before_one_in_other_letters():
+    name = "acidsql.cdc.tombstone.retention"
+    assert tombstone_retention({name.upper(): "1h"}) == 3_600_000
+    assert tombstone_retention({name.upper(): "1h", name: "2h"}) == 7_200_000
 
 
 def test_whatever_goes_wrong_the_records_stay_applied(monkeypatch):
