@@ -40,8 +40,7 @@ class HiveCatalog(HiveConstraints):
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> list[Database]:
-        names = sorted(self._call("get_all_databases"))
-        found = (self.get_database(name) for name in names)
+        found = (self.get_database(name) for name in self._database_names())
         return [database for database in found if database is not None]
 
     def get_database(self, name: str) -> Database | None:
@@ -100,7 +99,7 @@ class HiveCatalog(HiveConstraints):
         raw = self._raw_database(name)
         kept = {k: v for k, v in (raw.parameters or {}).items() if k not in unset_properties}
         raw.parameters = {**kept, **(set_properties or {})}
-        self._call("alter_database", name, raw)
+        self._call("alter_database", self._there(name), raw)
 
     def drop_database(
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
@@ -114,7 +113,7 @@ class HiveCatalog(HiveConstraints):
         if self.get_database(name) is None:
             raise no_database(name)
         try:
-            self._call("drop_database", name, True, cascade)
+            self._call("drop_database", self._there(name), True, cascade)
         except CatalogError as error:
             if error.condition != "METASTORE_REFUSED" or "is not empty" not in error.message:
                 raise
@@ -134,7 +133,7 @@ class HiveCatalog(HiveConstraints):
 
     def _raws(self, database: str) -> Iterator[Any]:
         """The ACID tables of a database."""
-        names = self._call("get_tables_by_type", database, "*", convert.MANAGED)
+        names = self._call("get_tables_by_type", self._there(database), "*", convert.MANAGED)
         for some in chunks(names):
             request = hive.GetTablesRequest(
                 dbName=database, tblNames=some, catName=self._catalog, capabilities=INSERT_ONLY
@@ -348,7 +347,7 @@ class HiveCatalog(HiveConstraints):
     def owners(self) -> list[Owner]:
         return [
             Owner(TableName(raw.dbName, raw.tableName), convert.ours(raw.sd.location))
-            for database in sorted(self._call("get_all_databases"))
+            for database in self._database_names()
             for raw in self._raws(database)
         ]
 

@@ -37,7 +37,7 @@ class HiveForeign(Calls):
             return table
         self._need_usual_null(name)
         usual = _reading(self._need_raw(name).sd)
-        partitions = self._call("get_partitions", name.database, name.name, _ALL)
+        partitions = self._call("get_partitions", self._there(name.database), name.name, _ALL)
         for one in partitions:
             if _reading(one.sd) != usual:
                 return ForeignTable(
@@ -59,7 +59,7 @@ class HiveForeign(Calls):
             self.heartbeat(txn_id)
         raw = self._need_raw(name)
         if raw.partitionKeys:
-            raws = self._call("get_partitions", name.database, name.name, _ALL)
+            raws = self._call("get_partitions", self._there(name.database), name.name, _ALL)
             for one in raws:
                 convert.count(one, rows.get(convert.ours(one.sd.location)))
             for some in chunks(raws):
