@@ -6,6 +6,7 @@ import io
 import os
 import re
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -170,11 +171,14 @@ def _keys() -> Iterator[Callable[[float], str]]:
             return ""
         return os.read(number, 1).decode(errors="replace") or "q"  # the terminal has gone
 
+    # A program that was started in the background of a script ignores Ctrl-C.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         tty.setcbreak(number)
         yield key
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _cut(text: str, width: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import closing
 
@@ -96,12 +97,17 @@ def test_a_place_without_a_metastore_is_refused_and_nothing_is_made(tmp_path):
     assert done.exit_code == 1 and "Give the warehouse or the metastore" in done.output
 
 
+def ignore_ctrl_c():
+    """As a process that a script has started in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @pytest.mark.parametrize("end", ["q", "\x03"], ids=["q", "Ctrl-C"])
 def test_a_terminal_is_as_before_when_top_ends(tmp_path, store, waiting, end):
     words = ["-m", "acidsql", "--warehouse", str(tmp_path / "wh"), "top", "--interval", "0.1"]
     shown = pexpect.spawn(
         sys.executable, words, env={**os.environ, **TERMINAL}, encoding="utf-8", timeout=60,
-        dimensions=(40, 150),
+        dimensions=(40, 150), preexec_fn=ignore_ctrl_c,
     )  # fmt: skip
     shown.expect_exact("\x1b[?1049h")  # the other screen
     shown.expect("waits for")
